@@ -157,7 +157,7 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
     caches. Raises WarploomError for an option that it does not have."""
     memory_options = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
-    read, write = _SHARED[spec.shared_rule, _mode(spec, memory_options.bank_bytes)]
+    read, write = _SHARED[spec.shared_rule, _bank_mode(spec, memory_options.bank_bytes)]
     early = spec.compute_capability < (2, 0)
     return AccessRules(
         global_load=through_l1 if caches_global_loads(spec, memory_options.l1_global) else past_l1,
@@ -213,7 +213,7 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
     return spec.l1_global == "on" if wanted is None else wanted
 
 
-def _mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
+def _bank_mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
     """Returns the bank mode in bytes: `bank_bytes`, or if that is None the narrowest that the
     device has. Raises WarploomError for a mode that the device does not have."""
     modes = sorted(mode for family, mode in _SHARED if family == spec.shared_rule)

@@ -18,8 +18,8 @@ FURTHEST_BITS = 32
 
 def count_segments(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
     """Returns the numbers of distinct segments of 2^shift bytes, and of distinct aligned groups of
-    4 segments, that the active lanes touch: sectors and lines for `shift` 5. Zeros if the lanes are
-    too distant (FURTHEST_BITS)."""
+    4 segments, that the active lanes touch: sectors and lines for `shift` 5. (0, 0) if the segments
+    are not in one aligned window of 2^FURTHEST_BITS segments."""
     touched = set(segments_of(addresses, mask, shift))
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0
@@ -31,8 +31,8 @@ def count_in_columns(
 ) -> tuple[int, int, int, int]:
     """Returns the numbers of distinct segments, and of aligned groups of 8 and of 32 segments, that
     the active lanes touch, and the most segments in one column (index modulo `columns`, a power of
-    2 up to 32). For 4-byte words: words, sectors, lines, and wavefronts over `columns` banks. Zeros
-    if the lanes are too distant (FURTHEST_BITS)."""
+    2 up to 32). For 4-byte words: words, sectors, lines, and wavefronts over `columns` banks. Four
+    zeros if the segments are not in one aligned window of 2^FURTHEST_BITS segments."""
     touched = set(segments_of(addresses, mask, shift))
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0, 0, 0

@@ -30,8 +30,9 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from compute capability 5.0 on: those of `shared_32_banks` for up to
-    4 bytes, or if registers return one per cycle; if pairs of lanes let two return (`add_packed`),
+    """Adds the costs of a load from shared memory from compute capability 5.0 on to `record`: those
+    of `shared_32_banks` for up to 4 bytes, or if registers return one per cycle
+    (`count_return_cycles`); else, where pairs of lanes let two return, those of `add_packed`, with
     fewer wavefronts."""
     if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
         shared_32_banks(addresses, mask, size, record)
@@ -66,8 +67,9 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 
 @jitable
 def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs (`add_request`) of a load of 8 bytes or more whose registers return two per
-    cycle, so that twice as many lanes are served together: 32 for 8 bytes, 16 for 16."""
+    """Adds the costs of a load from shared memory of 8 bytes or more whose registers return two per
+    cycle to `record`: one request with its sectors, lines and bytes (`add_request`), with
+    wavefronts and bank conflicts for groups of twice as many lanes: 32 for 8 bytes, 16 for 16."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1

@@ -1,4 +1,5 @@
-"""Memoises access costs: an access whose pattern was seen before costs one increment.
+"""Memoises the costs of accesses by pattern: an access whose pattern was seen before adds one to
+the pattern's repeat count, instead of being counted by the rules.
 
 A pattern is the active mask and the lanes' addresses relative to an aligned line of 128 bytes (256
 for the bank mode of `AccessRules.unit`). The rules' costs depend on the pattern alone. So compiled

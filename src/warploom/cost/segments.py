@@ -32,26 +32,29 @@ of 32 lanes."""
 
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
-    access word k of an aligned segment, or each lane takes a transaction of 32 bytes, as with words
-    of 1 or 2 bytes (`move_in_order`)."""
+    """Adds the costs of an access to global memory on compute capability 1.0 and 1.1: one request
+    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_in_order`:
+    one or two for a half-warp whose lane k accesses word k of an aligned segment, else one of 32
+    bytes for each active lane."""
     count_touched(addresses, mask, size, record)
     move_in_order(addresses, mask, size, 0, record)
 
 
 @jitable
 def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 1.2 and 1.3: a transaction for each segment
-    that the lanes of a half-warp touch, shrunk to the used part."""
+    """Adds the costs of an access to global memory on compute capability 1.2 and 1.3: one request
+    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_by_halves`:
+    one for each segment that the lanes of a half-warp touch, shrunk to the used part."""
     count_touched(addresses, mask, size, record)
     move_by_halves(addresses, mask, size, 0, record)
 
 
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.0 and 1.1: one request with the sectors,
-    lines and bytes of all its words (`count_touched_local`), and transactions by the rule of global
-    memory (`move_in_order`), for one 4-byte word of each lane after the other."""
+    """Adds the costs of an access to local memory on compute capability 1.0 and 1.1: one request
+    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
+    the rule of global memory (`move_in_order`), for one 4-byte word of each lane after the other.
+    """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_in_order(addresses, mask, min(size, 4), WORD_STRIDE * word, record)
@@ -59,9 +62,10 @@ def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.2 and 1.3: one request with the sectors,
-    lines and bytes of all its words (`count_touched_local`), and transactions by the rule of global
-    memory (`move_by_halves`), for one 4-byte word of each lane after the other."""
+    """Adds the costs of an access to local memory on compute capability 1.2 and 1.3: one request
+    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
+    the rule of global memory (`move_by_halves`), for one 4-byte word of each lane after the other.
+    """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_by_halves(addresses, mask, min(size, 4), WORD_STRIDE * word, record)
@@ -69,10 +73,12 @@ def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
-    """Adds the transactions of an access at `addresses + offset` by the rule of 1.0 and 1.1.
+    """Adds the transactions of an access at `addresses + offset` by the rule of compute capability
+    1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
-    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it moves 32 bytes for each lane.
+    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it takes one transaction of 32
+    bytes for each active lane, also for lanes in one segment.
     """
     for first in range(0, 32, HALF):
         half = mask & (HALF_MASK << first)
@@ -103,7 +109,8 @@ def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: 
 
 @jitable
 def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
-    """Adds the transactions of an access at `addresses + offset` by the rule of 1.2 and 1.3.
+    """Adds the transactions of an access at `addresses + offset` by the rule of compute capability
+    1.2 and 1.3.
 
     Until all lanes are served: takes the segment of the lowest remaining lane (32 bytes for words
     of 1 byte, 64 for 2, 128 for more), serves every lane in it, and halves it, down to 32 bytes,
@@ -128,13 +135,16 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, reco
                     remaining ^= 1 << lane
                     lowest = min(lowest, address - start)
                     end = max(end, address - start + np.uint64(size))
-            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, record)
+            add_transactions(
+                shrunk_bytes(segment, int(np.int64(lowest)), int(np.int64(end))), 1, record
+            )
 
 
 @jitable
-def shrunk(segment: int, lowest: int, end: int) -> int:
+def shrunk_bytes(segment: int, lowest: int, end: int) -> int:
     """Returns the bytes that are moved of a segment of `segment` bytes whose bytes from `lowest` up
-    to `end` are used: the segment is halved, down to 32, while one half has all of them."""
+    to `end` (exclusive) are used: the segment is halved, down to 32, while one half has all of
+    them."""
     while segment > 32:
         half = segment // 2
         if lowest >= half:

@@ -18,7 +18,7 @@ import numpy as np
 
 from warploom.cost.constant import word_shift
 from warploom.cost.paired_banks import count_return_cycles
-from warploom.cost.segments import shrunk
+from warploom.cost.segments import shrunk_bytes
 
 WARP, HALF = 32, 16
 
@@ -77,15 +77,16 @@ def _segments(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
 ) -> Iterator[ServedTransaction]:
     """Yields a transaction for each segment of `bytes_` bytes that the lanes touch; if `grouped`,
-    separately for the lanes whose words fill 128 bytes."""
+    separately for each aligned group of 128 // `size` lanes (at most 32)."""
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
         for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
             yield ServedTransaction(segment * bytes_, bytes_, inside)
 
 
 def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
-    """Yields the transactions of 1.0 and 1.1: for a half-warp in order its words together (16 bytes
-    per lane: in two transactions), else, and for words of 1 or 2 bytes, 32 bytes for each lane."""
+    """Yields the transactions of global memory on compute capability 1.0 and 1.1: for a half-warp
+    in order its words together (16 bytes per lane: in two transactions), else, and for words of 1
+    or 2 bytes, 32 bytes for each lane."""
     for half in _groups(lanes, HALF):
         first = half[0] // HALF * HALF
         start = addresses[half[0]] - (half[0] - first) * size
@@ -103,8 +104,8 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
 
 
 def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
-    """Yields the transactions of 1.2 and 1.3: for each half-warp the segments that its lanes touch,
-    shrunk to the used part."""
+    """Yields the transactions of global memory on compute capability 1.2 and 1.3: for each
+    half-warp the segments that its lanes touch, shrunk to the used part."""
     segment = min(32 * size, 128)
     for half in _groups(lanes, HALF):
         left = list(half)
@@ -113,7 +114,7 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
             inside = [lane for lane in left if start <= addresses[lane] < start + segment]
             lowest = min(addresses[lane] for lane in inside) - start
             end = max(addresses[lane] for lane in inside) - start + size
-            moved = shrunk(segment, lowest, end)
+            moved = shrunk_bytes(segment, lowest, end)
             yield ServedTransaction(start + lowest // moved * moved, moved, _mask(inside))
             left = [lane for lane in left if lane not in inside]
 
@@ -144,7 +145,8 @@ def _word_by_word(
 def _constant(
     addresses: Sequence[int], lanes: Lanes, size: int, *, width: int
 ) -> Iterator[ServedTransaction]:
-    """Yields a pass for each distinct word or wider element of each group of `width` lanes."""
+    """Yields a pass for each distinct word (of 4 bytes, or of `size` if that is larger) that an
+    aligned group of `width` lanes reads, with the word's first byte and size."""
     bytes_ = 1 << word_shift(size)
     for group in _groups(lanes, width):
         for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
@@ -213,8 +215,9 @@ def _banks_of_rows(
 def _half_warp_reads(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Yields the steps of a load on 1.x, for each half-warp and 4-byte word: each broadcasts the
-    word of the lowest remaining lane and serves one lane of every other bank."""
+    """Yields the steps of a load from shared memory on compute capability 1.x (with start and size
+    0), for each half-warp and 4-byte word: each broadcasts the word of the lowest remaining lane
+    and serves one lane of every other bank."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             left = list(half)
@@ -233,8 +236,8 @@ def _half_warp_reads(
 def _half_warp_writes(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Yields the steps of a store on 1.x: each serves one word of every bank, for each half-warp
-    and word."""
+    """Yields the steps of a store to shared memory on compute capability 1.x (with start and size
+    0): each serves one word of every bank, for each half-warp and word."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             yield from _passes(

@@ -52,13 +52,11 @@ def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 
 @jitable
 def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
-    """Returns the lanes whose values remain in memory after a store, by the launch's policy
-    (`simt.split_policy`): for each address the highest lane by default, the lowest under
-    ADVERSARIAL, one by a hash of seed, `block` and address under RANDOM.
-
-    Lanes store in rising order, so by default the whole mask is returned: the highest lane
-    overwrites the others.
-    """
+    """Returns the mask of lanes whose stores are executed, which decides whose value remains at an
+    address that several lanes store to, by the launch's policy (`simt.split_policy`). ADVERSARIAL:
+    for each address the lowest lane. RANDOM: for each address one lane, by a hash of seed, `block`
+    and address. Any other: all of `mask`, as lanes store in rising order, so that the highest lane
+    overwrites the others."""
     plan = Plan(schedule, 0)
     policy = plan.policy
     if policy != ADVERSARIAL and policy != RANDOM:

@@ -101,8 +101,8 @@ def record_runs(
     lane if a full warp's addresses descend. Goes over to `record_lanes`, for all lanes, if strided
     runs are too many, too, or at a run that is misaligned, not within one allocation, or stores to
     a CONSTANT or CLOSED one (runs before it stay recorded). Without `exact`, loads of several runs
-    leave out redundant lanes (`without_repeats`). Returns the mask of lanes that may access
-    memory."""
+    leave out redundant lanes (`without_repeats`). Returns the mask of lanes that may access memory:
+    all of the event's, or what `record_lanes` returns."""
     lanes, retained, descending = event.lanes, event.lanes, 0
     heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1

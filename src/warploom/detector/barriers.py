@@ -68,7 +68,7 @@ def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) ->
         pass_aligned_barrier(event, own_warp)
         return
     if all_threads:
-        count_arrivals(state, warp, lanes)
+        record_arrivals(state, warp, lanes)
     if state.exact == 0:
         # Nothing is joined without vector clocks: it is enough that the lanes wait.
         own_warp.waiting |= lanes * waits
@@ -110,7 +110,7 @@ def pass_aligned_barrier(event: DetectorEvent, own_warp: WarpKnowledge) -> None:
 
 
 @jitable
-def count_arrivals(state: DetectorState, warp: int, lanes: int) -> None:
+def record_arrivals(state: DetectorState, warp: int, lanes: int) -> None:
     """Adds lanes of a warp (not 0) to those that have arrived at the barrier of all threads in this
     interval (`arrived`, emptied first if of an earlier one), which `report_skips` and
     `leave_barrier` read. The first lane's thread becomes the current one."""

@@ -87,10 +87,11 @@ def find_allocation(state: DetectorState, address: int) -> int:
 
 @jitable
 def allocation_of_range(state: DetectorState, event: DetectorEvent, start: int, end: int) -> int:
-    """Returns the table row of the allocation that contains the bytes from `start` up to `end`, 1
-    for shared memory, where `start` is an offset; -1 if they are not in one, if the event is a
-    store or an atomic and the allocation is CONSTANT or CLOSED, or if `start` is no multiple of the
-    event's access size. Unlike `check_bounds` reports nothing: the caller goes on lane by lane."""
+    """Returns the table row of the allocation that contains the bytes from `start` up to `end`
+    (exclusive), 1 for shared memory, where `start` is an offset; -1 if they are not in one, if the
+    event is a store or an atomic and the allocation is CONSTANT or CLOSED, or if `start` is no
+    multiple of the event's access size. Unlike `check_bounds` reports nothing: the caller goes on
+    lane by lane."""
     if start & event.size - 1:
         return -1
     if event.space == SHARED:

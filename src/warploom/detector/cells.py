@@ -114,8 +114,9 @@ def is_strong_at_gpu_scope(access_word: int) -> int:
 
 @jitable
 def check_list(state: DetectorState, node: AccessNode, access_word: int, value: int) -> None:
-    """Checks an access, which writes `value`, against each record of a linked list that begins with
-    `node` (`node.at` 0: empty)."""
+    """Checks the current access, with access word `access_word`, which writes `value`, against each
+    record (`check_record`, which reports races) of a linked list that begins with `node` (`node.at`
+    0: empty)."""
     while node.at:
         check_record(state, node.interval, node.thread, node.access, node.value, access_word, value)
         node = AccessNode(state, node.next)

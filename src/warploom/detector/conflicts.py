@@ -1,5 +1,6 @@
 """Decides, for the race detector, whether the memory model calls two accesses to the same bytes a
-race, and of which class.
+race, and of which class, and reports it. Of ordered accesses, reports bulk copies without a proxy
+fence before them and reads of texels that the launch has written.
 
 `st.relaxed.cta [a]` in block 0 and in block 1 are strong but not in each other's scope: a race,
 with D_NARROW set. `st.volatile [a]` in both: "unpromised". Two weak stores of one value:

@@ -56,7 +56,7 @@ def detect_event(
 ) -> int:
     """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
     lockstep advances the warp's time; returns the mask of lanes that may execute it: all, but of an
-    access, with MEM, those that `check_access` returns. `plan` is the schedule's words
+    access, with MEM, those that `check_access` returns. `schedule` has the schedule's words
     (`simt.schedule_layout`), `memory` all of the host's memory by address, `addresses` those of the
     lanes, or the masks that they name, `data` what they store, element by element."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)

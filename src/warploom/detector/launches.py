@@ -52,8 +52,8 @@ def has_waited(state: DetectorState) -> int:
 
 @jitable
 def block_has_waited(state: DetectorState) -> int:
-    """Returns whether all threads of the current block know that the previous launch has ended;
-    true if that ended before this one began."""
+    """Returns whether all threads of the current block know, by a barrier of all, that the previous
+    launch has ended; true if that ended before this one began."""
     if state.earlier_launch == 0:
         return 1
     return set_knows(

@@ -159,10 +159,11 @@ def record_ordered_run(
 ) -> int:
     """Records a weak access, given by the words of a run, in a line as `record_run` would without
     vector clocks, if each run with some of its words is of an earlier interval of the block, or of
-    this interval with all common bytes accessed by the same threads. It replaces the last such run
-    of which it covers all words, unless its lanes have less than four bytes, or it is a read and
-    the run a write. Returns whether it did; 0 also if the line is in cells or has MORE_FROM runs,
-    settled bytes are in force, or the pool is exhausted."""
+    this interval with all common bytes accessed by the same threads. The access takes the place of
+    the last such run all of whose words it covers, else of a further run; it never replaces one if
+    its lanes have less than four bytes, nor a write if it is a read. Returns 1 if it is recorded;
+    0, with the line's runs unchanged, if such a run is not ordered so, the line is in cells or has
+    MORE_FROM runs or more, settled bytes are in force, or the pool is exhausted."""
     run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
     if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0

@@ -73,8 +73,8 @@ def allows_fast_path(
 ) -> int:
     """Returns whether an access may be tried by `record_lone_lane`: it is weak, no atomic, of
     elements of whole words, and to an allocation that is checked for races only. That is, touched
-    and unwritten bytes of this are not tracked, and it is not a write to constant or CLOSED memory.
-    """
+    bytes of the allocation are not tracked, nor unwritten ones (INIT), and the access is no store
+    to CONSTANT or CLOSED memory."""
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     if event.op == ATOMIC or flags & ~COPIES or event.part < WORD or allocation.touched:
         return 0

@@ -121,10 +121,10 @@ def record_in_line(
 def check_run_written(
     state: DetectorState, event: DetectorEvent, end: int, allocation: TrackedAllocation, lanes: int
 ) -> None:
-    """Reports bytes that a run of lanes, from the current address up to `end`, reads although they
-    are not written, and marks those that it writes (`check_written`): at once if it is contiguous
-    and complete, else lane by lane. `lanes` masks the lanes that are there. The current thread and
-    access are as before afterwards."""
+    """Reports bytes that a run of lanes, from the current address up to `end` (exclusive), reads
+    although they are not written, and marks those that it writes (`check_written`): at once if it
+    is contiguous and complete, else lane by lane. `lanes` masks the lanes that are there. The
+    current thread and access are as before afterwards."""
     size, start = event.size, state.current_address
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     stride, step = abs(state.current_stride), 1 if state.current_stride > 0 else -1
@@ -260,9 +260,9 @@ def check_written(
 
 @jitable
 def first_unwritten(state: DetectorState, bits: int, byte: int, end: int, op: int) -> int:
-    """Returns the first byte number from `byte` up to `end` whose bit, in the bitmap at index
-    `bits` of the state (32 bits a word), is 0; -1 if there is none. Sets all their bits unless `op`
-    is LOAD."""
+    """Returns the first byte number from `byte` up to `end` (exclusive) whose bit, in the bitmap at
+    index `bits` of the state (32 bits a word), is 0; -1 if there is none. Sets all their bits
+    unless `op` is LOAD."""
     missing = -1
     while byte < end:
         count = min(32 - (byte & 31), end - byte)

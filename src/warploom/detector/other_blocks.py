@@ -38,8 +38,8 @@ def set_knows(
 @jitable
 def entry_knows_agent(state: DetectorState, entry: BlockSetEntry, agent: int, time: int) -> int:
     """Returns whether an entry of a block set includes access number `time` of agent `agent`. If
-    both it and the current access are work of tensor cores, it is enough that it had begun before a
-    fence."""
+    both that access and the current one are work of tensor cores, it is enough that the former had
+    begun before a fence."""
     if includes_copy(entry_agent_word(state, entry, agent_index(state, agent)), time):
         return 1
     kind, own = agent >> AGENT_KIND_AT, state.current_agent >> AGENT_KIND_AT
@@ -70,9 +70,9 @@ def find_entry(state: DetectorState, block_set: int, block: int) -> int:
 @jitable
 def first_unknown(state: DetectorState, entry: BlockSetEntry, thread: int) -> int:
     """Returns the first time of a thread, in the interval of an entry of a block set, that the
-    entry does not include: for the thread that released its `time`, for others of its warp
-    `synced`, or what the entry's clock has if that is later; 0 for a thread of which nothing is
-    known."""
+    entry does not include: `time` for the thread that released, `synced` for others of its warp, or
+    the entry of the entry's clock for the thread if that is later; 0 for a thread of which nothing
+    is known."""
     time = 0
     if entry.thread == thread:
         time = entry.time

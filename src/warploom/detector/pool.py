@@ -56,8 +56,8 @@ def free_node(state: DetectorState, node: AccessNode) -> None:
 
 @jitable
 def free_lists(state: DetectorState, lists: int) -> None:
-    """Frees the nodes of both lists of a cell, of wide accesses and of all others, whose heads are
-    packed in `lists` as in `ShadowCell.lists`."""
+    """Frees the nodes of both lists of a cell, of wide accesses (`cells.is_strong_at_gpu_scope`)
+    and of all others, whose heads are packed in `lists` as in `ShadowCell.lists`."""
     for node in (lists & LOW, lists >> 32):
         while node:
             following = AccessNode(state, node).next

@@ -49,12 +49,12 @@ lanes with the same addresses needs none either."""
 def detect_lane_runs(
     state_words: Any, event_words: Any, schedule: Any, firsts: Any, shift: int, stride: int
 ) -> int:
-    """Records an access by lane runs, whose checked lanes and run heads are in `checked` and
-    `heads`; returns 1, or 0 if `detect_event` has to process it: its instruction has a flag but
-    COPIES (it is not weak), or `slot_of_event` or `record_lane_run` returns 0. `firsts` has the
-    address of each lane whose number is a multiple of 1 << `shift`; those of the lanes after it
-    follow by `stride` bytes. If it returns 0, some lanes may have been recorded; to record them
-    again changes nothing."""
+    """Records the access of an event by lane runs: its words `checked` and `heads` are the masks of
+    the lanes to record and of the first lane of each run. Returns 1, or 0 if `detect_event` has to
+    process it: its instruction has a flag but COPIES (it is not weak), or `slot_of_event` or
+    `record_lane_run` returns 0. `firsts` has the address of each lane whose number is a multiple of
+    1 << `shift`; those of the lanes after it follow by `stride` bytes. If it returns 0, some lanes
+    may have been recorded; to record them again changes nothing."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     slot = ResidentBlock(state, slot_of_event(state, event, Plan(schedule, 0)))
     weak = InstructionSite(state, state.sites_at, event.instruction).flags & ~COPIES == 0
@@ -88,9 +88,9 @@ def record_lane_run(
     """Records the access of `lanes` in the block with state `slot`: each accesses the bytes right
     after those of the lane number before (lanes may be missing), the first those at `address`. With
     INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
-    record; 0, and the general code has to decide, if the bytes are not all in one allocation,
-    touched bytes are tracked, some are unwritten or lanes are missing (INIT), or the lines cannot
-    decide."""
+    record; 0, and the general code has to decide, if the bytes are misaligned or not all in one
+    allocation, a store is to a CONSTANT or CLOSED one, touched bytes are tracked, some are
+    unwritten or lanes are missing (INIT), or the lines cannot decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
     allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))

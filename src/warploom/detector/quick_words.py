@@ -51,10 +51,10 @@ def try_record_words(
     """Records the current thread's access, which is weak or relaxed (`memory_words.FAST_FLAGS`), in
     the cells from index `cells` on, which belong to `line`. A wide one
     (`cells.is_strong_at_gpu_scope`) is not recorded: two retained ones must make it redundant.
-    Returns whether it did; 0, with words before maybe recorded, if the cells have to be checked one
-    by one: the access is relaxed but not wide, the line is not in cells or, in shared memory, of an
-    earlier interval or block, a cell has records that barriers do not order, or no two retained
-    ones make a wide access redundant."""
+    Returns 1 if the access is recorded or redundant; 0, with words before maybe recorded, if
+    `memory_words.check_cells` has to check and record it: the access is relaxed but not wide, the
+    line is not in cells or, in shared memory, of an earlier interval or block, a cell has records
+    that barriers do not order, or no two retained ones make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0
@@ -111,8 +111,9 @@ def stored_word(event: DetectorEvent, data: Any, lane: int, start: int) -> int:
 @jitable
 def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
     """Returns whether barriers order all conflicting accesses in a cell before the current access,
-    and a weak write would replace them without leaving bytes of others. 0 if the cell has lists,
-    which would have to be searched; a wide access ignores the list of wide ones."""
+    and whether, for a weak write, the cell's write and read have no bytes but those that it writes.
+    0 if the cell has lists, which would have to be searched; a wide access
+    (`is_strong_at_gpu_scope`) ignores the list of wide ones."""
     lists = cell.lists
     if cell.write_interval and not is_ordered_by_barriers(state, write_of(cell)):
         return 0
@@ -157,8 +158,9 @@ def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
 
 @jitable
 def record_read(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
-    """Records a weak read as the cell's read record, if it has none, or one of bytes that this
-    reads which barriers order before it; returns whether it did."""
+    """Records a weak read as the cell's read record, if the cell has none, or if that is only of
+    bytes that the access reads and barriers order it before the access; returns whether it is
+    recorded."""
     read = read_of(cell)
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
     if read.interval == 0 or (
@@ -188,9 +190,10 @@ def write_current_record(state: DetectorState, record: ShadowRecord, access_word
 
 @jitable
 def retained_pair_covers_strong(state: DetectorState, node: AccessNode, access_word: int) -> int:
-    """Returns whether the first two records of a list (first node `node`, 0: empty), both of the op
-    and flags of the current access, are of threads at the largest distance (`cells.max_distance`),
-    which makes the access redundant (`cells.record_strong_access`). Never with `exact`."""
+    """Returns whether the first two records of a list (first node `node`, 0: empty) match the
+    current access (`matches_record`) and are of threads at the largest distance
+    (`cells.max_distance`), which makes the access redundant (`cells.record_strong_access`). Never
+    with `exact`."""
     if state.exact or node.at == 0 or node.next == 0:
         return 0
     other = AccessNode(state, node.next)

@@ -15,9 +15,10 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def write_release(state: DetectorState, release: ReleaseRecord, scope: int) -> None:
-    """Writes what the current thread knows now to a release record: its own time and one, its
-    warp's last synchronisation, a copy of its clock if that is valid or there are agents (0 if the
-    pool is exhausted), joined with the block's agent words, its block set, and `scope`."""
+    """Writes what the current thread knows now to a release record: its block, interval and thread,
+    its own time plus one, its warp's last synchronisation, a copy of its clock if that is valid or
+    there are agents (0 if the pool is exhausted), joined with the block's agent words, its block
+    set, and `scope`."""
     clock = 0
     if has_clock(state) or state.clock_words > state.threads:
         clock = allocate(state, state.clock_words)
@@ -60,7 +61,7 @@ def acquire_release(state: DetectorState, release: ReleaseRecord) -> None:
 @jitable
 def set_with_release(state: DetectorState, release: ReleaseRecord) -> int:
     """Returns a block set of what a release record knows of its own block and of others; 0 if the
-    pool is exhausted."""
+    pool has no space for the entry of its own block."""
     # A count and one entry, whose fields are in the order of `block` to `synced`.
     single_set = allocate(state, 7)
     if single_set == 0:

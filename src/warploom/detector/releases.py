@@ -127,8 +127,8 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
     it, which is prepended to the location's chain. Read-modify-writes (`is_atomic`) continue that
     chain, other writes begin a new one, which is empty if they release nothing. Of a fence in a
     narrower scope than the write's, the last wider fence (`wide_fence`) is released, too. Nothing
-    for a location without record to which nothing is released, nor for a read-modify-write that
-    would repeat the newest release."""
+    for a location without record to which nothing is released, for a new location if the table is
+    full, nor for a read-modify-write that would repeat the newest release."""
     scope = flags >> SCOPE_AT & SCOPE_BITS
     fence = ThreadKnowledge(state, state.current_lane_at).fence
     releases = flags & RELEASES or fence.block == state.current_block + 1

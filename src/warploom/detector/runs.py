@@ -34,8 +34,9 @@ WORD, WORDS = 4, 32
 @jitable
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
     """Returns the footprint of lanes in a line, packed as in a run's access word (RUN_*_AT): `size`
-    bytes a lane, from byte `begin` to byte `end`, and the magnitude of `stride` in bytes, 0 for a
-    single lane; with FALLS if `stride` is negative (addresses fall from lane to lane)."""
+    bytes a lane, from byte `begin` up to byte `end` (exclusive), and the magnitude of `stride` in
+    bytes, 0 for a single lane; with FALLS if `stride` is negative (addresses fall from lane to
+    lane)."""
     # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
@@ -51,8 +52,8 @@ def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
 @jitable
 def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
     """Returns the footprint of lanes that access `size` bytes each, one after the other, from byte
-    `begin` to byte `end` of a line; as `footprint_of` with that size as the stride (0 for one
-    lane)."""
+    `begin` up to byte `end` (exclusive) of a line; as `footprint_of` with that size as the stride
+    (0 for one lane)."""
     step = 0 if end - begin == size else size
     packed = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
     return packed | step << RUN_STRIDE_AT
@@ -62,7 +63,7 @@ def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
 def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
     """Returns the words (a bit for each aligned four bytes of the line) of a contiguous footprint,
     for the lanes in a mask, whose first bit is the lane that accesses byte `begin`. Below four
-    bytes a lane the mask is ignored: all words from `begin` up to `end`."""
+    bytes a lane the mask is ignored: all words from byte `begin` up to byte `end` (exclusive)."""
     # Without gaps in the mask, the words from `begin` up to `end` are all there.
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
@@ -233,6 +234,6 @@ def bytes_of_narrow(footprint: int, word: int) -> int:
 
 @jitable
 def bits_between(begin: int, end: int) -> int:
-    """Returns 32 bits of which those from `begin` up to `end` are set; both may lie outside of 0 to
-    32."""
+    """Returns 32 bits of which those from `begin` up to `end` (exclusive) are set; both may lie
+    outside of 0 to 32."""
     return (1 << min(max(end, 0), 32)) - (1 << min(max(begin, 0), 32))

@@ -104,9 +104,10 @@ def settle(
     """Marks bytes of a cell, which begins at byte `offset` of its line, as settled (weak reads need
     no check), if `current_distance`, left by the weak read recorded last, permits: for the grid, if
     two blocks have read them and none has written; for its block and interval, if two warps have
-    read them; for its warp until that synchronises, if two lanes have; these two also if the last
-    write is of an earlier interval of the block or, in shared memory, of another block. Nothing
-    with `exact`, for a single reader, or if the cell's lists have writes or strong accesses."""
+    read them, or for its warp until that synchronises, if two lanes have, both if none has written
+    or the last write is of an earlier interval of the block or, in shared memory, of another block.
+    Nothing with `exact`, for a single reader, or if the cell's lists have writes or strong
+    accesses."""
     write = cell.write_interval
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
     if state.exact or state.current_distance == 0 or not has_weak_reads_only(state, cell.lists):

@@ -30,9 +30,9 @@ from warploom.simt.lane_counts import jitable
 def record_touched_run(
     state: DetectorState, event: DetectorEvent, end: int, allocation: TrackedAllocation, lanes: int
 ) -> None:
-    """Records the bytes that a run of lanes reads or writes from the current address up to `end`,
-    if touched bytes of the allocation (a table row) are tracked; nothing for shared memory. `lanes`
-    masks the lanes that are there, from that of the current address on."""
+    """Records the bytes that a run of lanes reads or writes from the current address up to `end`
+    (exclusive), if touched bytes of the allocation (a table row) are tracked; nothing for shared
+    memory. `lanes` masks the lanes that are there, from that of the current address on."""
     if event.space != GLOBAL or allocation.touched == 0:
         return
     at, size, writes = state.current_address, state.current_size, int(event.op == STORE)
@@ -75,11 +75,11 @@ def record_touched_bytes(
     allocation: TrackedAllocation,
     writes: int,
 ) -> None:
-    """Records that the current instruction reads the bytes from `at` to `end`, unless it is a
-    store, and, if `writes`, writes them, in the word of each aligned four bytes at `touched`, or at
-    `early` if the current thread does not know that the previous launch has ended: sets the bytes'
-    bits, those for strong accesses if it is STRONG or an atomic, and replaces the last reader's or
-    writer's number by its own (its index and one)."""
+    """Records that the current instruction reads the bytes from `at` up to `end` (exclusive),
+    unless it is a store, and, if `writes`, writes them, in the word of each aligned four bytes at
+    `touched`, or at `early` if the current thread does not know that the previous launch has ended:
+    sets the bytes' bits, those for strong accesses if it is STRONG or an atomic, and replaces the
+    last reader's or writer's number by its own (its index and one)."""
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event.op == ATOMIC:

@@ -114,9 +114,9 @@ def check_cluster(
 ) -> int:  # fmt: skip
     """Checks that each active lane's access to shared memory is in a live block of the cluster and
     inside of its memory, and replaces the address in `places` by its offset in the cluster's shared
-    memory (`simt.clusters.cluster_offset`). Alignment is not checked. Returns 0, or 1 with the
-    fault of the lowest failing lane recorded: NO_BLOCK with the rank as its address, or
-    OUT_OF_BOUNDS with the offset in the block.
+    memory (`simt.clusters.cluster_offset`). Alignment is not checked. Returns 0, or 1, with the
+    addresses of the lanes before already replaced and the fault of the lowest failing lane
+    recorded: NO_BLOCK with the rank as its address, or OUT_OF_BOUNDS with the offset in the block.
 
     `own` is the rank of the executing block, `live` has a bit for each live rank, `shared_bytes`
     the size of a block's shared memory and `stride` the distance of two blocks' memory.

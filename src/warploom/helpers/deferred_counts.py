@@ -70,12 +70,13 @@ def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _byte(value: int) -> Value:
-    """Returns a constant byte in all lanes."""
+    """Returns a constant vector of 32 bytes, each of which is `value`."""
     return splat_constant(value, I8)
 
 
 def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
-    """Emits an LLVM intrinsic on vectors of 32 bytes."""
+    """Emits the call of the LLVM intrinsic `llvm.OPERATION.v32i8`; returns its result, a vector of
+    32 bytes."""
     return lanes.intrinsic(f"llvm.{operation}.v32i8", BYTES, values)
 
 
@@ -102,13 +103,13 @@ def _transpose(lanes: Lanes, rows: list[Value]) -> list[Value]:
 
 
 def _half_range(first: int) -> range:
-    """Returns 16 consecutive indices."""
+    """Returns the range of the 16 consecutive indices from `first` on."""
     return range(first, first + HALF)
 
 
 def _interleave(lanes: Lanes, first: Value, second: Value, at: int) -> Value:
-    """Interleaves bytes of two vectors: from each 16-byte half, the 8 bytes from offset `at` (0 or
-    8) on, which is one `punpck` instruction of x86."""
+    """Returns a vector of bytes of `first` and `second` in turn: from each 16-byte half of both,
+    the 8 bytes from offset `at` (0 or 8) on, which is one `punpck` instruction of x86."""
     places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
     return lanes.b.shuffle_vector(
         first, second, _indices([p + w for p in places for w in (0, LANES)])
@@ -135,8 +136,8 @@ def sorting_pairs() -> Iterator[tuple[int, int]]:
 
 
 def _sort(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """Sorts the values of each byte position across the 32 vectors, as unsigned numbers, in rising
-    order, by a sorting network (`sorting_pairs`)."""
+    """Emits a sorting network (`sorting_pairs`) that sorts the values of each byte position across
+    the 32 vectors, as unsigned numbers; returns the 32 sorted vectors, the least values first."""
     ordered = list(values)
     for one, second in sorting_pairs():
         pair = ordered[one], ordered[second]
@@ -147,8 +148,9 @@ def _sort(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
 
 
 def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
-    """Returns, for each access (byte), its numbers of distinct words, sectors and lines, and the
-    most lanes on one word, from its 32 words in rising order, one in each vector."""
+    """Returns four vectors with a byte for each access: its numbers of distinct words, sectors and
+    lines, and the most lanes on one word, from its 32 words in rising order, one in each vector of
+    `words`."""
     b = lanes.b
     counts = [_byte(1)] * 3
     run, longest = _byte(0), _byte(0)

@@ -61,59 +61,80 @@ def register_vector_versions() -> None:
 
     @intrinsic
     def segments(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        """Defines the intrinsic of `emit_count_segments`, with two results."""
         return _define_intrinsic(emit_count_segments, 2, addresses, mask, shift)
 
     @intrinsic
     def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
+        """Defines the intrinsic of `emit_count_in_columns`, with four results."""
         return _define_intrinsic(emit_count_in_columns, 4, addresses, mask, shift, columns)
 
     @intrinsic
     def coinciding(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        """Defines the intrinsic of `emit_count_coinciding`, with a tuple of one result."""
         return _define_intrinsic(emit_count_coinciding, 1, addresses, mask, shift)
 
     @intrinsic
     def rises(typing: Any, addresses: Any, mask: Any) -> Any:
+        """Defines the intrinsic of `_all_rise`, with a tuple of one result."""
         return _define_intrinsic(_all_rise, 1, addresses, mask)
 
     @intrinsic
     def rising_segments(typing: Any, addresses: Any, shift: Any) -> Any:
+        """Defines the intrinsic of `_count_steps` (`count_rising_segments`), with a tuple of one
+        result."""
         return _define_intrinsic(_count_steps, 1, addresses, shift)
 
     @intrinsic
     def lane_step(typing: Any, places: Any, mask: Any) -> Any:
+        """Defines the intrinsic of `emit_step` (`step_of`), with a tuple of one result."""
         return _define_intrinsic(emit_step, 1, places, mask)
 
     @intrinsic
     def deferred_costs(typing: Any, row: Any, count: Any) -> Any:
+        """Defines the intrinsic of `count_deferred` (`sum_deferred_costs`), with seven results."""
         return _define_intrinsic(count_deferred, 7, row, count)
 
     def compiled_segments(addresses: Any, mask: Any, shift: Any) -> Any:
+        """Returns the two counts of `count_segments`, by the vector code."""
         return segments(addresses, mask, shift)
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
+        """Returns the number of distinct segments (`count_distinct`): by the vector code or, if
+        that returns 0 or no lane is active, by `count_distinct_branchless`."""
         count = segments(addresses, mask, shift)[0] if mask else 0
         return count if count != 0 else count_distinct_branchless(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
+        """Returns the four counts of `count_in_columns`, by the vector code."""
         return in_columns(addresses, mask, shift, columns)
 
     def compiled_ways(addresses: Any, mask: Any, shift: Any, banks: Any) -> Any:
+        """Returns the most distinct segments of one bank (`count_ways`): by the vector code or, if
+        that returns 0, by `count_ways_branchless`."""
         most = in_columns(addresses, mask, shift, banks)[3]
         return most if most != 0 else count_ways_branchless(addresses, mask, shift, banks)
 
     def compiled_coinciding(addresses: Any, mask: Any, shift: Any) -> Any:
+        """Returns the most active lanes in one segment (`count_coinciding`), by the vector code."""
         return coinciding(addresses, mask, shift)[0]
 
     def compiled_rise(addresses: Any, mask: Any) -> Any:
+        """Returns whether all lanes are active with rising addresses (`is_rising`), as a bool, by
+        the vector code."""
         return rises(addresses, mask)[0] != 0
 
     def compiled_rising_segments(addresses: Any, shift: Any) -> Any:
+        """Returns the number of segments of rising addresses (`count_rising_segments`), by the
+        vector code."""
         return rising_segments(addresses, shift)[0]
 
     def compiled_step(places: Any, mask: Any) -> Any:
+        """Returns the stride of the active lanes' offsets (`step_of`), by the vector code."""
         return lane_step(places, mask)[0]
 
     def compiled_deferred_costs(row: Any, count: Any) -> Any:
+        """Returns the seven results of `sum_deferred_costs`, by the vector code."""
         return deferred_costs(row, count)
 
     for function, compiled in (
@@ -138,7 +159,8 @@ def _define_intrinsic(emit: Emit, result_count: int, *arguments: Any) -> Any:
     answer = types.UniTuple(types.int64, result_count)
 
     def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
-        """Emits the call of the function with the code, and its results as Numba's tuple."""
+        """Emits the call of the shared function of `emit` (`_shared_function`); returns its results
+        as Numba's tuple."""
         lanes = Lanes(builder.module, builder)
         plain = [_with_opaque_pointer(lanes, value) for value in values]
         results = builder.call(_shared_function(lanes, emit, result_count, plain), plain)

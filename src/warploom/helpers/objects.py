@@ -31,7 +31,7 @@ SHIPPED = Path(__file__).parent / "objects"
 
 @dataclass(frozen=True, slots=True)
 class HelperObject:
-    """Describes helpers that are compiled to one object.
+    """Describes helpers that are compiled to one object file, and provides its machine code.
 
     `file`: the begin of its files' names. `signatures`: names and types, as
     `helpers.compiler.Typed` has them. `functions`: imports the Python functions, which is done only

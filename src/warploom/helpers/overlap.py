@@ -65,6 +65,8 @@ def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]
             return [lanes.b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 4)]
 
         def count_steps() -> list[Value]:
+            """Emits the counts of keys that rise from lane to lane by the changes between lanes
+            (`if_rising`), of others by `compare`."""
             return if_rising(lanes, keys, on, (1, 4), compare)
 
         return _if_in_window(lanes, keys, on, count_bits, count_steps)
@@ -192,14 +194,17 @@ def _if_in_window(
     )
 
     def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
-        """Emits the test whether the window from `begin` on has all keys, whose places in it are
-        `inside`, and both paths."""
+        """Emits a test that the window from `begin` on has all keys and that `when` holds: if so,
+        `count_bits` of the active lanes' places in the window, `inside`, else `otherwise`. Returns
+        the results of the path that runs."""
         differing = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
         close = b.not_(lanes.any(differing))
         close = close if when is None else b.and_(close, when)
         return emit_either(lanes, close, lambda: count_bits(_bits(lanes, inside, on)), otherwise)
 
     def further() -> list[Value]:
+        """Emits the test of the window from the lowest active lane's key on, aligned to
+        WIDEST_GROUP, with `compare` for keys that do not fit it."""
         return in_window(own_group, b.sub(keys, own_group), compare)
 
     return in_window(aligned, b.and_(keys, splat_constant(WINDOW - 1, I32)), further)

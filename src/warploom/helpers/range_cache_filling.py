@@ -133,7 +133,7 @@ def _entry(sets: RangeCaches, group: GroupDescriptor, member: int, number: int) 
 
 @jitable
 def _entry_length(group: GroupDescriptor) -> int:
-    """Returns the words of an entry."""
+    """Returns the number of 64-bit words of an entry in the caches of a group."""
     return int(entry_words(group.unit, group.size, group.capacity))
 
 
@@ -193,9 +193,9 @@ def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
 @jitable
 def _cost_bits_mask(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the mask of the low bits of the first address on which the costs of a group's
-    accesses depend: those of the distance from an aligned unit (`unit` bytes); only of the distance
-    from an aligned element if each run has one address, and all distances of runs are multiples
-    of a unit."""
+    accesses depend: `unit` - 1, for the distance from an aligned unit, or `size` - 1 if all lanes
+    of a run have one address and the addresses of all runs differ by multiples of a unit, so that
+    costs are equal wherever they begin."""
     unit = group.unit
     # Runs of equal addresses that are whole units apart cost the same wherever they begin; then
     # all accesses share one counter.
@@ -215,7 +215,8 @@ def _run_length(group: GroupDescriptor) -> int:
 
 @jitable
 def _active_lanes(key: int, run: int, length: int) -> int:
-    """Returns the bits of a key's mask that belong to run `run` of `length` lanes."""
+    """Returns the bits of a key's mask that belong to run number `run`, of `length` lanes, moved
+    down to bit 0."""
     return key >> (run * length) & ((1 << length) - 1)
 
 
@@ -230,8 +231,8 @@ def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
 def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
     """Writes the headers of the caches of a group's accesses: the group's first cache (`leader`),
     its number of lane runs (RUNS), and the access's bytes from the first one (AHEAD). Returns
-    False, and writes no further ones, if a cache belongs to another group already, as another
-    version of the block may have it."""
+    False, and writes no further ones, if a cache belongs to another group already or has another
+    distance, as another version of the block may have it."""
     first = _member(group, 0)
     for number in range(group.members):
         member = _member(group, number)
@@ -310,8 +311,7 @@ def _is_consecutive(group: GroupDescriptor, bases: RunAddresses, key: int) -> bo
 @jitable
 def _extent(group: GroupDescriptor, bases: RunAddresses, key: int) -> tuple[int, int]:
     """Returns the byte range that the active lanes of a key access in all accesses of the group:
-    begin and end, as offsets from the first run's address.
-    """
+    begin and end (exclusive), as offsets from the first run's address."""
     start = _member(group, 0).offset
     stop = start
     for member in range(1, group.members):

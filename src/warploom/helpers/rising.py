@@ -79,6 +79,8 @@ def if_rising(
     b.cbranch(_are_disjoint(lanes, b.icmp_unsigned("<", keys, highest), on), rising, other)
 
     def steps() -> list[Value]:
+        """Returns the number of touched groups for each size in `groups`, by the changes of rising
+        keys from lane to lane."""
         return [_count_groups(lanes, highest, group) for group in groups]
 
     return _emit_paths(lanes, {rising: steps, other: otherwise})

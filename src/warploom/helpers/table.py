@@ -148,6 +148,8 @@ def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
     """
 
     def functions() -> Mapping[str, Callable[..., object]]:
+        """Returns the Python functions of the helpers by name: cost rules from RULES, others
+        imported."""
         return {name: RULES.get(name) or _import_helper(name) for name in names}
 
     return HelperObject(file, tuple((name, CHECKS.get(name, _RULE)) for name in names), functions)
@@ -190,7 +192,9 @@ def _load_engine(helpers: HelperObject) -> llvm.ExecutionEngine:
 
 @lru_cache
 def _load_rule(name: str) -> Callable[..., int]:
-    """Returns the machine code of a cost rule as a function of addresses, mask, size and row."""
+    """Loads the common helpers and returns the machine code of a cost rule as a function of i64:
+    the host addresses of lanes' addresses and of the record are its first and last argument, mask
+    and size the others."""
     engine = _load(COMMON)
     address = engine.get_function_address(PREFIX + name)
     return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)
@@ -210,6 +214,8 @@ def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:
     _SEPARATE.append(engine)
 
     def as_function(name: str, types: str) -> Callable[..., int]:
+        """Returns a ctypes function of i64 arguments, as many as the signature `types` has, and an
+        i64 result, which calls the helper `name`."""
         kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
         return kind(engine.get_function_address(PREFIX + name))
 

@@ -46,8 +46,9 @@ def end_turn(plan: Words, state: Any, context: Any, status: int, words: int) -> 
     """Updates a warp's `state` and the table in its `context` for the `status` with which it
     returned (`simt.scheduling.after_run`). Returns 0.
 
-    At the end of a turn, the registers in the first `words` words of the context, behind the table,
-    are digested: equal digests show that a warp spins without a change."""
+    For the status TURN_END, the words of the context from behind the table up to number `words`,
+    its registers, are digested: equal digests show that a warp spins without a change.
+    """
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
@@ -67,7 +68,9 @@ def take_indexed_branch(
     context: Any, lane_targets: Any, on: int, branch_targets: Any, count: int, following: int,
     point: int, branch: int, level: int,
 ) -> int:  # fmt: skip
-    """Executes `brx.idx` (`simt.indexed_branch`); returns the block of the lanes that run first."""
+    """Executes `brx.idx` on the table in `context` by `simt.indexed_branch.take_indexed_branch`,
+    which has the same operands; returns the block of the lanes that run first, or NONE if an index
+    has no target."""
     table = WarpTable(context, 0)
     return indexed_branch.take_indexed_branch(
         table, lane_targets, on, branch_targets, count, following, point, branch, level
@@ -169,9 +172,8 @@ def live_ranks(plan: Words, slots: Slots) -> int:
 
 
 def set_registers(plan: Words, states: States, warp: int, count: int, grows: int) -> int:
-    """Sets the registers per thread of a warp of the current block to `count`; returns 0, or the
-    error of `simt.register_pool.set_registers` (fewer for `inc`, more for `dec`, or too many in the
-    block). `grows`: 1 for `inc`, 0 for `dec`. Without a register count in the kernel's directives
-    nothing is set.
-    """
+    """Sets the registers per thread of a warp of the current block to `count` by
+    `simt.register_pool.set_registers`; returns 0, or its error (fewer for `inc`, more for `dec`, or
+    too many in the block, in which case the count is stored as well). `grows`: 1 for `inc`, 0 for
+    `dec`. Without a register count in the kernel's directives sets nothing and returns 0."""
     return register_pool.set_registers(Plan(plan, 0), states, warp, count, grows)

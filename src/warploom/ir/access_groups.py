@@ -48,8 +48,8 @@ class AccessGroup:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Returns the byte range that a run accesses in all members: its begin and end, as offsets
-        from the run's first address (of a batch of stores, from each lane's address)."""
+        """Returns the byte range that a run accesses in all members: its begin and end (exclusive),
+        as offsets from the run's first address (of a batch of stores, from each lane's address)."""
         offsets = [offset for _, offset in self.members]
         extent = 0 if self.plan.pattern is Pattern.COLUMNS else self.base.extent
         return min(offsets) + min(extent, 0), max(offsets) + self.shape.size + max(extent, 0)

@@ -247,22 +247,26 @@ class PlanRow:
 
 
 def _cached(pattern: Pattern, move: Move) -> AccessPlan:
-    """Returns the plan of an affine access that is guarded and counted by the range cache."""
+    """Returns the plan of an affine access that is guarded and counted by the range cache, with the
+    slow version of the basic block as its exit."""
     return AccessPlan(pattern, Guard.CACHE, move, Cost.CACHE, Exit.SLOW_VERSION)
 
 
 def _by_step(guard: Guard, move: Move) -> AccessPlan:
-    """Returns the plan of a varying access whose stride in each run is found at run time."""
+    """Returns the plan of a varying access whose stride in each run is found at run time: guarded
+    by `guard`, counted by the range cache, with the general path as its exit."""
     return AccessPlan(Pattern.STEP, guard, move, Cost.CACHE, Exit.GENERAL)
 
 
 def _laid_out(move: Move) -> AccessPlan:
-    """Returns the plan of a varying access each of whose lanes is a run."""
+    """Returns the plan of a varying access each of whose lanes is a run: guarded and counted by the
+    range cache, with the general path as its exit."""
     return AccessPlan(Pattern.LAYOUT, Guard.LANES, move, Cost.CACHE, Exit.GENERAL)
 
 
 def _general(move: Move, cost: Cost = Cost.PATTERNS) -> AccessPlan:
-    """Returns the plan of an access out of line, with a check of every lane."""
+    """Returns the plan of an access out of line, with a check of every lane, whose failure is a
+    fault, counted by `cost`."""
     return AccessPlan(Pattern.ANY, Guard.BOUNDS, move, cost, Exit.FAULT)
 
 
@@ -321,7 +325,7 @@ TABLE = (
 
 
 def select(access_type: AccessType, addresses: Addresses, facts: Facts) -> AccessPlan:
-    """Returns the plan of an access: that of the first row that matches."""
+    """Returns the plan of an access: that of the first row of TABLE that matches."""
     return next(row.plan for row in TABLE if row.fits(access_type, addresses, facts))
 
 

@@ -22,6 +22,7 @@ class KernelAccesses:
     `scattered` registers, whose lanes hold unrelated values."""
 
     def __init__(self, program: Program, facts: Facts, scattered: frozenset[Register]) -> None:
+        """Stores the program, the facts and the scattered registers."""
         self.program, self.facts, self.scattered = program, facts, scattered
 
     def access_type_of(self, op: str, index: int, instruction: Instruction) -> AccessType:

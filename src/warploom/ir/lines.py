@@ -54,8 +54,8 @@ class Line:
                 self.words.append(word)
 
     def read(self, reader: Callable[[Line], Read]) -> Read:
-        """Applies a reader to the line. Raises WarploomError with the line's number if the reader
-        raises KeyError, ValueError, IndexError or MsgspecError."""
+        """Returns the result of a reader for the line. Raises WarploomError with the line's number
+        if the reader raises KeyError, ValueError, IndexError or MsgspecError."""
         try:
             return reader(self)
         except (KeyError, ValueError, IndexError, msgspec.MsgspecError) as error:

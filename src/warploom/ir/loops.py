@@ -123,13 +123,13 @@ class WarpLoop(WarpLoopPath):
         return (*self.before, *self.after)
 
     def steps(self, blocks: Iterable[int]) -> list[int]:
-        """Returns the instructions of some of its blocks that have a kind: all but those that end a
-        block."""
+        """Returns the numbers of the instructions of `blocks` that have a kind (`kinds`): all but
+        those that end a block."""
         inside = (self.program.blocks[index] for index in blocks)
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
     def length(self, blocks: Iterable[int]) -> int:
-        """Returns the number of instructions in blocks."""
+        """Returns the number of instructions in `blocks`, those that end a block included."""
         inside = (self.program.blocks[index] for index in blocks)
         return sum(block.stop - block.start for block in inside)
 
@@ -202,10 +202,12 @@ class WarpLoop(WarpLoopPath):
         )
 
     def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
-        """Returns the registers that the instructions of some of its blocks write."""
+        """Returns the registers that the instructions of `blocks` write, but for those that end a
+        block."""
         instructions = (self.program.instructions[index] for index in self.steps(blocks))
         return frozenset(register for one in instructions for register in writes(one))
 
 
 def _fields(path: WarpLoopPath) -> dict[str, Any]:
+    """Returns the fields of a path by name, without those that a subclass adds."""
     return {one.name: getattr(path, one.name) for one in fields(WarpLoopPath)}

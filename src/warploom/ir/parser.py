@@ -34,7 +34,8 @@ from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 def parse_warp_ir(text: str) -> WarpIR:
     """Parses the text of a Warp IR. Raises WarploomError for text that is not in the form of
-    `ir.text`, with the number of the line. Whether it is consistent, `passes.verifier` checks."""
+    `ir.text`, with the number of the line. Does not check that the data are consistent:
+    `passes.verifier` does."""
     return _Parser(tree_of(text)).ir()
 
 
@@ -71,7 +72,7 @@ class _Parser:
         return self._lines[word][0]
 
     def _each(self, word: str, reader: Callable[[Line], Read]) -> tuple[Read, ...]:
-        """Applies a reader to each line that begins with a keyword."""
+        """Returns the results of a reader for each line that begins with a keyword."""
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
@@ -120,7 +121,8 @@ class _Parser:
         return frozenset(self._registers[line.words[0]] for line in lines)
 
     def _registers_of(self, line: Line, name: str) -> frozenset[Register]:
-        """Returns the registers that an attribute lists."""
+        """Returns the registers that an attribute lists. Raises KeyError for a name that is not
+        declared."""
         return frozenset(self._registers[each] for each in line.list(name))
 
     def _block_numbers(self, line: Line, name: str) -> tuple[int, ...]:
@@ -263,10 +265,13 @@ class _Parser:
 
 
 def _register(line: Line) -> Register:
+    """Returns the register that a line declares by its name and type. Raises KeyError for an
+    unknown type."""
     return Register(line.words[0], TYPES[line.words[1].removeprefix(".")])
 
 
 def _variant(line: Line) -> KernelVariant:
+    """Returns the kernel variant that a line describes by a JSON object after its keyword."""
     return msgspec.json.decode(line.text.partition(" ")[2], type=KernelVariant)
 
 

@@ -37,8 +37,9 @@ class PlannedAccess:
     group: AccessGroup | None = None
 
     def __str__(self) -> str:
-        """Returns the plan as a sentence: pattern of addresses, guard, move, what counts the
-        access, and the exit if the guard fails."""
+        """Returns the plan as a phrase: pattern of addresses, guard, with the numbers of the
+        group's other accesses that it is evaluated for, move, cost by which the access is counted,
+        and the exit if the guard fails."""
         plan, group, also_checked, pattern = self.plan, self.group, "", PATTERNS[self.plan.pattern]
         if group is not None:
             pattern = pattern.format(stride=group.base.stride, runs=_runs(group))

@@ -38,6 +38,7 @@ class ProgramParser:
     blocks by label."""
 
     def __init__(self, registers: Mapping[str, Register], blocks: Mapping[str, int]) -> None:
+        """Stores the registers and the numbers of blocks."""
         self._registers, self._blocks = registers, blocks
 
     def program(self, name: str, lines: Mapping[str, Sequence[Line]]) -> Program:
@@ -100,6 +101,7 @@ class ProgramParser:
         return tuple(self._blocks[each] for each in line.list(name))
 
     def _label(self, line: Line) -> tuple[str, int]:
+        """Returns a label that operations name, and the number of its basic block."""
         name, block = line.words
         return name, self._blocks[block]
 
@@ -145,7 +147,8 @@ def _operation_lines(block: Line) -> list[Line]:
 
 
 def _marked(lines: Sequence[Line], mark: str) -> frozenset[int]:
-    """Returns the numbers of the operations that have an attribute."""
+    """Returns the numbers of the operations, in the order of their lines, that have the attribute
+    `mark`."""
     return frozenset(index for index, line in enumerate(lines) if mark in line.values)
 
 

@@ -55,8 +55,8 @@ def memory_lines(program: Program) -> Iterator[str]:
 
 
 def label_lines(program: Program, label: Callable[[int], str]) -> Iterator[str]:
-    """Yields the lines of the labels that operations name, with the blocks that they stand before;
-    `label` returns the name of a block."""
+    """Yields the line `labels`, and a line for each label that operations name, with the block that
+    it stands before; `label` returns the name of a block."""
     yield "labels"
     yield from (f"{INDENT}{name} {label(block)}" for name, block in program.targets.items())
 

@@ -61,7 +61,8 @@ def plan_text(plan: AccessPlan) -> str:
 
 def _plain(value: Any) -> Any:
     """Returns options as JSON values: a dataclass as its fields but those with their default value,
-    an enumeration by its value, a set as a sorted list; other values as they are."""
+    an enumeration by its value, a set as a sorted list, a tuple as a list; other values as they
+    are."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, frozenset | tuple):
@@ -121,6 +122,7 @@ class _Printer:
         return f"b{index}" if index < self.ir.program.exit else END
 
     def _labels(self, indices: Iterable[int]) -> list[str]:
+        """Returns the labels of blocks, in the order of `indices`."""
         return [self._label(index) for index in indices]
 
     def _register(self, register: Register) -> str:
@@ -207,8 +209,8 @@ class _Printer:
         yield from self._accesses("masked", block.masked)
 
     def _accesses(self, word: str, accesses: BlockAccesses) -> Iterator[str]:
-        """Yields the lines of a block's access groups under a heading; none if there are no
-        groups."""
+        """Yields a heading with the keyword `word`, then a line for each access group of a block;
+        nothing for a block without groups and fast version."""
         if accesses != BlockAccesses():
             yield INDENT + word + attributes(fast_version=accesses.has_fast_version)
             yield from (f"{INDENT * 2}{_group(group)}" for group in accesses.groups)
@@ -238,4 +240,5 @@ def _rules(rules: AccessRules) -> Iterator[str]:
 
 
 def _names(registers: Iterable[Register]) -> list[str]:
+    """Returns the names of registers, sorted."""
     return sorted(register.name for register in registers)

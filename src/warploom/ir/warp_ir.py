@@ -54,7 +54,8 @@ class BlockAccesses:
 
     @property
     def defers(self) -> bool:
-        """Returns whether some of the block's stores are deferred."""
+        """Returns whether some of the block's stores are batched: their guard is COMPARED, their
+        move DEFERRED."""
         return any(group.plan.guard is Guard.COMPARED for group in self.groups)
 
 

@@ -111,7 +111,7 @@ def clear() -> int:
 
 def _entries() -> list[tuple[str, Path]]:
     """Returns kind and path of all entries: files named KIND-KEY, as `_path` does. Other files are
-    none of ours."""
+    left out; none without a folder."""
     folder = cache_directory()
     found = folder.iterdir() if folder.is_dir() else ()
     parts = ((path.name.rpartition("-"), path) for path in found)
@@ -146,6 +146,8 @@ def _key(begin: bytes, parts: Iterable[str]) -> str:
 
 
 def _path(kind: str, key: str) -> Path:
+    """Returns the path of the entry named by `kind` and `key`, a file KIND-KEY in the folder of the
+    cache."""
     return cache_directory() / f"{kind}-{key}"
 
 

@@ -129,9 +129,9 @@ class InstructionCode:
             writer(operand, value, type)
 
     def _emit_without_results(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits an instruction without results: a store (`st.async` also signals its mbarrier), a
-        copy, a tensor operation or `setmaxnreg`. Returns False, and emits nothing, for another
-        kind, such as a `cp` that is executed as an atomic."""
+        """Emits an instruction without results, and returns True: a store (`st.async` also signals
+        its mbarrier), a copy, a tensor operation or `setmaxnreg`. Returns False, and emits nothing,
+        for another kind, such as a `cp` that is executed as an atomic."""
         emit = WITHOUT_RESULTS.get(instruction.operation.kind)
         if emit is None:
             return False
@@ -156,7 +156,8 @@ class InstructionCode:
         return WITH_RESULTS[instruction.operation.kind](self, index, instruction, on)
 
     def call(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a call of the host; returns its results."""
+        """Emits a call of the host, and the exit with a fault if it fails; returns its results, as
+        .u64."""
         return [(target, v, U64) for target, v in self.services.call(index, instruction, on)]
 
     def shuffle(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
@@ -212,9 +213,9 @@ class InstructionCode:
         ]
 
     def _emit_affine(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits an instruction whose results are all uniform or affine. If a run wraps around at
-        run time, lanes exit to the divergent copy at this instruction. Returns False, and emits
-        nothing, for any other instruction."""
+        """Emits an instruction whose results are all uniform or affine, and returns True. If a run
+        wraps around at run time, lanes exit to the divergent copy at this instruction. Returns
+        False, and emits nothing, for any other instruction."""
         if self.shaped.results(instruction) is None:
             return False
         leave = self.affine_access.group_guards.exit_fast_path
@@ -415,12 +416,12 @@ instruction, the instruction, and the executing lanes."""
 
 
 def _of_effect(effect: Effect, emit: _Emit[T]) -> dict[OpKind, _Emit[T]]:
-    """Returns a function for all kinds of operations that have an effect."""
+    """Returns a table that maps each kind of operation that has an effect to `emit`."""
     return {kind: emit for kind in OpKind if kind.has(effect)}
 
 
 def _of_kinds(emit: _Emit[T], *kinds: OpKind) -> dict[OpKind, _Emit[T]]:
-    """Returns a function for some kinds of operations."""
+    """Returns a table that maps each of some kinds of operations to `emit`."""
     return dict.fromkeys(kinds, emit)
 
 

@@ -79,9 +79,9 @@ class Schedule:
         """Returns a new array of the scheduler's state before a launch, which both machines read
         and change (`simt.scheduling`), indexed by `simt.schedule_layout`: policy and seed, whether
         threads are independent, sizes of grid, block, cluster and warp, the exit block, registers,
-        whether the program cancels launches of blocks, and the number of slots for resident blocks
-        (as many as the device holds or the launch has, in whole clusters, at least one); other
-        words are 0."""
+        the words of a warp's state table, whether the program cancels launches of blocks, and the
+        number of slots for resident blocks (as many as the device holds or the launch has, in whole
+        clusters, at least one cluster); other words are 0."""
         plan, size = Plan(np.zeros(Plan.WORDS, np.int64), 0), launch.cluster_blocks
         plan.policy, plan.seed = POLICIES.index(self.policy), self.seed
         plan.independent, plan.exit = self.independent, program.exit
@@ -195,14 +195,17 @@ class Launch:
 
     @property
     def threads_per_block(self) -> int:
+        """Returns the number of threads in a thread block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
     def warps_per_block(self) -> int:
+        """Returns the number of warps in a thread block, of which the last may be partly filled."""
         return -(-self.threads_per_block // self.warp_size)
 
     @property
     def blocks(self) -> int:
+        """Returns the number of thread blocks in the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     def block_index(self, linear: int) -> Dim3:

@@ -31,6 +31,8 @@ class PrintfArguments:
     format used, `at` is the address of the next one."""
 
     def __init__(self, read: Read, at: int) -> None:
+        """Begins at address `at` of the argument buffer, which `read` reads, with no argument
+        taken."""
         self.read, self.at, self.taken = read, at, 0
 
     def take(self, size: int) -> bytes | None:

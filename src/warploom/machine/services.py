@@ -66,6 +66,7 @@ class Services:
         `format` and `arguments` are addresses."""
 
         def read(address: int, size: int) -> bytes:
+            """Returns the `size` bytes that the calling lane sees at a generic address."""
             return call.read(lane, address, size)
 
         values = PrintfArguments(read, arguments)
@@ -89,6 +90,8 @@ class Services:
         `file` and `function`, which ends the kernel. `width` (bytes of a character) is ignored."""
 
         def text(address: int) -> str:
+            """Returns the zero-terminated string at an address, decoded as UTF-8; invalid bytes are
+            replaced."""
             data = read_string(lambda at, size: call.read(lane, at, size), address)
             return data.decode(errors="replace")
 
@@ -116,7 +119,8 @@ class Services:
 
     def _allocate_for_kernel(self, name: str, size: int) -> int:
         """Returns the address of `size` new bytes of device memory, whose allocation has this name
-        and is reported to the heap's watcher (a sanitizer), if there is one."""
+        and is reported to the heap's watcher (a sanitizer), if there is one. Raises LaunchError if
+        device memory has no such range."""
         allocation = self.memory.allocate(size, name)
         if self.memory.heap.watcher is not None:
             self.memory.heap.watcher.allocated(allocation)

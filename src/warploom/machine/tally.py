@@ -60,7 +60,8 @@ class Tally:
 
     @property
     def records(self) -> Counts:
-        """Returns a view of the access records: counters, then the costliest access."""
+        """Returns a view of the access records, the first RECORD_WIDTH columns of `rows_of_rules`:
+        counters, then the costliest access."""
         return self.rows_of_rules[:, :RECORD_WIDTH]
 
     @property
@@ -78,6 +79,7 @@ class Tally:
         n = len(program.instructions)
 
         def column() -> Counts:
+            """Returns a zero for each instruction of the program."""
             return np.zeros(n, np.int64)
 
         rows_of_rules = np.zeros((len(rows), RECORD_WIDTH), np.int64)

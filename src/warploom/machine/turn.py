@@ -22,6 +22,7 @@ class Cancellation:
     __slots__ = ("requested",)
 
     def __init__(self) -> None:
+        """Begins with no stop requested."""
         self.requested = False
 
     def request(self) -> None:
@@ -101,8 +102,8 @@ class LaunchLock:
         """Acquires the lock: waits until no kernel runs. `cancellation`, kept while the lock is
         held, is the flag by which Ctrl-C in a waiting thread stops the launch that holds it.
 
-        Ctrl-C during the wait cancels the launch that holds the lock. Raises LaunchError in a
-        callback of the running kernel, which would wait for itself.
+        Ctrl-C stops the wait (KeyboardInterrupt) and cancels the launch that holds the lock. Raises
+        LaunchError in a callback of the running kernel, which would wait for itself.
         """
         refuse_in_callback("launch a kernel")
         try:
@@ -122,14 +123,16 @@ class LaunchLock:
         self.leave(self._current.number)
 
     def __enter__(self) -> None:
+        """Acquires the lock (`take`), for work that Ctrl-C cannot cancel."""
         self.take()
 
     def __exit__(self, *_: object) -> None:
+        """Releases the lock (`give_back`), and lets an exception propagate."""
         self.give_back()
 
     def forget(self) -> None:
-        """Resets the lock and drops all tickets in a forked child process, in which the threads
-        that hold them do not exist."""
+        """Sets the lock to its initial state: unlocked, no tickets, numbers from 1. Called when it
+        is made, and in a forked child process, in which the threads that hold it do not exist."""
         self._lock, self._changed = Lock(), Condition()
         self._holder: Cancellation | None = None
         self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
@@ -149,9 +152,11 @@ class callback:  # noqa: N801  (used as `with callback():`)
     """Marks the `with` body as user code that this thread runs in the middle of a kernel."""
 
     def __enter__(self) -> None:
+        """Marks the calling thread as in a callback (`refuse_in_callback`)."""
         _callback.running = True
 
     def __exit__(self, *_: object) -> None:
+        """Removes the mark from the calling thread, and lets an exception propagate."""
         _callback.running = False
 
 

@@ -41,8 +41,8 @@ def group_accesses(ir: WarpIR) -> WarpIR:
 
 
 def _mask_registers(ir: WarpIR) -> dict[int, Register | None]:
-    """Returns, by predicated block, the guard register of the branch before it, which is the mask
-    that it runs under; None if the branch has no guard."""
+    """Returns, by predicated block, the predicate register in the guard of the branch before it, on
+    which the mask that it runs under depends (negated or not); None if the branch has no guard."""
     ends = (
         (predicated_block, ir.program.blocks[index].stop - 1)
         for index, predicated_block in ir.predicated_blocks.items()

@@ -175,6 +175,7 @@ def _is_weak_unguarded(instruction: Instruction) -> bool:
 
 
 def _is_weak_load(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a weak load without a guard (`_is_weak_unguarded`)."""
     return instruction.operation.kind is OpKind.LOAD and _is_weak_unguarded(instruction)
 
 

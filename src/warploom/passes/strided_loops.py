@@ -92,6 +92,7 @@ def _live_bytes(ir: WarpIR, header: int, shapes: BlockShapes) -> int:
 
 
 def _size(group: AccessGroup) -> int:
+    """Returns how many accesses a group has."""
     return len(group.members)
 
 

@@ -252,11 +252,12 @@ def _rewritten_body(
 
 
 def _add_rewritten(new: Flat, old: Flat, at: int, offsets: Mapping[str, int]) -> None:
-    """Appends instruction number `at` of `old` to `new`. An address in a variable of the frame
-    (`offsets`: by name) becomes one relative to the frame's start; if the access is not to local
-    memory (`.param`), it becomes one, and private: it is not counted. Where the address of such a
-    variable is an operand itself, a hidden instruction computes it before, into the scratch
-    register WIDE, and the register is the operand."""
+    """Appends instruction number `at` of `old` to `new`, with its marks and local successors. An
+    address in a variable of the frame (`offsets`: by name) becomes one relative to the frame's
+    start; an access that is not to local memory (but `.param`) becomes one to local memory, and
+    private: it is not counted. Where the address of such a variable is an operand itself, a hidden
+    instruction computes it before, into the scratch register WIDE, and the register is the
+    operand."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []

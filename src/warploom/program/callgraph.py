@@ -120,6 +120,7 @@ class CallGraph:
         )
 
     def function(self, name: str) -> Function:
+        """Returns the function of a name, which must have a body."""
         return self._functions[name]
 
     def direct_callees(self, name: str) -> list[str]:

@@ -69,14 +69,18 @@ class FunctionCode:
 
 
 def entry_label(name: str) -> str:
+    """Returns the label at which a function that is not inlined begins."""
     return f"entry@{name}"
 
 
 def end_label(name: str) -> str:
+    """Returns the label after the body of a function that is not inlined, to which its `ret`
+    branch."""
     return f"end@{name}"
 
 
 def return_label(number: int) -> str:
+    """Returns the label of the return point of a call that is not inlined, by its number."""
     return f"back@{number}"
 
 

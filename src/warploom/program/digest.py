@@ -17,9 +17,9 @@ from warploom.isa.spec import Operation
 
 
 def digest(*values: object) -> str:
-    """Returns the digest of values, as 64 hexadecimal digits: numbers, texts, enumerations,
-    operations, and tuples, frozen sets, mappings and data classes of these. Raises TypeError for
-    other types."""
+    """Returns the SHA-256 digest of values, as 64 hexadecimal digits: None, numbers, texts,
+    enumerations, operations, and tuples, frozen sets, mappings and data classes of these. Raises
+    TypeError for other types."""
     return hashlib.sha256(_Serialiser().written(values).encode()).hexdigest()
 
 
@@ -75,6 +75,8 @@ class _Serialiser:
         names = tuple(each.name for each in fields(kind) if each.compare)
 
         def written(value: object) -> str:
+            """Returns the text of a data class: the name of its type and its compared fields in
+            order."""
             parts = [self.written(getattr(value, name)) for name in names]
             return f"{kind.__name__}({''.join(parts)})"
 

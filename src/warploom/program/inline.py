@@ -374,7 +374,7 @@ def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instructio
 
 def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
     """Returns the instruction that copies a callee's result to the call's operand: a load from a
-    `.param` variable, or a move from a register parameter."""
+    `.param` variable, or a move from the register that the callee returns its result in."""
     if formal.space is Space.PARAM:
         operation = decode(f"ld.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(actual, Address(Symbol(formal.name))))

@@ -178,4 +178,5 @@ def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
 
 
 def _aligned(offset: int, alignment: int) -> int:
+    """Returns an offset rounded up to a multiple of an alignment."""
     return -(-offset // alignment) * alignment

@@ -55,7 +55,7 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
         return ()
     before = predecessors(program)
     candidates = [*natural_loops(program, before).items(), *_skipped_regions(program)]
-    found = (_region(program, before, header, blocks) for header, blocks in candidates)
+    found = (_masked_region(program, before, header, blocks) for header, blocks in candidates)
     regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
     outermost: list[MaskedRegion] = []
     for region in regions:
@@ -79,7 +79,7 @@ def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
             yield block.index, {block.index, *inside}
 
 
-def _region(
+def _masked_region(
     program: Program, predecessor_lists: list[list[int]], header: int, blocks: set[int]
 ) -> MaskedRegion | None:
     """Returns the masked region with a header and blocks, given the predecessors of each block.

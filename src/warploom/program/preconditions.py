@@ -26,6 +26,7 @@ class OperandCheck:
 
     @property
     def value(self) -> Operand:
+        """Returns the operand whose value a fault reports: the first of `operands`."""
         return self.operands[0]
 
 
@@ -55,4 +56,5 @@ def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
 
 
 def _is_predicate(operand: Operand) -> bool:
+    """Returns whether an operand is a predicate register, not negated."""
     return isinstance(operand, Register) and operand.type == PRED

@@ -46,6 +46,8 @@ class HiddenCode:
     `like` and its origin `site`."""
 
     def __init__(self, flat: Flat, like: Instruction, site: Site) -> None:
+        """Stores the list, and the instruction and site that appended instructions are attributed
+        to; appends nothing."""
         self.flat, self.like, self.site = flat, like, site
 
     def emit(self, opcode: str, *operands: Operand) -> None:
@@ -59,8 +61,8 @@ class HiddenCode:
         self.flat.add(one, self.site, hidden=True, private=True)
 
     def load(self, register: Register, base: Register, offset: int) -> None:
-        """Loads a register from the stack, at `offset` bytes from register `base`; predicates are
-        stored as 32 bits."""
+        """Appends the load of a register from the stack, at `offset` bytes from register `base`. A
+        predicate is loaded as 32 bits into a scratch register and set by a comparison with 0."""
         if register.type.bits == 1:
             self.load(SCRATCH[32], base, offset)
             self.emit("setp.ne.u32", register, SCRATCH[32], Immediate(0))
@@ -70,8 +72,9 @@ class HiddenCode:
             )
 
     def store(self, base: Register, offset: int, value: Operand, bits: int) -> None:
-        """Stores the low `bits` of a value on the stack, at `offset` bytes from register `base`;
-        predicates as 32 bits."""
+        """Appends the store of a value of `bits` bits on the stack, at `offset` bytes from register
+        `base`; a predicate (`bits` of 1) is stored as 32 bits, 0 or 1, through a scratch
+        register."""
         if bits == 1:
             self.emit("selp.b32", SCRATCH[32], Immediate(1), Immediate(0), value)
             value, bits = SCRATCH[32], 32

@@ -66,6 +66,7 @@ class RegisterShapes:
     masked_regions: tuple[MaskedRegion, ...]
 
     def __bool__(self) -> bool:
+        """Returns whether any register has a shape."""
         return bool(self.by_register)
 
     def at(self, block: int) -> BlockShapes:
@@ -83,6 +84,7 @@ class RegisterShapes:
 
     @cached_property
     def _at_block(self) -> dict[int, BlockShapes]:
+        """Returns the cache of `at`, by block: empty at first."""
         return {}
 
     def becomes_varying(self, block: int) -> frozenset[Register]:
@@ -169,7 +171,8 @@ MOST_THREADS = {"x": 1024, "y": 1024, "z": 64}
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
     """Returns the shape of a special register: `%laneid` with stride 1, `%tid.x` with stride 1 in
     each run of the layout, `%tid.y` and `%tid.z` uniform in each run, others uniform or varying as
-    the register is defined; clocks are varying. Of a whole thread block (BLOCK_WIDE), registers
+    the register is defined; clocks are varying. `%laneid`, `%tid` and `%ntid` have the bits that
+    may be 1 in the first value of a run (`ones`). Of a whole thread block (BLOCK_WIDE), registers
     that differ between warps are varying, and thread indices but for those of ALONG_X and
     IN_ROWS."""
     special = SPECIAL_REGISTERS[name]
@@ -205,14 +208,18 @@ class OperandShapes:
     registers (in one block, or in all); a register without one is varying."""
 
     def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
+        """Stores the program, its layout of warps, and the shapes of its registers: those without
+        one are varying."""
         self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
 
     def shape(self, operand: Operand, type: ScalarType) -> VectorShape:
+        """Returns the shape of an operand that is read as `type` (`operand`)."""
         return self.operand(operand, type).shape
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Returns the shape of an operand that is read as `type`, and its constant if it is an
-        immediate integer. Addresses, vectors and other compound operands are varying."""
+        immediate integer. A negated predicate has the shape of its register; registers without a
+        known shape, addresses, vectors and other compound operands are varying."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)
@@ -364,9 +371,9 @@ def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
 
 
 def block_affine_registers(block: BlockShapes, shapes: RegisterShapes) -> frozenset[Register]:
-    """Returns the registers whose shapes in the thread block (`block`) continue those in its warps
-    (`shapes`), and hold in all basic blocks: their values in the first warp determine those in all
-    warps."""
+    """Returns the registers whose shapes in the thread block (`block`) have the stride of those in
+    its warps (`shapes`) and no more runs, and hold in all basic blocks: their values in the first
+    warp determine those in all warps."""
     common = block.keys() & shapes.lasting
     pairs = ((r, block[r], shapes.by_register[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)

@@ -28,10 +28,10 @@ _OPPOSITES = COMPLEMENTS | {b: a for a, b in COMPLEMENTS.items()}
 def rising_comparison(
     operand_shapes: OperandShapes, instruction: Instruction
 ) -> tuple[str, Operand, Operand] | None:
-    """Returns the comparison of a `setp`, the operand that rises by 1 from lane to lane, and the
-    uniform one, as if the rising one stood on the left. None for another instruction, a type other
-    than a 32-bit integer, a Boolean operand, or operands of other shapes. `operand_shapes` has the
-    shapes of operands."""
+    """Returns the comparison of a `setp` ("lt", "ge" ..., for unsigned types, too), the operand
+    that rises by 1 from lane to lane, and the uniform one, as if the rising one stood on the left.
+    None for another instruction, a type other than a 32-bit integer, a Boolean operand, or operands
+    of other shapes. `operand_shapes` has the shapes of operands."""
     modifiers = instruction.operation.modifiers
     if instruction.operation.kind is not OpKind.COMPARE or "bool" in modifiers:
         return None

@@ -64,7 +64,8 @@ class VectorShape:
         return VectorShape(width, self.stride, both)
 
     def ones_in(self, width: int) -> int:
-        """Returns `ones` of the shape of `width` runs, of which this one has no more."""
+        """Returns the bits that may be 1 in the first values of `width` runs (`ones`), if the
+        shape's own runs are split into so many; `width` is not less than the shape's."""
         if self.width == width or self.stride == 0:
             return self.ones
         return from_lowest(self.ones | self.stride * (LANES // width))
@@ -103,10 +104,12 @@ class TermShapes:
     has more: a result retains the shape only if it changes by the same amount from row to row."""
 
     def __init__(self, arguments: Sequence[ShapedValue], *, linear: bool = False) -> None:
+        """Stores the shapes and constants of the arguments, by number; evaluates nothing."""
         self._arguments, self._linear = arguments, linear
         self._done: dict[Term, ShapedValue] = {}
 
     def shape(self, term: Term) -> VectorShape:
+        """Returns the shape of a node."""
         return self._of(term).shape
 
     def constant(self, term: Term) -> int | None:
@@ -160,7 +163,8 @@ def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
 
 def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
     """Returns the stride of an integer node's result, before reduction to its width; None if the
-    result is not affine, or only if a factor or shift that is not constant were known."""
+    result is not affine, or has a stride that depends on a factor or shift which is not constant,
+    and for operations that are not handled."""
     strides = [a.shape.stride for a in args]
     match term.op:
         case "add":
@@ -202,8 +206,8 @@ def _bitwise_stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
 def _without_division(
     term: Term, args: Sequence[ShapedValue]
 ) -> tuple[Term, Sequence[ShapedValue]]:
-    """Returns a node and its operands; in place of a quotient or a remainder by a power of two, of
-    what is not negative, a shift or a mask."""
+    """Returns a node and its operands. A quotient or remainder of a dividend that is known not to
+    be negative, by a power of two, is replaced by a right shift or a mask; others are unchanged."""
     divisor, bits = args[-1].constant, term.type.bits
     if term.op not in ("div", "rem") or divisor is None or divisor.bit_count() != 1:
         return term, args

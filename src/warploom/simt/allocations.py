@@ -27,9 +27,10 @@ class AllocationRow(WordRecord):
 
 @jitable
 def find_allocation(allocations: Any, address: Any, count: int) -> AllocationRow:
-    """Returns the index of the first word of the row of the last allocation that begins at or below
-    `address`, by binary search over `count` rows, which rise by START; negative if there is none.
-    The caller compares the address with the row's END."""
+    """Returns the row of the last allocation that begins at or below `address`, as a view of
+    `allocations`, by binary search over its first `count` rows, which rise by `start`; a view whose
+    index `at` is negative if there is none. The caller compares the address with the row's
+    `end`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

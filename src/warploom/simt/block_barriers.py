@@ -144,9 +144,9 @@ def release(plan: Plan, states: Words, tables: Words, first_warp: int, barrier: 
 
 @jitable
 def waiting_votes(state: WarpState, table: WarpTable) -> int:
-    """Returns the number of lanes whose predicate of `bar.red` is true, of a warp that waits whole
-    (status BARRIER_WAIT): the sum over its parked splits; 0 if it does not resume from its table
-    (no split is parked), or waits in another barrier instruction."""
+    """Returns the votes of a warp that waits in `bar.red` as a whole (status BARRIER_WAIT), the sum
+    over its parked splits: the number of lanes whose predicate is true (for `and`: false); 0 if it
+    does not resume from its table (no split is parked), or waits in another barrier instruction."""
     count = 0
     if state.resume == FROM_TABLE:
         left = table.parked
@@ -193,8 +193,8 @@ def threads_awaited(table: WarpTable, barrier: int) -> int:
 
 @jitable
 def votes_at_barrier(table: WarpTable, barrier: int) -> int:
-    """Returns the number of lanes of a warp's parked splits at a barrier whose predicate of
-    `bar.red` is true."""
+    """Returns the votes of a warp's splits that are parked at a barrier: the number of lanes whose
+    predicate of `bar.red` is true (for `and`: false); 0 for other barrier instructions."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

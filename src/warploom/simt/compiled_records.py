@@ -1,5 +1,5 @@
-"""Tells Numba what a `WordRecord` is: a pointer to words and an index, whose fields are read and
-written at constant offsets."""
+"""Registers `WordRecord` classes with Numba: in compiled code a record is a pointer to words and
+the index of its first word, and its fields are read and written at constant offsets."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ def _record_type() -> Any:
     extending: Any = import_module("numba.extending")
 
     class RecordType(types.Type):
-        """Is Numba's type of the views of a record class on words of one type."""
+        """Numba's type of the views of a record class on words of one type."""
 
         def __init__(self, record: type[WordRecord], words: Any) -> None:
+            """Stores the record class and the type of the pointer `words`, both of which the type's
+            name states: Numba takes types of one name as equal."""
             self.record, self.words = record, words
             name = f"WordRecord({record.__module__}.{record.__qualname__}, {words})"
             types.Type.__init__(self, name)
 
     @extending.register_model(RecordType)
     class RecordModel(extending.models.StructModel):
-        """Lays a view out as its two members."""
+        """Lays a record view out as a struct of its pointer and its first word."""
 
         def __init__(self, manager: Any, record: Any) -> None:
+            """Declares the members `words`, the pointer, and `at`, an int64, for type `record`."""
             members = [("words", record.words), ("at", types.int64)]
             extending.models.StructModel.__init__(self, manager, record, members)
 
@@ -55,11 +58,14 @@ def _register_fields(record_type: Any) -> None:
 
     @templates.infer_getattr
     class FieldTemplate(templates.AttributeTemplate):
-        """Types the fields, and `words`, `at` and `WORDS`."""
+        """Types the attributes of a record view: its fields, `words`, `at` and `WORDS`."""
 
         key = record_type
 
         def generic_resolve(self, record: Any, name: str) -> Any:
+            """Returns the Numba type of attribute `name` of a view of type `record`: of a nested
+            record its record type, of a field of several words the pointer type, of one word the
+            type of words; None if there is no such attribute."""
             if name in ("words", "at", "WORDS"):
                 return record.words if name == "words" else types.int64
             if name not in record.record.OFFSETS:
@@ -76,6 +82,9 @@ def _register_fields(record_type: Any) -> None:
 
     @extending.lower_getattr_generic(record_type)
     def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+        """Emits the read of attribute `name` of view `value` and returns its LLVM value: a loaded
+        word, the address of the first of several words, the view of a nested record, or `words`,
+        `at` or `WORDS`."""
         if name in ("words", "at"):
             return getattr(context.make_helper(builder, record, value=value), name)
         if name == "WORDS":
@@ -88,6 +97,8 @@ def _register_fields(record_type: Any) -> None:
 
     @extending.lower_setattr_generic(record_type)
     def write_field(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+        """Emits the store of a value to the first word of a view's field `name`; `args` are the
+        view and the value."""
         record, value = args
         view = first_word(context, builder, signature.args[0], record, name)
         builder.store(value, builder.gep(view.words, [view.at]))
@@ -102,11 +113,13 @@ def _register_layout() -> None:
 
     @templates.infer_getattr
     class LayoutTemplate(templates.AttributeTemplate):
-        """Types these attributes; Numba's type of a class is that of a function."""
+        """Types the layout attributes of a record class, whose Numba type is that of a function."""
 
         key = types.Function
 
         def generic_resolve(self, function: Any, name: str) -> Any:
+            """Returns int64 for `WORDS` and the fields of a record class, None for other attributes
+            and other functions."""
             record = function.typing_key
             if not (isinstance(record, type) and issubclass(record, WordRecord)):
                 return None
@@ -114,6 +127,7 @@ def _register_layout() -> None:
 
     @extending.lower_getattr_generic(types.Function)
     def read_layout(context: Any, _builder: Any, function: Any, _value: Any, name: str) -> Any:
+        """Returns attribute `name` of a record class as an int64 constant."""
         return context.get_constant(types.int64, getattr(function.typing_key, name))
 
 
@@ -127,11 +141,13 @@ def _register_constructor(record: type[WordRecord]) -> None:
 
     @templates.infer_global(record)
     class Constructor(templates.AbstractTemplate):
-        """Types a call of the class."""
+        """Types a call of the record class, which makes a view."""
 
         key = record
 
         def generic(self, arguments: Any, _keywords: Any) -> Any:
+            """Returns the signature of a call with arguments of these types: the result is a view
+            on the first argument's pointer, the others are int64."""
             words = arguments[0]
             pointer = words.words if isinstance(words, record_type) else words
             integers = [types.int64] * (len(arguments) - 1)
@@ -140,6 +156,8 @@ def _register_constructor(record: type[WordRecord]) -> None:
     @extending.lower_builtin(record, types.Any, types.int64)
     @extending.lower_builtin(record, types.Any, types.int64, types.int64)
     def make_record(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
+        """Emits the view that a call of the class returns: its pointer, and its first word, `at`
+        plus `index` times WORDS."""
         view = context.make_helper(builder, call.return_type)
         words, at, *index = arguments
         if isinstance(call.args[0], record_type):

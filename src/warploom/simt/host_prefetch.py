@@ -24,8 +24,8 @@ def register_prefetch() -> None:
         returns the pointer."""
 
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            """Emits the call of `llvm.prefetch`: for writing, with the highest locality, into the
-            data cache."""
+            """Emits the call of `llvm.prefetch` on the word's address: for writing, with the
+            highest locality, into the data cache. Returns the pointer, unchanged."""
             address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
             parameter_types = [address, number, number, number]
             function_type = ir.FunctionType(ir.VoidType(), parameter_types)
@@ -41,6 +41,7 @@ def register_prefetch() -> None:
         """Returns the implementation of `prefetch` for pointers; None for other arguments."""
 
         def prefetch_address(words: Any, index: Any) -> None:
+            """Prefetches the word at index `index` of pointer `words`."""
             prefetch_word(words, index)
 
         return prefetch_address if isinstance(words, types.CPointer) else None

@@ -49,12 +49,16 @@ class WordRecord:
     at: int
 
     def __init__(self, words: Words | WordRecord, at: int, index: int = 0) -> None:
+        """Keeps the array `words` (of a record: its array) and the offset in it of the first word
+        of record `index` of those that begin at offset `at`; copies nothing."""
         self.words = words.words if isinstance(words, WordRecord) else words
         self.at = at + index * self.WORDS
 
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
-        """Lays out the annotated fields of a subclass, and appends it to RECORDS; a record takes a
-        multiple of `align` words."""
+        """Lays out the annotated fields of a subclass one after the other (one with the name of an
+        earlier field as its shape: at that field's offset), replaces each by the descriptor that
+        reads it, and sets WORDS, a multiple of `align`, OFFSETS, RUNS and PARTS; appends the
+        subclass to RECORDS."""
         super().__init_subclass__(**options)
         offsets, runs, parts = dict[str, int](), set[str](), dict[str, type[WordRecord]]()
         hints, end = get_type_hints(cls, include_extras=True), 0
@@ -81,12 +85,15 @@ class _Word:
     """Reads and writes the word at an offset."""
 
     def __init__(self, offset: int) -> None:
+        """Keeps the offset of the word from the first word of a record."""
         self.offset = offset
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
+        """Returns the word in `record` as an integer; the offset if accessed on the class."""
         return self.offset if record is None else int(record.words[record.at + self.offset])
 
     def __set__(self, record: WordRecord, value: int) -> None:
+        """Stores `value` in the word of `record`."""
         record.words[record.at + self.offset] = value
 
 
@@ -94,9 +101,13 @@ class _Run:
     """Views the words of a field that has several."""
 
     def __init__(self, offset: int, count: int) -> None:
+        """Keeps the offset of the first word in a record, and how many words the field has (0: all
+        up to the end of the array)."""
         self.offset, self.count = offset, count
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
+        """Returns the words of the field in `record` as a view; the offset if accessed on the
+        class."""
         if record is None:
             return self.offset
         first = record.at + self.offset
@@ -107,7 +118,10 @@ class _Part:
     """Views the words of a field that is a record."""
 
     def __init__(self, offset: int, kind: type[WordRecord]) -> None:
+        """Keeps the offset of the inner record in a record, and its class."""
         self.offset, self.kind = offset, kind
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
+        """Returns the inner record as a view of the words of `record`; the offset if accessed on
+        the class."""
         return self.offset if record is None else self.kind(record, record.at + self.offset)

@@ -205,7 +205,8 @@ def warp_at_position(plan: Plan) -> int:
 
 @jitable
 def can_start(plan: Plan) -> bool:
-    """Returns whether another block can begin beside those that are resident."""
+    """Returns whether another block can begin beside those that are resident: one is left to begin
+    (`next_block`), and a slot is neither occupied nor held."""
     return plan.next_block < last_block(plan) and plan.resident + plan.held < plan.slots
 
 
@@ -394,10 +395,10 @@ def after_run(plan: Plan, state: WarpState, table: WarpTable, status: int, diges
 
 @jitable
 def split_into_lanes(table: WarpTable, block: int, mask: int, node: int) -> None:
-    """Parks each lane of a split, and of the nodes that contain it (the lanes that have arrived
-    there, and those of the side that has not begun), as a ready split of its own, and frees the
-    nodes: under ADVERSARIAL, lanes that have diverged never reconverge. `block` and `mask` are
-    those of the split, `node` its innermost node."""
+    """Parks each lane of a split (lanes that execute together), and of the nodes that contain it
+    (the lanes that have arrived there, and those of the side that has not begun), as a ready split
+    of its own, and frees the nodes: under ADVERSARIAL, lanes that have diverged never reconverge.
+    `block` and `mask` are those of the split, `node` its innermost node."""
     while node != NONE:
         entry = node_of(table, node)
         park_separately(table, entry.point, entry.arrived, NONE)

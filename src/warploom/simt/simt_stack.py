@@ -37,8 +37,8 @@ def is_inside(table: WarpTable, node: int, outer: int) -> bool:
 
 @jitable
 def leave_nodes(table: WarpTable, into: Split, other: Split) -> None:
-    """Moves two splits that merge to their innermost common node (SIMT stack entry; NONE if they
-    share none); the nodes that they leave no longer expect their lanes."""
+    """Moves two splits (sets of lanes) that merge to their innermost common node (SIMT stack entry;
+    NONE if they share none); the nodes that they leave no longer expect their lanes."""
     common = into.node
     while common != NONE and not is_inside(table, other.node, common):
         common = node_of(table, common).parent

@@ -49,8 +49,9 @@ def park_separately(table: WarpTable, block: int, mask: int, node: int) -> None:
 
 @jitable
 def park_at_turn_end(table: WarpTable, digest: int, changes: int, waits_for_clock: bool) -> None:
-    """Parks the running split at the end of its turn as ready, with `argument` 1, and counts the
-    turn (`slices`); marks the split as stuck (`stuck`: `changes`) if it makes no progress.
+    """Parks the running split (lanes that execute together) at the end of its turn as ready, with
+    `argument` 1, and counts the turn (`slices`); marks the split as stuck (`stuck`: `changes`) if
+    it makes no progress.
 
     `digest` is a hash of its registers, `changes` the number of changes of memory. If both equal
     those at the end of the last turn of its lowest lane, the split repeats the same instructions
@@ -73,8 +74,8 @@ def park_at_turn_end(table: WarpTable, digest: int, changes: int, waits_for_cloc
 
 @jitable
 def parked(table: WarpTable, status: int) -> int:
-    """Returns the parked splits with a status (READY, AT_SYNC, AT_BARRIER) as a bit mask of their
-    numbers."""
+    """Returns the parked splits (lanes that execute together) with a status (READY, AT_SYNC,
+    AT_BARRIER) as a bit mask of their numbers."""
     splits = 0
     left = table.parked
     while left != 0:
@@ -87,8 +88,8 @@ def parked(table: WarpTable, status: int) -> int:
 
 @jitable
 def waiting(table: WarpTable, status: int, argument: int) -> int:
-    """Returns, as a bit mask of their numbers, the parked splits with a status whose `argument`, a
-    barrier's number or a member mask, is `argument`."""
+    """Returns, as a bit mask of their numbers, the parked splits (lanes that execute together) with
+    a status whose `argument`, a barrier's number or a member mask, is `argument`."""
     splits = 0
     left = parked(table, status)
     while left != 0:
@@ -101,14 +102,15 @@ def waiting(table: WarpTable, status: int, argument: int) -> int:
 
 @jitable
 def has_ready(table: WarpTable) -> bool:
-    """Returns whether some split is ready to run."""
+    """Returns whether some parked split (lanes that execute together) is ready to run."""
     return parked(table, READY) != 0
 
 
 @jitable
 def is_stuck(table: WarpTable, changes: int) -> bool:
-    """Returns whether all ready splits are stuck: none progresses unless another thread changes
-    memory; also True if none is ready. `changes` is the current number of changes."""
+    """Returns whether all ready splits (lanes that execute together) are stuck: none progresses
+    unless another thread changes memory; also True if none is ready. `changes` is the current
+    number of changes."""
     left = parked(table, READY)
     while left != 0:
         if split_of(table, first_lane(left)).stuck != changes:

@@ -158,9 +158,9 @@ def find_corners(
     scratch: TexelScratch,
 ) -> None:
     """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    scratch array, except those with
-    weight 0: one texel for integer coordinates (of the level operand, clamped, or level 0), else
-    those of one or two mipmap levels (`select_levels`)."""
+    scratch array, in place of those there, except those with weight 0: one texel for integer
+    coordinates (of the level operand, clamped, or level 0), else those of one or two mipmap levels
+    (`select_levels`)."""
     scratch.corners = 0
     if request >> INTEGER & 1:
         level = 0
@@ -264,8 +264,8 @@ def sample_position(
 
 @jitable
 def texel_at(texture: TextureRow, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Returns the offset of a texel of a mipmap level and layer from `base`, in bytes; -1 for the
-    border (a negative coordinate)."""
+    """Returns the offset in device memory, in bytes, of a texel of a mipmap level and layer; -1 for
+    the border (a negative coordinate). Coordinates are not checked against the size."""
     if x < 0 or y < 0 or z < 0:
         return -1
     width, height = extent(texture.width, level), extent(texture.height, level)
@@ -277,7 +277,8 @@ def texel_at(texture: TextureRow, level: int, x: int, y: int, z: int, layer: int
 
 @jitable
 def extent(size: int, level: int) -> int:
-    """Returns the size of a mipmap level in texels along an axis, from that of level 0."""
+    """Returns the size in texels of mipmap level `level` along an axis: `size`, that of level 0,
+    halved `level` times and rounded down, at least 1."""
     return max(1, size >> level)
 
 

@@ -95,7 +95,8 @@ def serve_texels(
     lanes of `mask` of a block with grid index `block`: stores results in `data`, and counts the
     request and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
     simulated caches. Queries and an empty `mask` count nothing. Returns 0, or 1 with the fault of
-    the lowest lane in `scratch`."""
+    the lowest lane in `scratch`; then the request is not counted, but the sectors of the lanes
+    before that one are."""
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
     scratch = TexelScratch(scratch_words, 0)
     scratch.fault_kind = 0
@@ -150,7 +151,8 @@ def resolve_handle(table: TextureHeader, memory: Memory, value: int) -> int:
 
 @jitable
 def descriptor_row(table: TextureHeader, value: int) -> TextureRow:
-    """Returns the row of a handle; one at index 0 if the handle is invalid or freed."""
+    """Returns the row of a texture or surface handle; a record at offset 0 (`at`), where no row is,
+    if the handle is invalid or freed, or if `value` is a sampler."""
     # Other values, as those of samplers, give an index that is negative or too large.
     index = value - HANDLE_TAG
     if index < 0 or index >= table.count:

@@ -56,7 +56,7 @@ def access_bytes(texture: TextureRow, request: int) -> int:
 
 @jitable
 def locate_access(texture: TextureRow, data: TexelOperands, lane: int, request: int) -> int:
-    """Stores the offset from `base` of a lane's access in `address`; returns the kind of fault
+    """Stores the offset in device memory of a lane's access in `address`; returns the kind of fault
     (OUTSIDE_SURFACE, or MISALIGNED: x in bytes is no multiple of the access's size), or 0. The
     operand x is in texels for `sust.p` and `sured.p`, else in bytes. Out of bounds, the mode of the
     instruction decides: TRAP a fault, CLAMPED coordinates clamped to the surface (a fault if a row
@@ -104,7 +104,8 @@ def load_lane(memory: Memory, data: TexelOperands, lane: int, address: int, requ
 
 @jitable
 def store_lane(memory: Memory, data: TexelOperands, lane: int, address: int, request: int) -> None:
-    """Executes `sust.b` in one lane: stores consecutive elements from the value rows."""
+    """Executes `sust.b` in one lane: stores consecutive elements from the value rows at `address`,
+    an offset in device memory that must be in bounds."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = int(np.int64(data.value[32 * part + lane]))
@@ -120,8 +121,8 @@ def store_texel(
     address: int,
     request: int,
 ) -> None:
-    """Executes `sust.p` in one lane: converts words to the texel's format and stores it; missing
-    words are 0."""
+    """Executes `sust.p` in one lane: converts the words in the value rows to the texel's format
+    (missing words are 0), and stores the texel at `address`, which must be in bounds."""
     format = texture.format
     for component in range(texture.components):
         word = 0

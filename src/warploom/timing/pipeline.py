@@ -53,7 +53,8 @@ def pipeline_of(
 
 
 def _instructions(accesses: Words) -> set[int]:
-    """Returns the instructions that made some accesses."""
+    """Returns the distinct numbers of the instructions that made the given accesses, rows of
+    `Record.accesses`."""
     return set(np.unique(accesses[:, TimedAccess.instruction]).tolist())
 
 

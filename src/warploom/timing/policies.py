@@ -51,6 +51,7 @@ class _UserFunction:
 
     @property
     def name(self) -> str:
+        """Returns the name of the Python function."""
         return self.function.__name__
 
     @property
@@ -73,8 +74,8 @@ class _UserFunction:
         count = self.words
 
         def call(arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any) -> Any:
-            """Calls the user's function with its words; on an exception, sets the word after them
-            and returns 0."""
+            """Returns the result of the user's function for the five integers and its words; if the
+            function raises an exception, sets the word after the words to 1 and returns 0."""
             try:
                 return compiled(arg0, arg1, arg2, arg3, arg4, numba.carray(words, count))
             except Exception:
@@ -84,8 +85,8 @@ class _UserFunction:
         def call_without_words(
             arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
         ) -> Any:
-            """Calls an address mapping, which takes two arguments and no words; on an
-            exception, sets the word and returns 0."""
+            """Returns the result of an address mapping, which takes two integers and no words; if
+            the mapping raises an exception, sets the word after its memory to 1 and returns 0."""
             try:
                 return compiled(arg0, arg1)
             except Exception:
@@ -147,22 +148,27 @@ class AddressMapping(_UserFunction):
 
 
 def warp_scheduler(function: Callable[..., Any]) -> WarpScheduler:
-    """Makes a function a warp scheduler, for `run.time(scheduler=)`."""
+    """Returns a Python function as a warp scheduler, for `run.time(scheduler=)`; a decorator. Numba
+    compiles the function when a replay first needs it."""
     return WarpScheduler(function)
 
 
 def prefetcher(function: Callable[..., Any]) -> Prefetcher:
-    """Makes a function a prefetcher, for `run.time(prefetcher=)`."""
+    """Returns a Python function as a prefetcher of L1, for `run.time(prefetcher=)`; a decorator.
+    Numba compiles the function when a replay first needs it."""
     return Prefetcher(function)
 
 
 def replacement_policy(function: Callable[..., Any]) -> ReplacementPolicy:
-    """Makes a function a replacement policy, for `run.time(l1=, l2=)` and `CacheModel`."""
+    """Returns a Python function as the replacement policy of a cache, for `run.time(l1=, l2=)` and
+    `CacheModel`; a decorator. Numba compiles the function when a replay first needs it."""
     return ReplacementPolicy(function)
 
 
 def address_mapping(function: Callable[..., Any]) -> AddressMapping:
-    """Makes a function a mapping of lines, for `run.time(dram=)` and `CacheModel`."""
+    """Returns a Python function as a mapping of lines to the sets of a cache or the banks of DRAM,
+    for `run.time(dram=)` and `CacheModel`; a decorator. Numba compiles the function when a replay
+    first needs it."""
     return AddressMapping(function)
 
 

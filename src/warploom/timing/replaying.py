@@ -11,7 +11,8 @@ from warploom.timing.saved import ReplayState
 
 
 class Replaying:
-    """Controls the replay of a launch.
+    """Controls the replay of a launch: runs it step by step, saves and restores its state, and
+    returns the modelled time.
 
     replaying = run.replay(scheduler="gto")
     replaying.advance(100_000)           # cycles
@@ -23,11 +24,13 @@ class Replaying:
     """
 
     def __init__(self, replay: Replay, _make_timing: Callable[[ReplayOutcome], Timing]) -> None:
+        """Keeps the replay, and the function that makes the modelled time from its outcome; runs
+        nothing."""
         self._replay, self._make_timing = replay, _make_timing
 
     @property
     def now(self) -> int:
-        """Returns the next cycle."""
+        """Returns the next cycle that the replay will run; all before it are finished."""
         return self._replay.now
 
     def advance(self, cycle: int) -> bool:
@@ -47,9 +50,11 @@ class Replaying:
 
     def time(self) -> Timing:
         """Runs the replay to its end and returns the modelled time; later calls return the same,
-        also after `restore`."""
+        also after `restore`. Raises WarploomError if a function of the user's raised an
+        exception."""
         return self._time
 
     @cached_property
     def _time(self) -> Timing:
+        """Runs the replay to its end once and returns the modelled time (`time`)."""
         return self._make_timing(self._replay.run())

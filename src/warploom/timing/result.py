@@ -62,7 +62,8 @@ class Basis:
     reason: str = ""
 
     def __str__(self) -> str:
-        """Returns the basis as text for users, with the share or the reason."""
+        """Returns the basis as text for users: PTX, with the reason if there is one; a trace; or
+        machine code, with the share of the executed PTX that was found in it."""
         if self.code == "ptx":
             return "PTX" + (f": {self.reason}" if self.reason else "")
         if self.code == "trace":
@@ -88,9 +89,10 @@ class Timing:
         outcome: ReplayOutcome,
         basis: Basis = PTX_BASIS,
     ) -> None:
-        """`program`: the code that was replayed; `timing`: figures of the device for the model;
-        `scheduler`: the name of the warp scheduler; `record`, `work` and `outcome`: the inputs and
-        the result of the replay; `basis`: what the time rests on."""
+        """Keeps the arguments, and counts the replayed and predicted blocks. `program`: the code of
+        the replay; `timing`: figures of the device for the model; `scheduler`: the name of the warp
+        scheduler; `record`, `work` and `outcome`: the inputs and the result of the
+        replay; `basis`: the kind of code that was replayed."""
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
@@ -108,7 +110,7 @@ class Timing:
 
     @property
     def prefetched_lines(self) -> int:
-        """Returns the lines of 128 bytes that a prefetcher requested."""
+        """Returns how many lines of 128 bytes the user's prefetcher requested."""
         return self._sum(SmState.prefetched)
 
     @property
@@ -137,7 +139,8 @@ class Timing:
 
     @property
     def sample_cycles(self) -> int:
-        """Returns the cycles of the replayed blocks."""
+        """Returns the cycles from the first block's launch to the end of the replayed blocks and of
+        the memory's answers to them, without extrapolation."""
         return self._outcome.cycles
 
     @property
@@ -148,7 +151,7 @@ class Timing:
     # ---- issue ------------------------------------------------------------------------------
 
     def _sum(self, word: int) -> int:
-        """Returns a counter of the SMs' state, summed over all SMs."""
+        """Returns the counter at offset `word` of each SM's state, summed over all SMs."""
         return int(self._outcome.sms[:, word].sum())
 
     @cached_property
@@ -189,7 +192,8 @@ class Timing:
 
     @cached_property
     def warp_states(self) -> dict[str, int]:
-        """Returns the cycles of all warps by their state."""
+        """Returns the cycles for which warps were resident, summed over all warps, by their state.
+        All states are keys, with 0 if they did not occur."""
         return dict(zip(w.REASONS, self._outcome.states.sum(axis=0).tolist(), strict=True))
 
     @property
@@ -372,8 +376,8 @@ class Timing:
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the events of an SM's timeline, states of warps and copies, shape (events, words
-        of a `TimelineEvent`)."""
+        """Returns the events of an SM's timeline, states of warps and copies, as a view, shape
+        (events, words of a `TimelineEvent`)."""
         sm_words = self._outcome.sms[sm]
         start, count = int(self._p.at_events), int(sm_words[SmState.event_count])
         return sm_words[start : start + count * TimelineEvent.WORDS].reshape(
@@ -395,6 +399,7 @@ class Timing:
         return with_time(trace, self, sm)
 
     def __repr__(self) -> str:
+        """Returns the cycles, the device and the scheduler as text, marked as modelled."""
         return f"Timing({self.cycles:,} cycles on {self.device.name}, {self.scheduler}; modelled)"
 
 

@@ -166,8 +166,9 @@ def record_copy(
 
 @jitable
 def rank_of(scratch: IssueScratch, address: int) -> int:
-    """Returns the rank in the cluster of the running block in whose shared memory an address of the
-    host is; -1 if there is none."""
+    """Returns the rank, in the current cluster, of the block in whose part of the cluster's shared
+    memory a host address lies (parts are `shared_stride` bytes long); -1 if there is none or that
+    block does not run."""
     offset = address - scratch.cluster_shared
     if offset < 0:
         return -1

@@ -50,7 +50,7 @@ one is at 0); which fences are missing."""
 
 
 @jitable
-def warp_index(state: DetectorState, warp: int) -> int:
+def warp_words_index(state: DetectorState, warp: int) -> int:
     """Returns the index, in a vector clock, of the first agent word of a warp's loads and stores of
     tensor memory."""
     # After the words of threads and three agent words for each.
@@ -68,7 +68,7 @@ def wait_for_moves(state: DetectorState, event: DetectorEvent, stores: int) -> N
         left &= left - 1
         warp = WarpKnowledge(state, state.current_warp_at)
         warp.waited_for[stores] = warp.begun[stores]
-        agent_word = current_clock(state) + warp_index(state, state.current_warp) + 2 * stores
+        agent_word = current_clock(state) + warp_words_index(state, state.current_warp) + 2 * stores
         state.words[agent_word] = join_agent_word(state.words[agent_word], warp.waited_for[stores])
 
 
@@ -84,7 +84,7 @@ def fence_before(state: DetectorState, event: DetectorEvent) -> None:
         left &= left - 1
         warp, clock = WarpKnowledge(state, state.current_warp_at), current_clock(state)
         for stores in range(2):
-            agent_word = clock + warp_index(state, state.current_warp) + 2 * stores + FENCED
+            agent_word = clock + warp_words_index(state, state.current_warp) + 2 * stores + FENCED
             state.words[agent_word] = join_agent_word(
                 state.words[agent_word], warp.waited_for[stores]
             )
@@ -155,9 +155,9 @@ def check_fences(
 
 @jitable
 def is_unfenced(state: DetectorState, agent: int, time: int) -> int:
-    """Returns whether a load or a store of tensor memory by another warp's agent `agent`, number
-    `time`, is not known as passed on by a fence before a synchronisation. Never for other work,
-    whose commit is such a fence."""
+    """Returns whether the current thread does not know that load or store number `time` of tensor
+    memory by another warp's agent `agent` was followed by a `tcgen05.fence::before_thread_sync`; 0
+    for other work, whose commit is such a fence."""
     if agent >> AGENT_KIND_AT < LOADS_OF_WARP:
         return 0
     return 1 - includes_copy(current_agent_word(state, agent_index(state, agent) + FENCED), time)

@@ -18,6 +18,7 @@ class ContextRegisters:
     waits or has diverged. A predicate of 32 lanes is an i32 of bits there, a uniform one an i8."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext, layout: ContextLayout) -> None:
+        """Keeps the offsets of registers in a context (`layout`); emits nothing."""
         self.frame, self.lanes, self.context, self.layout = frame, frame.lanes, context, layout
 
     def read(self, register: Register) -> Value:
@@ -61,5 +62,6 @@ class ContextRegisters:
 
 
 def alignment(offset: int) -> int:
-    """Returns the alignment of an offset in a context; contexts are aligned to 64 bytes."""
+    """Returns the alignment in bytes of a byte offset in a context: the greatest power of two that
+    divides the offset, at most 64, to which contexts themselves are aligned."""
     return min(64, offset & -offset)

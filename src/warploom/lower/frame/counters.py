@@ -14,6 +14,7 @@ class Counters:
     """Adds to 64-bit elements of the array of counts at the address `start`."""
 
     def __init__(self, lanes: Lanes, start: Value) -> None:
+        """Begins without an open `adding_up`: additions are emitted at once."""
         self.lanes, self._start = lanes, start
         self._sums: dict[int, Value] | None = None
 
@@ -29,8 +30,8 @@ class Counters:
 
     @contextmanager
     def adding_up(self) -> Generator[None]:
-        """Collects the amounts added while it is open, which has to be straight-line code, and adds
-        to each count once when it closes."""
+        """Collects the amounts added while it is open, around straight-line code, and emits one
+        addition to each of their counts when it closes. It cannot be nested."""
         self._sums = {}
         yield
         sums, self._sums = self._sums, None

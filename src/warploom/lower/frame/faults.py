@@ -23,7 +23,7 @@ class FaultExit:
 
     def leave(self, instruction: Value, fault: Value, space: Value) -> None:
         """Emits a branch, taken if `fault` is not 0, to the block that records the instruction, the
-        warp and the space in the environment and returns FAULT.
+        warp and the space in the environment and returns FAULT; else code continues in a new block.
 
         `instruction` and `space` are i64: the instruction's number and the code of the state space
         (`abi.environment.SPACE_CODES`); the check has recorded lane, address and kind.

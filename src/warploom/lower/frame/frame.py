@@ -40,9 +40,10 @@ class Frame(FunctionFrame):
         context: ContextLayout,
         call_parameter_registers: Mapping[int, Register],
     ) -> None:
-        """Creates the parts that the class names; in baseline code no register has an alloca.
-        `context`: the layout of a warp's context; `call_parameter_registers`: those that hold
-        parameters of inlined calls, by byte offset in the thread's frame."""
+        """Declares the function, and creates the emitters of its state: counters, active mask,
+        context, registers and their transfers, SIMT stack, fuel. Registers get allocas, but not in
+        baseline code. `context`: the layout of a warp's context; `call_parameter_registers`: those
+        that hold parameters of inlined calls, by byte offset in the thread's frame."""
         super().__init__(module, warp_ir)
         program, variant, shapes = self.program, self.variant, self.shapes
         self.context_layout, self.call_parameter_registers = context, call_parameter_registers

@@ -131,15 +131,15 @@ class FunctionFrame:
         return self._loaded[slot]
 
     def pointer(self, slot: Slot) -> Value:
-        """Returns a host address of the environment as a pointer, converted once, in the
-        prologue.
+        """Returns the host address in a slot of the environment (`slot`) as a pointer, converted
+        once, in the prologue.
         """
         if slot not in self._pointers:
             self._pointers[slot] = self.prologue.b.inttoptr(self.slot(slot), PTR)
         return self._pointers[slot]
 
     def word(self, slot: Slot) -> Value:
-        """Returns a value of the environment as an i32."""
+        """Returns a 64-bit word of the environment (`slot`), truncated to an i32."""
         return self.prologue.b.trunc(self.slot(slot), I32)
 
     def record(self, slot: Slot, value: Value) -> None:

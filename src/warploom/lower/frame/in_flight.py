@@ -61,6 +61,7 @@ class InFlightCode:
     modulo CAPACITY, and those from COMPLETED up to ISSUED are in flight."""
 
     def __init__(self, frame: Frame) -> None:
+        """Shares the frame and its IR builder; emits nothing."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     def clear(self) -> None:
@@ -69,15 +70,15 @@ class InFlightCode:
             self.put(word, I64(0))
 
     def get(self, word: RingWord) -> Value:
-        """Loads a word of the head."""
+        """Loads a word of the ring's head, an i64."""
         return self.frame.get(self.frame.context.at(RING_AT + 8 * word))
 
     def put(self, word: RingWord, value: Value) -> None:
-        """Stores a word of the head."""
+        """Stores a word of the ring's head, an i64."""
         self.b.store(value, self.frame.context.at(RING_AT + 8 * word))
 
     def add(self, word: RingWord) -> None:
-        """Adds 1 to a word of the head."""
+        """Adds 1 to a word of the ring's head."""
         self.put(word, self.b.add(self.get(word), I64(1)))
 
     def is_late(self) -> Value:

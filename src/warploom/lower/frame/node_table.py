@@ -20,11 +20,13 @@ class NodeTable:
     as bits."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext) -> None:
+        """Allocates the stack slots `top`, `point` and `free`, an i64 each."""
         self.frame, self.lanes, self.context = frame, frame.lanes, context
         self.top, self.point, self.free = (frame.variable(I64) for _ in range(3))
 
     def node(self, node: Value, word: int) -> Value:
-        """Returns the address of a word (such as `StackNode.point`) of a node."""
+        """Returns the address of a 64-bit word (such as `StackNode.point`) of a node, given by its
+        number (an i64)."""
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:

@@ -118,6 +118,7 @@ class Operands:
         return self.b.bitcast(canonical_value, bits.type)
 
     def _convert(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
+        """Emits a reinterpretation of bits of type `have` as type `want` (`read_as`)."""
         return read_as(self.b, value, have, want)
 
     def write(self, operand: Operand, value: Value, type: ScalarType, mask: Value | None) -> None:
@@ -137,8 +138,8 @@ class Operands:
 
     def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
         """Returns a value of `type`, of any number of lanes, as integers of the register's width,
-        in which registers are stored.
-        """
+        in which registers are stored: sign- or zero-extended by `type`, or truncated; a predicate
+        as it is."""
         return register_bits(self.b, value, type, register.type.bits)
 
     # ---- addresses ------------------------------------------------------------------------------
@@ -154,7 +155,8 @@ class Operands:
         return repeated(place.offset + symbol.offset, I64, width)
 
     def parameters(self, type: ScalarType, width: int = LANES) -> Value:
-        """Returns the generic address of the kernel's parameters, as `type`."""
+        """Returns the generic address at which the kernel's parameters begin, in `width` lanes, as
+        `type`."""
         place = self.frame.program.slots[PARAMETERS]
         return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
@@ -240,6 +242,7 @@ _NUMPY_FLOATS = {32: np.float32, 64: np.float64}
 
 
 def special_type(operand: Special) -> ScalarType:
+    """Returns the PTX type of a special register."""
     return SPECIAL_REGISTERS[operand.name].type
 
 

@@ -23,9 +23,14 @@ class ThreadLayout(Protocol):
     """Types the layout of threads in a thread block (`lower.frame.block_layout`), by which code for
     all warps computes what differs between them."""
 
-    def thread_index(self, dimension: int, width: int) -> Value: ...
+    def thread_index(self, dimension: int, width: int) -> Value:
+        """Returns `%tid.x`, `.y` or `.z` (0, 1, 2) of the running warp, in `width` lanes."""
+        ...
 
-    def overflows(self, value: Value, shape: VectorShape, type: ScalarType) -> Value: ...
+    def overflows(self, value: Value, shape: VectorShape, type: ScalarType) -> Value:
+        """Returns true (an i1) if an affine value, given for the first warp, leaves the range of
+        `type` in some thread of the block; always for 64-bit types."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,4 +106,5 @@ class RegisterTransfers:
 
 
 def _sorted(registers: Iterable[Register]) -> list[Register]:
+    """Returns registers in the order of their names."""
     return sorted(registers, key=lambda register: register.name)

@@ -57,11 +57,13 @@ class Registers:
         self._assumed: dict[tuple[Register, int], Value] = {}
 
     def has_shape(self, register: Register) -> bool:
-        """Returns whether a register is uniform or affine in the code being emitted."""
+        """Returns whether a register is uniform or affine in the code being emitted: never in
+        divergent code."""
         return self._frame.position.convergent and register in self._frame.position.shapes
 
     def width(self, register: Register) -> int:
-        """Returns the number of values that hold a register in the code being emitted."""
+        """Returns the number of values that hold a register in the code being emitted: the width of
+        its vector shape, or 32 for a varying one and in divergent code."""
         return self._frame.position.shapes[register].width if self.has_shape(register) else LANES
 
     def load(self, register: Register, width: int = LANES) -> Value:

@@ -22,6 +22,7 @@ class Specials:
     """
 
     def __init__(self, frame: Frame) -> None:
+        """Shares the frame and its IR builder; emits nothing."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     def read(self, name: str, width: int = LANES) -> Value:

@@ -28,6 +28,7 @@ class SpillCode:
     be in flight (`lower.frame.in_flight`)."""
 
     def __init__(self, frame: Frame, *, delays: bool) -> None:
+        """Emits nothing. `delays`: operations may be in flight; `begin` then empties their ring."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._is_long, self._delays = is_long(frame.program), delays
         self._together = frame.context_layout.together
@@ -91,8 +92,8 @@ class SpillCode:
             self.frame.registers.restore(register, self._together[register])
 
     def begin(self, lanes: Value) -> None:
-        """Initialises a warp with these lanes (an i32), live and active: registers hold zeros, no
-        operation is in flight, the SIMT stack is empty.
+        """Initialises a warp with these lanes (an i32), live and active: registers that basic
+        blocks share hold zeros, no operation is in flight, the SIMT stack is empty.
         """
         self.frame.transfers.clear()
         if self._delays:
@@ -130,7 +131,7 @@ class SpillCode:
         )
 
     def _save_lanes(self) -> None:
-        """Saves the active and the live mask."""
+        """Stores the active and the live mask to the head of the warp's table."""
         b, frame = self.b, self.frame
         b.store(b.zext(frame.active.bits(), I64), frame.context.table(WarpTable.mask))
         b.store(

@@ -16,14 +16,15 @@ class WarpContext:
     for registers (`lower.frame.context_registers`)."""
 
     def __init__(self, frame: FunctionFrame, layout: ContextLayout) -> None:
+        """Keeps the size of a context from `layout`; emits nothing."""
         self.frame, self.lanes, self._size = frame, frame.lanes, layout.size
 
     def set_state(self, word: int, value: Value) -> None:
-        """Stores a word of this warp's state."""
+        """Stores a 64-bit word of this warp's state."""
         self.lanes.b.store(value, self.state(word))
 
     def state(self, word: int) -> Value:
-        """Returns the address of a word of this warp's state."""
+        """Returns the address of a 64-bit word of this warp's state."""
         return self.lanes.slot(self.frame.of_warp("state", self._states), word)
 
     def _states(self) -> Value:
@@ -32,7 +33,8 @@ class WarpContext:
         return self.lanes.slot(self.frame.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:
-        """Returns the address of a word of this warp's table (`simt.warp_table`)."""
+        """Returns the address of a 64-bit word of this warp's table (`simt.warp_table`), with which
+        its context begins."""
         return self.at(8 * word)
 
     def at(self, offset: int) -> Value:

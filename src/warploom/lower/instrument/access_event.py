@@ -53,4 +53,6 @@ class AccessEvent:
 class AccessInstrument(Protocol):
     """Emits what an instrument does with each access of a kernel."""
 
-    def access(self, event: AccessEvent) -> None: ...
+    def access(self, event: AccessEvent) -> None:
+        """Emits the instrument's code for one access; nothing for one that it does not observe."""
+        ...

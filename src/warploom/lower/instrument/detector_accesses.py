@@ -63,6 +63,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     places = lanes.alloca(vector(I64))
 
     def slot(number: Slot) -> Value:
+        """Loads a 64-bit word of the environment."""
         return b.load(lanes.slot(environment, int(number)), typ=I64)
 
     fill_event(

@@ -15,6 +15,7 @@ class Guards:
     None in launches that are not recorded."""
 
     def __init__(self, frame: Frame, recording: RecordingCode | None) -> None:
+        """Shares the frame and its IR builder; emits nothing."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.recording = recording
 

@@ -50,11 +50,13 @@ class Instruments:
         )
 
     def before(self, event: AccessEvent) -> None:
-        """Emits what is done with an access before it is performed."""
+        """Emits, before an access is performed, its record in the log, its count by the watchpoints
+        and its record in the log of copies, each if the kernel variant has that instrument."""
         _emit((self.log, self.watchpoints, self.copies), event)
 
     def after(self, event: AccessEvent) -> None:
-        """Emits what is done with an access that did not fault."""
+        """Emits the observer's event of an access that has been performed without a fault; nothing
+        without an observer."""
         _emit((self.observer,), event)
 
 

@@ -41,6 +41,7 @@ def call_observer(
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:
+        """Loads the address in a word of the observer's table, as a pointer of `type`."""
         return b.inttoptr(b.load(lanes.slot(table, word), typ=I64), type)
 
     for word, value in fields.items():
@@ -55,7 +56,7 @@ def call_observer(
 
 
 def event_buffer(lanes: Lanes) -> Value:
-    """Emits a buffer for an event; returns its address."""
+    """Emits a stack buffer for an event, with 32 addresses behind; returns its address."""
     return lanes.alloca(ir.ArrayType(I64, ObservedEvent.WORDS + LANES), align=64)
 
 
@@ -63,6 +64,7 @@ class ObservingCode:
     """Emits the events of one warp for an observer; `config` says which kinds it receives."""
 
     def __init__(self, frame: Frame, config: Observing) -> None:
+        """Allocates the buffer of an event."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._config, self._event = config, event_buffer(frame.prologue)
 

@@ -61,7 +61,7 @@ class RecordingCode:
         record_access(self.lanes, *arguments, event.addresses, self.lanes.bits(event.mask))
 
     def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
-        """Records that a texture or surface request touched the sectors that the rules have stored
+        """Records that a texture or surface request touched the sectors that the helper has stored
         in `scratch`, as an access of `row`'s space and operation by 32-byte sectors."""
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
         arguments = scratch, I64(instruction), I64(kind)

@@ -129,7 +129,7 @@ class CopyRecordingCode:
         return scratch
 
     def _memory(self) -> Value:
-        """Returns the pointer from which host addresses count."""
+        """Returns the pointer to host address `ORIGIN`, from which helpers address all memory."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def _log(self) -> Value:

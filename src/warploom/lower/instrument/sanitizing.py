@@ -90,6 +90,7 @@ class SanitizingCode:
         # An access that was not passed to the detector may fault. It is retried with its event, so
         # that the detector can report the fault and exclude the lane.
         def retry() -> Value:
+            """Emits the access again, after its event; returns its fault code."""
             return do_access(self.filter(event))
 
         fault = do_access(mask)
@@ -155,6 +156,7 @@ class SanitizingCode:
         writes = access_type.op == "store" and not self.in_order
 
         def check_lanes() -> Value:
+            """Emits the call of `_lanes_function` for the event's lanes; returns its i1."""
             arguments = environment, event.addresses, self.lanes.bits(event.mask), limit
             return b.call(self._lanes_function(access_type.size, extent is None, writes), arguments)
 

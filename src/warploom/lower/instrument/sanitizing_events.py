@@ -47,6 +47,7 @@ class EventCode:
         kind = event_of(instruction) or 0
 
         def record_event() -> None:
+            """Emits the event of the barrier, with its number and its threads."""
             self._record(
                 index, kind, on, {DetectorEvent.number: number, DetectorEvent.count: threads}
             )
@@ -165,8 +166,9 @@ class EventCode:
         return self.frame.prologue.alloca(ir.ArrayType(I8, LANES * PIECE))
 
     def _record(self, index: int, kind: int, on: Value, arguments: dict[int, Value]) -> None:
-        """Emits the call of `detect_event` with an event of `kind` that is not an access;
-        `arguments` are further words of the event, by number."""
+        """Emits the call of `detect_event` with an event of `kind` that is not an access, of lanes
+        `on` and with the stored member masks; `arguments` are further words of the event, by
+        number."""
         frame = self.frame
         arguments |= {
             DetectorEvent.kind: I64(kind),

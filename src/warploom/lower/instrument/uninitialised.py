@@ -86,15 +86,16 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     end or has more than MOST_WORDS bitmap words, or if the detector has no state of the block yet.
     A range that is written extends the kept one, and on over written words beside it."""
 
-    def check(offset: Value, outside: Value) -> Value:
+    def check(address: Value, outside: Value) -> Value:
         """Returns true (an i1) if all bytes of the range in the bitmap word at an address are
         written."""
         b = lanes.b
         # Bits outside of the range are set, so that only its own decide.
-        loaded = b.or_(b.load(offset, typ=I64), outside)
+        loaded = b.or_(b.load(address, typ=I64), outside)
         return b.icmp_unsigned("==", b.and_(loaded, FULL), FULL)
 
     def extend(first: Value) -> tuple[Value, Value]:
+        """Returns the ends of the range, extended over written words beside it."""
         _, low, high, limit = lanes.b.function.args
         return _extended_range(lanes, first, low, high, limit)
 
@@ -107,10 +108,10 @@ def emit_range_written(lanes: Lanes) -> None:
     if the range is empty, beyond the end or has more than MOST_WORDS bitmap words, or if the
     detector has no state of the block yet."""
 
-    def write(offset: Value, outside: Value) -> Value:
+    def write(address: Value, outside: Value) -> Value:
         """Marks the range's bytes in the bitmap word at an address as written; returns true."""
         b = lanes.b
-        b.store(b.or_(b.load(offset, typ=I64), b.xor(outside, FULL)), offset)
+        b.store(b.or_(b.load(address, typ=I64), b.xor(outside, FULL)), address)
         return I1(1)
 
     _emit_range(lanes, write, lambda _: lanes.b.function.args[1:3])
@@ -207,7 +208,7 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
 
 
 def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
-    """Returns a 32-lane vector of i32 reduced to a scalar."""
+    """Returns a 32-lane vector of i32 reduced to an i32 by `operation` (such as `umax`, `or`)."""
     return lanes.intrinsic(f"llvm.vector.reduce.{operation}.v32i32", I32, [value])
 
 
@@ -220,9 +221,8 @@ def _each_word(
 ) -> None:
     """Emits a loop of `visit` over the bitmap words of the bytes from `low` up to `high` (not
     empty), while it returns true; it takes the index of a word (64 bits, whose low 32 stand for 32
-    bytes) and its bits outside of the range. Code
-    continues after the last word, and branches to `fallback` if `visit` returns false, or if there
-    are more than MOST_WORDS words."""
+    bytes) and its bits outside of the range. Code continues after the last word, and branches to
+    `fallback` if `visit` returns false, or if there are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function
     loop_block, following, through = (
         function.append_basic_block(name) for name in ("few", "next", "through")

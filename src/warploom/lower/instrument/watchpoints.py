@@ -18,7 +18,7 @@ from warploom.simt.records import WordRecord
 
 
 class WatchedRange(WordRecord):
-    """A watched range of memory."""
+    """Holds a watched range of memory, the accesses to it that count, and the number of them."""
 
     hits: int  # the number of accesses of a warp that touch it
     space: int  # (`SPACE_CODES`)
@@ -58,6 +58,7 @@ class WatchingCode:
     """Emits the calls of `watch_access` for one warp."""
 
     def __init__(self, frame: Frame) -> None:
+        """Allocates the buffer in which an access's 32 addresses pass to `watch_access`."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._scratch = frame.prologue.alloca(vector(I64))
 

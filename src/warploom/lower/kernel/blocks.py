@@ -77,7 +77,7 @@ class GridBlocks:
             self._clear(Slot.LOCAL_AT, self._local_bytes())
 
     def _local_bytes(self) -> Value:
-        """Returns the bytes of local memory of a thread block."""
+        """Returns the bytes of local memory of all warps of a thread block, an i64."""
         return self.b.mul(self.env.get(Slot.WARPS), I64(local_stride(self.options.local_bytes)))
 
     def _clear(self, slot: Slot, size: Value) -> None:
@@ -136,7 +136,7 @@ class GridBlocks:
             self._report(BLOCK_END)
 
     def _report(self, kind: int) -> None:
-        """Reports an event of the current thread block to the observer."""
+        """Emits the call of the observer with an event of `kind` of the current thread block."""
         fields = {ObservedEvent.block: self.env.get(Slot.BLOCK)}
         call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 

@@ -21,7 +21,7 @@ class GridEnvironment:
         self.b = self.lanes.b
 
     def append(self, name: str) -> ir.Block:
-        """Appends an LLVM block to the function."""
+        """Appends an LLVM block to the function, and returns it; code does not continue there."""
         return self.function.append_basic_block(name)
 
     def at(self, slot: Slot) -> Value:
@@ -37,7 +37,8 @@ class GridEnvironment:
         return self.b.inttoptr(self.get(slot), PTR)
 
     def return_if(self, condition: Value, status: Value) -> None:
-        """Emits a return from `run` with a status (i64), taken if a condition (an i1) holds."""
+        """Emits a return from `run` with a status (i64), taken if a condition (an i1) holds; else
+        code continues."""
         with self.b.if_then(condition, likely=False):
             self.b.ret(status)
 
@@ -47,5 +48,5 @@ class GridEnvironment:
         return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def word(self, plan: Value, word: int) -> Value:
-        """Loads a word of the plan (`simt.schedule_layout`)."""
+        """Loads a word, an i64, of the plan at the address `plan` (`simt.schedule_layout`)."""
         return self.b.load(self.lanes.slot(plan, word), typ=I64)

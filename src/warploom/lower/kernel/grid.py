@@ -99,8 +99,8 @@ class GridFunction:
     def _emit_in_order(self) -> None:
         """Emits the loop over thread blocks from `first` up to `last` (exclusive) of a launch
         without a schedule: for each, memory is cleared, one call of `warp` runs all its warps to
-        their end, its tensor memory is checked, and BLOCKS_DONE incremented; then `run` returns
-        ENDED. An observer gets the begin and the end of each."""
+        their end (TOGETHER is 1), its tensor memory is checked, and BLOCKS_DONE incremented; then
+        `run` returns ENDED. An observer gets the begin and the end of each."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         block, end_iteration, done = self._loop("block", self.first, self.last)
@@ -118,8 +118,8 @@ class GridFunction:
     def _loop(
         self, name: str, first: Value, last: Value
     ) -> tuple[Value, Callable[[], None], ir.Block]:
-        """Begins a loop `for i in range(first, last)`. Returns i, a function that emits the end of
-        the body, and the LLVM block after the loop."""
+        """Begins a loop `for i in range(first, last)` (i64), in whose body code continues. Returns
+        i, a function that emits the end of the body, and the LLVM block after the loop."""
         b = self.b
         head, body, done = (self.env.append(f"{name}.{part}") for part in ("head", "body", "done"))
         before = b.block
@@ -131,6 +131,7 @@ class GridFunction:
         b.position_at_end(body)
 
         def end_iteration() -> None:
+            """Emits the increment of the index, and the branch to the loop's head."""
             index.add_incoming(b.add(index, I64(1)), b.block)
             b.branch(head)
 

@@ -129,7 +129,7 @@ class WarpFunction:
 
     @property
     def suspends(self) -> bool:
-        """Returns whether a warp may return before it ends, and be resumed."""
+        """Returns whether `warp` may return before its warp ends, and be called again to resume."""
         return self.control.suspends
 
     def _emit_warp_loops(self) -> Mapping[int, ir.Block]:

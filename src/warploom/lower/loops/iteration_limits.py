@@ -63,7 +63,7 @@ class IterationLimits:
         return self.b.select(reduce(self.b.and_, self._holds), least, I64(0))
 
     def _least(self, first_count: Value, second_count: Value) -> Value:
-        """Returns the lesser of two counts."""
+        """Returns the lesser of two counts (i64), compared without sign."""
         return self.lanes.intrinsic("llvm.umin.i64", I64, [first_count, second_count])
 
     def bound(self, value: Value, step: Value) -> None:
@@ -163,7 +163,7 @@ class IterationLimits:
         return b.add(low, I64(min(extent, 0))), b.add(high, I64(max(extent, 0)))
 
     def _reduced(self, values: Value, name: str) -> Value:
-        """Returns the minimum (`smin`) or maximum (`smax`) of a vector's elements."""
+        """Returns the signed minimum (`smin`) or maximum (`smax`) of a vector of i64, a scalar."""
         width = values.type.count
         if width == 1:
             return self.lanes.lane(values, 0)
@@ -171,7 +171,7 @@ class IterationLimits:
 
 
 def _range(type: ScalarType) -> tuple[int, int]:
-    """Returns the least and the greatest number of a type."""
+    """Returns the least and the greatest number of an integer type, by its signedness."""
     if type.is_signed:
         return -(1 << type.bits - 1), (1 << type.bits - 1) - 1
     return 0, (1 << type.bits) - 1

@@ -104,7 +104,7 @@ class WarpLoopBody:
         without a mask; `finish` emits what each warp does after its own blocks."""
         # The host's hardware prefetcher learns a stride for each load instruction. In an unrolled
         # loop over few warps, each copy of a load would run once and show none.
-        rolled = plan.access.accesses_memory
+        rolled = plan.access.accesses_global_memory
         # No block has a mask (None): all threads of these warps run it.
         masks = dict.fromkeys((*plan.warp_loop.blocks, *body_blocks))
         self.for_each_warp(first, last, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)

@@ -46,7 +46,7 @@ class WarpLoopAccess:
         """Bytes from one warp's address to the next one's, by the first access of a group."""
 
     @property
-    def accesses_memory(self) -> bool:
+    def accesses_global_memory(self) -> bool:
         """Returns true if some grouped access of the loop is to global memory."""
         return any(group.access_type.space is Space.GLOBAL for group in self._groups.values())
 
@@ -90,7 +90,7 @@ class WarpLoopAccess:
         return load(self._transfers, self._groups[index].plan.move, self._lane_addresses(index))
 
     def store(self, index: int, instruction: Instruction) -> None:
-        """Emits the store of the running warp."""
+        """Emits the store of the running warp, in all lanes, of one value for each lane."""
         group = self._groups[index]
         value = self.memory.operands.bits(instruction.operands[1], group.access_type.type)
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])

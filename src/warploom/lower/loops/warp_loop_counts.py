@@ -21,6 +21,7 @@ class WarpLoopCounts:
     """Emits, after warp loops, the counts of what all warps have executed in them."""
 
     def __init__(self, frame: Frame) -> None:
+        """Shares the frame and its IR builder; emits nothing."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
 
@@ -60,7 +61,7 @@ class WarpLoopCounts:
         )
         frame.counters.add(frame.layout.guarded[block.stop - 1], taken_threads)
         if not warp_loop.needs_all_threads:
-            self._count_part(plan, frame.layout.branches[block.stop - 1], partial_warps)
+            self._count_partial_warp(plan, frame.layout.branches[block.stop - 1], partial_warps)
         return b.add(used, b.mul(entered_warps, I64(warp_loop.length(warp_loop.body_blocks))))
 
     def _count_block(
@@ -88,7 +89,7 @@ class WarpLoopCounts:
                 if stores and warp_loop.kinds[index] is StepKind.ACCESS:
                     yield warps
 
-    def _count_part(self, plan: WarpLoopPlan, branch: int, partial_warps: Value) -> None:
+    def _count_partial_warp(self, plan: WarpLoopPlan, branch: int, partial_warps: Value) -> None:
         """Counts the warp of which only some threads have run the body, if there is one
         (`partial_warps`, 0 or 1): its divergence and reconvergence at the body's branch, whose
         first counter is `branch`, and its accesses.

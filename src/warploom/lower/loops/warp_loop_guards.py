@@ -71,11 +71,11 @@ class WarpLoopCheck:
         self._prefix_masks = PrefixMaskCode(self.memory.operands)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
-        """Returns an emitter of the full warps' accesses."""
+        """Returns a new emitter of the full warps' accesses in a warp loop."""
         return WarpLoopAccess(self.memory, self._operand_shapes, self.layout, warp_loop)
 
-    def _part(self, warp_loop: WarpLoop) -> PartialAccess:
-        """Returns an emitter of the partial warp's accesses."""
+    def _partial_access(self, warp_loop: WarpLoop) -> PartialAccess:
+        """Returns a new emitter of the partial warp's accesses in a warp loop."""
         return PartialAccess(self.memory, warp_loop)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:
@@ -95,7 +95,12 @@ class WarpLoopCheck:
         warps = self.frame.slot(Slot.WARPS)
         starts = self._registers(self.block_affine_registers)
         plan = WarpLoopPlan(
-            warp_loop, self._access(warp_loop), self._part(warp_loop), warps, I64(0), starts
+            warp_loop,
+            self._access(warp_loop),
+            self._partial_access(warp_loop),
+            warps,
+            I64(0),
+            starts,
         )
         with self.frame.at(replace(self.frame.position, thread_layout=self.layout)):
             for block in warp_loop.before:

@@ -32,6 +32,7 @@ class AffineCode:
     Operands have the vector shapes of the frame's position."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their frame; emits nothing."""
         self.operands = operands
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 

@@ -22,6 +22,7 @@ class HostCallCode:
     """Emits the host calls (printf, malloc, free, assert, ...) of one warp function."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their frame; the first call allocates the buffer."""
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:

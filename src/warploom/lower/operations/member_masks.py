@@ -22,6 +22,7 @@ class MemberMaskCode:
     """Emits the checks and counts of the member masks in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their frame; emits nothing."""
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 

@@ -16,6 +16,7 @@ class MoveCode:
     """Emits `mov`, `cvta` and `isspacep.param`; returns their results, which the caller writes."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their program; emits nothing."""
         self.operands, self.b = operands, operands.b
         self.program = operands.frame.program
 
@@ -34,8 +35,8 @@ class MoveCode:
         return type, change(value, window)
 
     def test_parameter_window(self, instruction: Instruction) -> Result:
-        """Emits `isspacep.param`: a predicate that is true for addresses in the kernel's
-        parameters."""
+        """Emits `isspacep.param`; returns its destination with a predicate that is true in lanes
+        whose generic address lies in the kernel's parameters."""
         target, source = instruction.operands
         offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
@@ -55,7 +56,8 @@ class MoveCode:
         return [(target, self.operands.read(source, type), type)]
 
     def _unpack(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
-        """Returns the parts of a value for the elements of `target`, the lowest bits first."""
+        """Returns the elements of `target`, each with its part of a value as an unsigned integer,
+        the lowest bits first."""
         lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
         whole = self.operands.read(source, unsigned(type.bits))
         results: list[Result] = []

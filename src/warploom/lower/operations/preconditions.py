@@ -14,6 +14,7 @@ class PreconditionCode:
     """Emits the checks of operands in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their frame; emits nothing."""
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
@@ -35,7 +36,7 @@ class PreconditionCode:
                 self.frame.fault(check.precondition.number, index, lane, address, size)
 
     def _value(self, operand: Operand) -> Value:
-        """Returns an address, or the value of a u32 operand."""
+        """Returns an address in 64-bit lanes, or the value of a u32 operand in 32-bit lanes."""
         if isinstance(operand, Address):
             return self.operands.address(operand)
         return self.operands.read(operand, U32)

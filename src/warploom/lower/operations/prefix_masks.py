@@ -44,6 +44,7 @@ class PrefixMaskCode:
     """
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their frame; emits nothing."""
         self.operands = operands
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 

@@ -14,6 +14,7 @@ class RoutineCode:
     """Emits the counts of routines in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their frame; emits nothing."""
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 

@@ -35,13 +35,14 @@ class ShuffleCode:
     gets its own value; for an inactive one the manual leaves it undefined."""
 
     def __init__(self, operands: Operands) -> None:
+        """Allocates a stack slot of 32 words, from which `_permute` gathers without AVX-512."""
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._exchange = operands.frame.variable(vector(I32))
 
     def shuffle(self, instruction: Instruction, mask: Value) -> tuple[Value, Value]:
         """Returns the shuffled values (of 32 bits) and the predicates that are true where the
-        source lane is in range; `mask` has the executing lanes. Source lanes are constants in the
-        code if both operands are immediates, else computed at run time."""
+        source lane is in range, executing or not; `mask` has the executing lanes. Source lanes are
+        constants in the code if both operands are immediates, else computed at run time."""
         mode = str(instruction.operation.modifiers["mode"])
         value = self.operands.read(instruction.operands[1], B32)
         amount, control = instruction.operands[2:4]
@@ -54,8 +55,8 @@ class ShuffleCode:
         self, mode: str, value: Value, amount: int, control: int, mask: Value
     ) -> tuple[Value, Value]:
         """Emits a shuffle whose source lanes are constants, as one `shufflevector`; returns values
-        and predicates.
-        """
+        and predicates (true if the source lane is within the segment). A lane whose source is
+        outside of it, or not in `mask`, keeps its own value."""
         b = self.b
         sources = [shuffle_source(mode, lane, amount, control) for lane in range(LANES)]
         lanes = [source if inside else lane for lane, (source, inside) in enumerate(sources)]

@@ -26,7 +26,7 @@ class WarpVoteCode:
     member masks."""
 
     def __init__(self, operands: Operands) -> None:
-        """Allocates the variables of the loops over groups and over distinct values."""
+        """Allocates the stack slots of the loops over groups and over distinct values."""
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._matched = operands.frame.variable(vector(I32))
         self._remaining = operands.frame.variable(I32)
@@ -76,7 +76,8 @@ class WarpVoteCode:
         return self.lanes.splat(answer[str(instruction.operation.modifiers["mode"])])
 
     def active_lanes(self, mask: Value) -> Value:
-        """Returns the result of `activemask`: the executing lanes, whose guard holds."""
+        """Returns the result of `activemask`: the bits of the executing lanes, `mask`, as an i32 in
+        each lane."""
         return self.lanes.splat(self.lanes.bits(mask))
 
     def together(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
@@ -119,7 +120,7 @@ class WarpVoteCode:
         return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]
 
     def _lowest(self, bits: Value) -> Value:
-        """Returns the lowest lane of a mask; lane 0 if it is empty."""
+        """Returns the number (an i32) of the lowest lane of a mask; 0 if the mask is empty."""
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
         return self.b.and_(lane, I32(LANES - 1))
 

@@ -41,9 +41,9 @@ class CopyCode:
         self.lanes, self.b = atomics.lanes, atomics.b
 
     def copy(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `cp.async` or `cp.async.bulk`: `[d] = [a]` of `size` bytes in each lane, of which
-        `cp.async` may fill some with zeros (PTX ISA, cp.async).
-        """
+        """Emits `cp.async` or `cp.async.bulk` (`_bulk`): `[d] = [a]` of `size` bytes in each lane,
+        of which `cp.async` may fill some with zeros (PTX ISA, cp.async). The copy may complete
+        late (`waits`)."""
         if instruction.operation.kind is OpKind.BULK_COPY:
             self._bulk(index, instruction, on)
             return
@@ -99,7 +99,7 @@ class CopyCode:
     def _bulk(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits `cp.async.bulk`: each lane copies its bytes in a loop over pieces of 16, then
         signals the mbarrier, if one is named, with the bytes copied. The copy is logged in a
-        recorded launch."""
+        recorded launch, and may complete late (`waits`)."""
         b, operands = self.b, self.operands
         target_address, source = (operands.address(operand) for operand in instruction.operands[:2])
         byte_counts = b.zext(operands.read(instruction.operands[2], U32), vector(I64))
@@ -107,6 +107,7 @@ class CopyCode:
         load, store = AccessType("load", origin, B32, 4), AccessType("store", target, B32, 4)
 
         def copy(offset: Value, active: Value) -> None:
+            """Copies 16 bytes at an offset from source to target, in the lanes `active`."""
             values = self.memory.load_any(index, load, b.add(source, offset), active)
             self.memory.store_any(index, store, b.add(target_address, offset), values, active)
 
@@ -147,6 +148,7 @@ class CopyCode:
         store, zeros = AccessType("store", space_of(instruction), U64), splat_constant(0, I64)
 
         def clear(offset: Value, active: Value) -> None:
+            """Stores 8 bytes of zeros at an offset, in the lanes `active`."""
             self.memory.store_at(index, store, self.b.add(start, offset), [zeros], active)
 
         self._pieces(byte_counts, on, BULK_FILL_BYTES, clear)
@@ -188,7 +190,7 @@ class CopyCode:
         return self.operands.read(optional[0], U32)
 
     def _more_than(self, byte_counts: Value, place: int) -> Value:
-        """Returns the lanes that copy more than `place` bytes."""
+        """Returns the mask of lanes that copy more than `place` bytes."""
         return self.b.icmp_unsigned(">", byte_counts, splat_constant(place, I32))
 
     def _with_partial(

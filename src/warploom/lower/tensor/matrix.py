@@ -124,7 +124,7 @@ class MatrixCode:
         return b.lshr(register_operand, places)
 
     def _is(self, value: Value, number: int, count: int) -> Value:
-        """Returns the lanes whose value, modulo `count` (a power of two), is `number`."""
+        """Returns the mask of lanes whose value, modulo `count` (a power of two), is `number`."""
         return self.b.icmp_unsigned("==", self._below(value, count), splat_constant(number, I32))
 
     def _below(self, value: Value, count: int) -> Value:

@@ -32,12 +32,13 @@ class MatrixRowCode:
     (`isa.row_matrices`)."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Shares the operands and IR builder of `memory`; emits nothing."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits `movmatrix`, `ldmatrix` or `stmatrix`, selected by its name; returns its
-        results.
+        """Emits `movmatrix`, `ldmatrix` or `stmatrix`, selected by its kind; returns its results,
+        none for `stmatrix`.
         """
         if instruction.operation.kind is OpKind.MATRIX_TRANSPOSE:
             word = self.operands.read(instruction.operands[1], B32)
@@ -65,7 +66,7 @@ class MatrixRowCode:
 
     def _store_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
         """Emits `stmatrix`: collects each row's words from the registers of all lanes by shuffles,
-        and stores them in the lanes that have the rows' addresses.
+        and stores them in the lanes that have the rows' addresses. Returns an empty list.
         """
         matrices = row_matrices(instruction.operation)
         registers = [self.operands.read(r, B32) for r in elements(instruction.operands[1])]
@@ -76,8 +77,8 @@ class MatrixRowCode:
         return []
 
     def _pointing(self, matrices: RowMatrices, on: Value) -> Value:
-        """Returns the executing lanes whose addresses are used: the lowest lanes, one for each
-        row."""
+        """Returns the mask of executing lanes whose addresses are used: of the lowest lanes, one
+        for each row of the matrices."""
         return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
     def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:

@@ -42,17 +42,18 @@ BUFFER_BYTES = 24 * LANES * 8
 
 
 def register_type(fragment: Fragment) -> ScalarType:
-    """Returns the type by which a register with part of a fragment is read."""
+    """Returns the type by which a register with part of a fragment is read: .u64 for elements of
+    64 bits, else .u32."""
     return U64 if fragment.bits == 64 else U32
 
 
 def register_vector(type: ScalarType) -> ir.VectorType:
-    """Returns the LLVM type of such a register in all lanes."""
+    """Returns the LLVM type of a register of `type` in 32 lanes: integers of its width."""
     return vector(ir.IntType(type.bits))
 
 
 def constant(values: list[int], element: ir.IntType) -> ir.Constant:
-    """Returns a vector constant of one number for each lane."""
+    """Returns the constant vector of 32 lanes whose elements are `values`, of type `element`."""
     return ir.Constant(vector(element), [element(value) for value in values])
 
 
@@ -88,8 +89,8 @@ class SumCode:
     """
 
     def __init__(self, lanes: Lanes, product: Product) -> None:
-        """Selects `type` by that of D: .s32 for integers and bits, .f64 for it, .f32 for other
-        floats."""
+        """Selects the type of sums (`type`) by that of D: .s32 for integers and bits, .f64 for
+        .f64, .f32 for other floats."""
         self.lanes, self.b, self.product = lanes, lanes.b, product
         self.lower = Lowering(lanes, LANES)
         self.type = calculated(product.d.type)
@@ -192,6 +193,7 @@ class _ProductBody:
     """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
+        """Keeps the buffer of operands, and creates the `SumCode` of the product; emits nothing."""
         self.b, self.buffer, self.product = lanes.b, buffer, product
         self.code = SumCode(lanes, product)
 

@@ -20,6 +20,7 @@ class SharedBlocks:
     matrix; a unit's *place* is its number in its line."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Shares the operands and IR builder of `memory`; emits nothing."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
 

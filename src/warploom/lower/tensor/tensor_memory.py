@@ -1,6 +1,6 @@
 """Emits `tcgen05` instructions as calls of helpers shared with the interpreter
-(`asynchronous.issue.tensor_memory`, "the rules"): operands pass in rows of 32 words, one for each
-lane, registers in an array beside them."""
+(`asynchronous.issue.tensor_memory`): operands pass in rows of 32 words, one for each lane,
+registers in an array beside them."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class TensorMemoryCode:
             self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
 
     def _operand(self, row: int, lane: Value) -> Value:
-        """Returns one lane's word in an operand row."""
+        """Loads one lane's word, an i64, of an operand row; `row` is the row's offset in words."""
         values = self.b.load(self._row(row), typ=vector(I64), align=64)
         return self.lanes.lane(values, lane)
 
@@ -194,13 +194,14 @@ class TensorMemoryCode:
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
     def _fill(self, rows: dict[int, Value]) -> None:
-        """Stores operand rows, by offset, and zeros in the others."""
+        """Stores operand rows, by their offsets in words, and zeros in the other rows."""
         zero = splat_constant(0, I64)
         for row in range(0, TensorMemoryOperands.WORDS, LANES):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
 
     def _row(self, row: int) -> Value:
-        """Returns the address of an operand row, by its offset in the stack buffer."""
+        """Returns the address of an operand row, by its offset in the stack buffer, in words of 64
+        bits."""
         return self.lanes.slot(self._data, row)
 
     def _register(self, number: int) -> Value:
@@ -209,12 +210,12 @@ class TensorMemoryCode:
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of operand rows."""
+        """Returns the stack buffer of operand rows, allocated at its first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, TensorMemoryOperands.WORDS), align=64)
 
     @cached_property
     def _register_buffer(self) -> Value:
-        """Returns the stack buffer of registers, each a vector of 32 words, that a request reads or
-        a load writes."""
+        """Returns the stack buffer of registers, each a vector of 32 words (i32), that a request
+        reads or a load writes; it is allocated at its first use."""
         size = ir.ArrayType(I8, VECTOR_BYTES * MOST_REGISTERS)
         return self.frame.prologue.alloca(size, align=64)

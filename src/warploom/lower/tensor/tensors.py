@@ -1,6 +1,6 @@
 """Emits tensor copies of the Tensor Memory Accelerator as calls of helpers shared with the
-interpreter (`asynchronous.issue.tensor_copies`, "the rules"), with operands in rows of 32 words,
-one for each lane; and the completion of copies that complete late."""
+interpreter (`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, one for each
+lane; and the completion of copies that complete late."""
 
 from __future__ import annotations
 
@@ -39,23 +39,24 @@ RECORD = {
     Slot.FAULT_ADDRESS: IssueScratch.fault_address,
     Slot.FAULT_SIZE: IssueScratch.fault_size,
 }
-"""The words in which the rules report a fault, by the environment's slot of its record."""
+"""The words in which the helpers report a fault, by the environment's slot of its record."""
 
 
 class TensorCode:
     """Emits the tensor copies of one warp function; owns the stack buffers that pass operands
-    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the *rules*,
-    the helpers that execute copies."""
+    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the helpers
+    that execute copies."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Shares the operands, frame and IR builder of `memory`; emits nothing."""
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
         map, a cancellation of a cluster's launch): stores its operands in rows, and if `on` has
-        lanes at run time, passes it to the race detector, the log and the rules, and exits if it
-        faults."""
+        lanes at run time, passes it to the race detector, the log and the helper that executes it,
+        and exits if it faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
@@ -90,9 +91,8 @@ class TensorCode:
                 self.fail(index)
 
     def fail(self, index: int) -> None:
-        """Emits the exit with FAULT: copies the fault that the rules have stored in the scratch
-        words to the environment's record, with the instruction, the warp and the space.
-        """
+        """Emits the exit with FAULT: copies the fault that a helper has stored in the scratch words
+        to the environment's record, with the instruction, the warp and the space."""
         b, frame = self.b, self.frame
         in_shared = b.load(self.scratch(IssueScratch.fault_in_shared), typ=I64)
         is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
@@ -110,7 +110,7 @@ class TensorCode:
         extended to 64 bits by the type's signedness."""
         row, operand, type = arguments
         if type is None:
-            # The rules address a tensor map by its generic address.
+            # The helpers address a tensor map by its generic address.
             window = WINDOWS.get(map_space, 0) if row == CopyOperands.map else 0
             address = self.operands.address(operand)
             return self.b.add(address, splat_constant(window, I64)) if window else address
@@ -120,7 +120,7 @@ class TensorCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
 
     def fill(self, rows: dict[int, Value]) -> None:
-        """Stores the operand rows by offset, and zeros in all other rows."""
+        """Stores operand rows, by their offsets in words, and zeros in all other rows."""
         zero = splat_constant(0, I64)
         for row in range(0, CopyOperands.WORDS, LANES):
             self.b.store(rows.get(row, zero), self.row(row), align=64)
@@ -158,36 +158,38 @@ class TensorCode:
 
     @property
     def host_memory(self) -> Value:
-        """Returns the pointer to host address `ORIGIN`, from which the rules address all memory."""
+        """Returns the pointer to host address `ORIGIN`, from which helpers address all memory."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
-        """Returns the address of an operand row, by its offset."""
+        """Returns the address of an operand row, by its offset in words of 64 bits."""
         return self.lanes.slot(self._data, row)
 
     def scratch(self, word: int) -> Value:
-        """Returns the address of a scratch word."""
+        """Returns the address of a scratch word (64 bits), by its number."""
         return self.lanes.slot(self._words, word)
 
     @cached_property
     def work(self) -> Value:
-        """Returns a stack buffer in which the rules build an entry of the queue of copies."""
+        """Returns a stack buffer in which helpers build an entry of the queue of copies."""
         size = work_words(self.frame.program.has_tensor_memory)
         return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of operand rows."""
+        """Returns the stack buffer of operand rows, allocated at its first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, CopyOperands.WORDS), align=64)
 
     @cached_property
     def _words(self) -> Value:
-        """Returns the buffer of scratch words."""
+        """Returns the stack buffer of the scratch words (`IssueScratch`, 64-bit) that the helpers
+        of copies read and write, allocated on first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, IssueScratch.WORDS), align=64)
 
     @cached_property
     def _discarded_counts(self) -> Value:
-        """Returns a buffer for the costs of accesses that are not counted."""
+        """Returns a stack buffer of the size of an access record, allocated on first use: helpers
+        add the costs of accesses that are not counted to it instead of a record."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
 
@@ -197,7 +199,8 @@ class TensorWaitCode:
     """
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
-        """Shares the operands and the frame of `tensors`; emits nothing."""
+        """Shares the operands and the frame of `tensors`; emits nothing. `delays`: the code is for
+        schedules in which copies may complete late."""
         self.tensors, self.operands = tensors, tensors.operands
         self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
         self.delays = delays
@@ -229,8 +232,9 @@ class TensorWaitCode:
             emit(bits)
 
     def _state(self) -> tuple[Value, ...]:
-        """Stores the warp's context for the rules; returns the arguments that the helpers of waits
-        share: scratch words, schedule, both lists of copies, and the buffer of an entry."""
+        """Emits stores of the warp's context in the scratch words; returns the arguments that the
+        helpers of waits share: addresses of the scratch words, the schedule, both lists of copies,
+        and the buffer of an entry."""
         self.tensors.store_context()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)
@@ -243,8 +247,8 @@ class TensorWaitCode:
         """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
         will overwrite, and behind it `defer_copies` keeps the new ones until the copy completes and
         puts the old ones back; the latter only if the former held any at run time. `rows` are its
-        operands by row. If `copy` is None, as for copies that complete at once, or none may
-        complete late, nothing is emitted around the code."""
+        operands by row (without one for the mbarrier, that is -1). If `copy` is None, as for copies
+        that complete at once, or none may complete late, nothing is emitted around the code."""
         if copy is None or not self.delays:
             yield
             return
@@ -274,8 +278,8 @@ class TensorWaitCode:
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
-        """Emits the call that completes the copies for which lanes (`bits`, an i64) wait at an
-        mbarrier, whose address and phase or parity are passed in operand rows."""
+        """Emits stores of an mbarrier's address and of the phase or parity in operand rows, and the
+        call that completes the copies for which lanes (`bits`, an i64) wait there."""
         value = self.operands.read(wait.value, wait.type)
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))

@@ -33,13 +33,15 @@ class TextureCode:
     """Emits the texture and surface instructions of one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Shares the operands, frame and IR builder of `memory`; emits nothing."""
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a texture or surface instruction: stores its operands in rows, calls the rules, and
-        exits if they fault; returns its destinations with the values of result rows. The predicate
-        that texels are resident is always true."""
+        """Emits a texture or surface instruction: stores its operands in rows (zeros in those that
+        it does not have), calls the helper `serve_texels`, and exits if that faults; returns its
+        destinations with the values of result rows. The predicate that texels are resident is
+        always true."""
         request = texel_request(instruction)
         rows = {TexelOperands.handle: self._handle(request.handle, on)}
         if request.sampler is not None:
@@ -82,10 +84,11 @@ class TextureCode:
         return self.b.trunc(value, narrow) if type.bits < 64 else value
 
     def _serve(self, index: int, request: int, on: Value) -> None:
-        """Emits the call of the rules for the lanes `on`, after the race detector's event; then the
-        exit on a fault, whose record is stored in the environment, and in a recorded launch the
-        record of the sectors. `request`: its packed options (`program.requests.texture`). A query
-        has no access record, so it is neither counted nor recorded."""
+        """Emits the call of the helper `serve_texels` for the lanes `on`, after the race detector's
+        event; then the exit on a fault, whose record is stored in the environment, and in a
+        recorded launch the record of the sectors. `request`: its packed options
+        (`program.requests.texture`). A query has no access record, so it is neither counted nor
+        recorded."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
@@ -120,20 +123,24 @@ class TextureCode:
     # ---- places ---------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
-        """Returns the address of the row of operands or results at an offset of `TexelOperands`."""
+        """Returns the address of the row of operands or results that begins at word `row` of the
+        buffer (an offset of `TexelOperands`)."""
         return self.b.gep(self._row_buffer, [I64(8 * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:
-        """Returns the address of a scratch word, through which the rules report a fault."""
+        """Returns the address of 64-bit word `word` of the scratch words (`TexelScratch`), in which
+        the helper `serve_texels` stores a fault, the sectors of an access and the corners of a
+        lane."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
     def _row_buffer(self) -> Value:
-        """Returns the stack buffer of operand and result rows, each of 32 words."""
+        """Returns the stack buffer of operand and result rows, each of 32 64-bit words, allocated
+        on first use."""
         size = ir.ArrayType(I8, 8 * TexelOperands.WORDS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _words(self) -> Value:
-        """Returns the buffer of scratch words."""
+        """Returns the stack buffer of scratch words (`TexelScratch`), allocated on first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, TexelScratch.WORDS), align=64)

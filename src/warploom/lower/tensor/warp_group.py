@@ -42,8 +42,8 @@ class WarpGroupCode:
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a `wgmma` product, commit or wait; returns the registers of a product with their
-        sums, in code where all complete at once, else an empty list. Commits and waits have code
-        only where products may complete late."""
+        sums, in code where all complete at once, else an empty list. Commits and waits have code,
+        which runs if some lane executes, only where products may complete late."""
         if instruction.operation.kind is OpKind.GROUP_PRODUCT:
             return self._issue(index, on)
         if self.delays and self.sites:
@@ -128,6 +128,8 @@ class WarpGroupCode:
 
         # GROUP is the number of groups committed.
         def is_committed(entry: InFlightOperation) -> Value:
+            """Emits the test (an i1) that a product is of a committed group other than the `newest`
+            last ones."""
             return b.icmp_unsigned("<", b.add(entry.group, I64(newest)), flight.get(RingWord.GROUP))
 
         flight.complete(is_committed, self.sites, self._complete)

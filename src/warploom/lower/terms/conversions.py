@@ -13,18 +13,19 @@ from warploom.lower.terms.integers import Node
 
 
 def lower_extension(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits an extension of an integer: sign extension if its type is signed, else zeros."""
+    """Emits an extension of an integer to the node's type: sign extension if the argument's type is
+    signed, else zero extension."""
     wide = vectors.b.sext if term.args[0].type.is_signed else vectors.b.zext
     return wide(args[0], vectors.type(term.type))
 
 
 def lower_truncation(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a truncation of an integer."""
+    """Emits a truncation of an integer to the node's type."""
     return vectors.b.trunc(args[0], vectors.type(term.type))
 
 
 def lower_reinterpretation(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a bitcast to another type of the same width."""
+    """Emits a bitcast to the node's type, which has the same width."""
     return vectors.b.bitcast(args[0], vectors.type(term.type))
 
 

@@ -14,14 +14,13 @@ from warploom.lower.terms.integers import Node, builder_node
 
 _ORDERED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _INTRINSICS = {"fma": "fma", "fsqrt": "sqrt"}
-_MINIMUM = {"fmin": "minimumnum", "fmax": "maximumnum"}
+_EXTREMES = {"fmin": "minimumnum", "fmax": "maximumnum"}
 _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a comparison of two values, by the type of the arguments; of floats it is false with a
-    NaN (ordered).
-    """
+    """Emits a comparison of two values as lanes of i1, signed, unsigned or of floats by the type of
+    the arguments; of floats each comparison, `ne` too, is false with a NaN (ordered)."""
     sign, type = _ORDERED[term.op], term.args[0].type
     if type.is_float:
         return vectors.b.fcmp_ordered(sign, *args)
@@ -41,13 +40,14 @@ def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     return getattr(vectors.b, term.op)(*args)
 
 
-def lower_float_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits the minimum or maximum of two floats; of a number and a NaN, the number."""
-    return vectors.intrinsic(_MINIMUM[term.op], args)
+def lower_float_extreme(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Emits the minimum or maximum (the node's operation) of two floats by `llvm.minimumnum` or
+    `llvm.maximumnum`: of a number and a NaN the number, and -0 is below +0."""
+    return vectors.intrinsic(_EXTREMES[term.op], args)
 
 
 def lower_is_nan(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
-    """Emits a test for NaN."""
+    """Emits a test for NaN, as lanes of i1."""
     return vectors.b.fcmp_unordered("uno", args[0], args[0])
 
 
@@ -75,7 +75,7 @@ def lower_integral(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 FLOATS: Mapping[str, Node] = {
     **dict.fromkeys(_ORDERED, lower_comparison),
     **dict.fromkeys(("fadd", "fsub", "fmul", "fdiv", *_INTRINSICS), lower_arithmetic),
-    **dict.fromkeys(_MINIMUM, lower_float_minimum),
+    **dict.fromkeys(_EXTREMES, lower_float_extreme),
     "is_nan": lower_is_nan,
     "canonical": lower_canonical,
     "fabs": lower_absolute,

@@ -15,7 +15,7 @@ from warploom.llvm.vectors import Vectors
 Node = Callable[[Vectors, Term, list[Value]], Value]
 """A function that lowers a node of a term, given the values of its arguments."""
 
-_COUNTING = {"popc": "ctpop", "brev": "bitreverse"}
+_BIT_INTRINSICS = {"popc": "ctpop", "brev": "bitreverse"}
 
 
 def builder_node(name: str) -> Node:
@@ -24,16 +24,16 @@ def builder_node(name: str) -> Node:
     return lambda vectors, _term, args: getattr(vectors.b, name)(*args)
 
 
-def lower_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+def lower_extreme(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     """Emits the minimum or maximum (the node's operation) of two integers, by the type's
     signedness."""
     sign = "s" if term.type.is_signed else "u"
     return vectors.intrinsic(f"{sign}{term.op}", args)
 
 
-def lower_count(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a population count or a bit reversal."""
-    return vectors.intrinsic(_COUNTING[term.op], args)
+def lower_bit_intrinsic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Emits a population count (`popc`) or a bit reversal (`brev`), by the node's operation."""
+    return vectors.intrinsic(_BIT_INTRINSICS[term.op], args)
 
 
 def lower_leading_zeros(vectors: Vectors, term: Term, args: list[Value]) -> Value:
@@ -43,7 +43,7 @@ def lower_leading_zeros(vectors: Vectors, term: Term, args: list[Value]) -> Valu
 
 
 def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a quotient or a remainder, defined for all inputs.
+    """Emits a quotient or a remainder (the node's operation) of integers, defined for all inputs.
 
     Division by 0 and the overflow of the lowest number by -1, on which a processor traps, divide by
     1 instead. By 0, the quotient is all ones and the remainder the dividend; the overflow gives the
@@ -69,10 +69,9 @@ def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 def _quotient(vectors: Vectors, type: ScalarType, value: Value, by: Value) -> Value:
     """Emits value / by, rounded towards zero; `by` is not 0, nor -1 for the lowest number.
 
-    Up to 32 bits it is a division of doubles, which all vector units have, unlike one of integers.
-    It is exact: the rounding error of the quotient, value/by * 2^-53 < 2^-21 / by, is below its
-    distance 1/by to the next integer.
-    """
+    Up to 32 bits it is a division of doubles, which all vector units have, unlike one of integers;
+    of 64 bits, an integer division. It is exact: the rounding error of the quotient, value/by *
+    2^-53 < 2^-21 / by, is below its distance 1/by to the next integer."""
     b = vectors.b
     if type.bits > 32:
         return (b.sdiv if type.is_signed else b.udiv)(value, by)
@@ -89,10 +88,10 @@ INTEGERS: Mapping[str, Node] = {
     "not": builder_node("not_"),
     "neg": builder_node("neg"),
     "select": builder_node("select"),
-    "min": lower_minimum,
-    "max": lower_minimum,
-    "popc": lower_count,
-    "brev": lower_count,
+    "min": lower_extreme,
+    "max": lower_extreme,
+    "popc": lower_bit_intrinsic,
+    "brev": lower_bit_intrinsic,
     "clz": lower_leading_zeros,
     "div": lower_division,
     "rem": lower_division,

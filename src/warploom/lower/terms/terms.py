@@ -28,6 +28,8 @@ class Lowering:
     """Lowers terms to LLVM vector operations over `width` lanes."""
 
     def __init__(self, lanes: Lanes, width: int) -> None:
+        """Prepares the emission, by the builder of `lanes`, of vectors of `width` lanes; emits
+        nothing."""
         self.vectors = Vectors(lanes, width)
 
     def __call__(self, term: Term, arguments: Sequence[Value]) -> Value:
@@ -76,7 +78,8 @@ def ignores_nan_bits(term: Term) -> frozenset[int]:
     visited: set[tuple[int, bool]] = set()
 
     def walk(node: Term, blind: bool) -> None:
-        """Visits a node's arguments; `blind`: all nodes above the node ignore NaN bits."""
+        """Adds the arguments (`arg` nodes) at or below a node to `seen`, and to `shown` those whose
+        NaN bits may influence the root; `blind`: all nodes above the node ignore NaN bits."""
         if (id(node), blind) in visited:
             return
         visited.add((id(node), blind))

@@ -20,9 +20,9 @@ LEAST = 0.01
 
 
 class BaselineSeconds:
-    """Keeps the seconds of one kernel in the cache on disk. They are to be written when they come to
-    `due`, a quarter more than what was written last, so that nothing has to be done at the end of a
-    process. If two processes write at once, one of them counts."""
+    """Keeps the seconds of one kernel in the cache on disk. They are to be written once they are
+    `due` or more, a quarter above what was written last, so that nothing has to be done at the end
+    of a process. If two processes write at once, one of them counts."""
 
     def __init__(self, key: str) -> None:
         """Reads the seconds of earlier processes, 0 if the cache has none; `key` is that of the

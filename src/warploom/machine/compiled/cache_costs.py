@@ -38,7 +38,8 @@ class CostsByPlace:
     `lanes` access the addresses that are `steps` bytes further."""
 
     def __init__(self, lanes: int, steps: tuple[int, ...], rule: RowRule, unit: int) -> None:
-        """Starts with no cost computed, for each of the `unit // rule.size` places."""
+        """Starts with no cost computed, for each of the `unit // rule.size` places (positions of an
+        access's first address in the unit)."""
         self._lanes, self._steps, self._rule, self._unit = lanes, steps, rule, unit
         self._is_computed = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
@@ -61,8 +62,9 @@ steps, cost rules and unit."""
 
 
 def add_range_cache_costs(tally: Tally, layout: CountLayout, words: Words) -> None:
-    """Adds to a tally the costs of the accesses that range caches counted, and skips caches that no
-    access has filled; `words` are a worker's lane sets and caches (`abi.range_cache`)."""
+    """Adds to a tally the costs of the accesses that range caches counted (tables of compiled code
+    with counts by active lanes and address), and skips caches that no access has filled; `words`
+    are a worker's table of lane masks and its range caches (`abi.range_cache`)."""
     for row, cache_at in layout.caches.places.items():
         # `leader` is 0 in a cache that no access has filled.
         if RangeCacheHeader(words, cache_at).leader:

@@ -49,7 +49,8 @@ class Counted:
     @classmethod
     def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
         """Returns the counts that the workers of a launch leave in their buffers, copied if the
-        buffers may be reused."""
+        buffers may be reused. `serial_reason` says why the launch ran in one worker, empty if for
+        no reason."""
         first_part = works[0]
         return cls(
             first_part.launch_template.kernel,
@@ -61,7 +62,8 @@ class Counted:
         )
 
     def __call__(self) -> Tally:
-        """Returns the tally of the launch, computed anew at each call."""
+        """Returns the tally of the launch, computed anew at each call, with the number of workers,
+        the reason why there was only one, and the tier of the code."""
         tally = _tally([self])
         return replace(
             tally,
@@ -94,7 +96,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     # A row for each worker of each launch; parts of one kernel have equal lengths.
     words = np.stack([part.view(np.int64) for each in counted for part in each.parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
-    _add_counts(tally, layout, words[:, :rows_at].sum(axis=0))
+    _set_counts(tally, layout, words[:, :rows_at].sum(axis=0))
     count = len(layout.rows)
     if count:
         rows = words[:, rows_at : rows_at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
@@ -102,13 +104,13 @@ def _tally(counted: Sequence[Counted]) -> Tally:
         for number in layout.deferring_rows:
             for row in rows[:, number]:
                 count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
-        _add_rows(tally, layout, rows)
+        _set_records(tally, layout, rows)
         for part in words:
             add_range_cache_costs(tally, layout, part[rows_at + count * ROW_WIDTH :])
     return tally
 
 
-def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
+def _set_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
     """Overwrites the counts of instructions in a tally (`CountLayout` has the indices in `counts`):
     warps and threads from the two counts of their basic blocks (0 for hidden instructions),
     `threads_on` from the count of a guarded instruction, else like threads, and from words of their
@@ -138,7 +140,7 @@ def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
         tally.routine_calls[instruction] = counts[count_at]
 
 
-def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
+def _set_records(tally: Tally, layout: CountLayout, rows: Words) -> None:
     """Overwrites the access records of a tally: the sums of their costs over the parts (one for
     each worker of each launch) plus those of the hits of their pattern tables, and as example the
     costliest access, of equal ones the first part's; `rows` has shape (parts, access records,

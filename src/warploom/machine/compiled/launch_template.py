@@ -213,7 +213,7 @@ class LaunchBuffers:
 
     def _fill(self) -> None:
         """Writes everything that is not zero initially: the start of the arena, the cost of each
-        record's common access, and the lane sets that range caches start with."""
+        record's common access, and the keys (masks of full warps) that range caches start with."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._launch_template.costs
         self._caches[: len(self._launch_template.full_lane_sets)] = (
@@ -228,7 +228,7 @@ class LaunchBuffers:
         self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
 
     def words(self, start: int, count: int) -> Words:
-        """Returns `count` 64-bit words from byte `start` on."""
+        """Returns a view of `count` 64-bit words of the arena from byte `start` on."""
         return self.arena[start : start + 8 * count].view(np.int64)
 
 
@@ -252,9 +252,10 @@ class TieredTemplate:
         return self._template
 
     def better(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
-        """Returns the template of better code in which a running launch should continue; None if
-        there is none yet (`Tiers.improve_when_due`). Launches whose order a policy chooses, and
-        launches with clusters, finish in baseline code if they began in it."""
+        """Starts a compilation that is due, or loads one that is done (`Tiers.improve_when_due`);
+        returns the template of the current code, in which a launch that runs in `launch_template`
+        should continue, None if there is no other code than its own. Launches whose order a policy
+        chooses, and launches with clusters, finish in baseline code if they began in it (None)."""
         self.tiers.improve_when_due()
         if self.tiers.current in (None, launch_template.kernel):
             return None

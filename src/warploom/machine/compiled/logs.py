@@ -67,7 +67,7 @@ class Log:
 
     @property
     def head(self) -> LogHead:
-        """Returns the header."""
+        """Returns the header, as a view of the log's first words."""
         return LogHead(self.data, 0)
 
     def rows(self, region: LogRegion, width: int) -> Words:

@@ -17,6 +17,7 @@ class Pace:
     calls between SHORTEST and LONGEST. Each launch template has one."""
 
     def __init__(self) -> None:
+        """Begins with FIRST instructions per call."""
         self.instructions = FIRST
 
     def adjust(self, seconds: float) -> None:

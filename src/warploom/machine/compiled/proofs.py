@@ -57,6 +57,7 @@ def cached_proof(
 
         # Records every lookup, so that the proof is dropped when one would have another result.
         def recorded_lookup(address: int) -> range | None:
+            """Returns `allocation_of(address)` and stores it in `lookups`."""
             lookups[address] = allocation_of(address)
             return lookups[address]
 

@@ -36,6 +36,8 @@ def run_with_threads(works: Sequence[WorkerLaunch], progress: Progress | None) -
     running = [Runner.borrow() for _ in works[local:]]
 
     def report() -> None:
+        """Calls `progress`, if given, with the blocks done of all parts and the launch's number of
+        blocks."""
         if progress is not None:
             progress(sum(map(_blocks_done, works)), works[0].launch.blocks)
 

@@ -71,8 +71,10 @@ class Tiers:
     _improving: threading.Lock = field(default_factory=threading.Lock)
 
     def kernel(self) -> CompiledKernel:
-        """Returns the code for a launch that begins now: the best that is compiled, on disk or due.
-        WARPLOOM_OPT_LEVEL may set a level, or `baseline`, if the variant has baseline code."""
+        """Returns the code for a launch that begins now: the best that is compiled, on disk or due,
+        after starting a compilation that is due (`improve_when_due`). WARPLOOM_OPT_LEVEL may set a
+        level, or `baseline`, if the variant has baseline code; it is no longer read once there will
+        be no better code."""
         if self._is_final and self._current is not None:
             return self._current
         level = os.environ.get(VARIABLE)
@@ -81,14 +83,15 @@ class Tiers:
         if level:
             return self.optimised()
         if self._current is None:
-            self._current = self._first()
+            self._current = self._first_kernel()
         self.improve_when_due()
         return self._current
 
-    def _first(self) -> CompiledKernel:
-        """Returns the code that launches begin with in this process: the best on disk. If there is
-        none, level 1 if earlier processes have spent what compiling takes in baseline code; else
-        the lowest level."""
+    def _first_kernel(self) -> CompiledKernel:
+        """Returns the code that launches begin with in this process: the best on disk, which
+        becomes the current code. If there is none, level 1, compiled now, if earlier processes have
+        spent `_expected_seconds` in baseline code; else the lowest level. Takes over the seconds of
+        earlier processes in baseline code."""
         for better in reversed(self._levels[1:]):
             found = find_kernel(self._compilation(better))
             if found is not None:
@@ -119,19 +122,23 @@ class Tiers:
 
     @cached_property
     def _kept_seconds(self) -> BaselineSeconds:
+        """Returns the record on disk of the seconds in baseline code."""
         return BaselineSeconds(self._compilation(Effort.NONE).key)
 
     def _compilation(self, level: Effort) -> Compilation:
+        """Returns the request for code of this program, variant and cost rules at a level; compiles
+        nothing."""
         return Compilation(self.program, self.rules, self.variant, level)
 
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled on first use, with Ctrl-C deferred; the time counts as
-        this thread's compile time."""
+        """Returns baseline code, compiled on first use, with Ctrl-C deferred, without making it the
+        current code; the time counts as this thread's compile time."""
         return self._code(Effort.NONE)
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code: the current code, unless WARPLOOM_OPT_LEVEL and the size of the
-        program allow a higher level; then that is compiled."""
+        """Returns optimised code: the current code if its level is at least `chosen_effort` (that
+        of the program's size, lowered by WARPLOOM_OPT_LEVEL); else that level is compiled and stays
+        the current code for good."""
         wanted = chosen_effort(self.program)
         if self._current is None or self._current.effort.value < wanted.value:
             self._current = self._code(wanted)
@@ -149,7 +156,9 @@ class Tiers:
             return self._codes[level]
 
     def add_seconds(self, kernel: CompiledKernel, seconds: float) -> None:
-        """Adds the time that a launch has run in a kernel's code, if launches still begin in it."""
+        """Adds the time that a launch has run in a kernel's code to `seconds`, and stores the sum
+        on disk for baseline code. Does nothing if launches no longer begin in that code, or if
+        there will be no better code."""
         if kernel is self._current and not self._is_final:
             self.seconds += seconds
             if kernel.effort is Effort.NONE and self.seconds >= self._kept_seconds.due:
@@ -187,9 +196,10 @@ class Tiers:
             self._improving.release()
 
     def _load(self, task: ForkedTask) -> None:
-        """Loads what a forked process has compiled. There will be no better code if it could not:
-        the kernel is too long, or the process was killed. A program that was forked meanwhile
-        begins anew."""
+        """Loads the code that a forked process has compiled, and makes it the current code. There
+        will be no better code if that fails: the kernel is too long, the process was killed, or a
+        function that the code calls is not in the cache. Loads nothing if this process was forked
+        after the task began (`is_forgotten`): the task is dropped, and another may be started."""
         entry, self._task = task.result(), None
         if task.is_forgotten:
             return
@@ -208,7 +218,9 @@ class Tiers:
             self._improve(None)
 
     def _improve(self, kernel: CompiledKernel | None) -> None:
-        """Makes launches begin in better code from now on; if there is none, they never will."""
+        """Makes `kernel` the code that launches begin with from now on, and counts `seconds` from 0
+        again. There will be no better code if its level is the last, or if `kernel` is None: then
+        the current code stays."""
         if kernel is not None:
             self._codes[kernel.effort] = self._current = kernel
             self.seconds = 0.0
@@ -226,6 +238,7 @@ class Tiers:
 
     @property
     def _expected_seconds(self) -> float:
-        """Returns the seconds in the current code after which launches wait for better code."""
+        """Returns the seconds in the current code after which launches wait for better code: the
+        expected time to compile it, but at least SECONDS_IN."""
         expected = SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)
         return max(expected, SECONDS_IN[self._level])

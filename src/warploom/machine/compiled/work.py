@@ -60,7 +60,8 @@ class WorkerLaunch:
         """Returns a part that is ready to run: buffers from the template, with its range of blocks,
         parameters, module globals, the table of allocations, that of textures if the kernel reads
         some, and host callbacks if it calls the host; `caches` is the array of the counted memory
-        caches (`cost.caches`)."""
+        caches (`cost.caches`). Without `tiered` the part ends in the code in which it began, and
+        its seconds are not counted."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment
         plan.next_block, plan.blocks = blocks.start, blocks.stop
@@ -177,10 +178,12 @@ class WorkerLaunch:
 
     @property
     def kernel(self) -> CompiledKernel:
+        """Returns the code that the part runs in now."""
         return self.launch_template.kernel
 
     @property
     def environment(self) -> Words:
+        """Returns the environment in the part's buffers (words by `Slot`)."""
         return self.buffers.environment
 
     @property
@@ -231,6 +234,7 @@ class WorkerLaunch:
 
     @property
     def _slots(self) -> int:
+        """Returns the number of slots for resident blocks."""
         return self.launch_template.slots
 
     def _array(self, slot: Slot, words: int) -> Words:

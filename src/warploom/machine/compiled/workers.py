@@ -1,5 +1,5 @@
-"""Distributes the thread blocks of a launch over workers, without a difference in results or
-counters.
+"""Distributes the thread blocks of a launch over workers, if that changes neither results nor
+counters, and merges the tallies of parts.
 
 Blocks run in parallel if an analysis proves that their accesses to global memory are disjoint
 (`analysis.linear.footprints`) and no policy orders them; any other launch has one worker, and its

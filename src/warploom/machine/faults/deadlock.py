@@ -234,10 +234,12 @@ def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[
 
 
 def _mask_text(mask: int) -> str:
+    """Returns a text that lists the lanes of a mask (`_lanes_text`)."""
     return _lanes_text(_lanes_of(mask))
 
 
 def _lanes_of(mask: int) -> tuple[int, ...]:
+    """Returns the numbers of the lanes in a mask, in rising order."""
     return tuple(lane for lane in range(mask.bit_length()) if mask >> lane & 1)
 
 

@@ -21,6 +21,8 @@ class Allocator:
     ones."""
 
     def __init__(self, start: int, end: int) -> None:
+        """Begins with one free range: the addresses from `start`, rounded up to ALIGNMENT, to
+        `end`, which is excluded."""
         first = _round_up(start, ALIGNMENT)
         self._gaps: list[tuple[int, int]] = [(first, end)]
 
@@ -31,6 +33,7 @@ class Allocator:
 
     @gaps.setter
     def gaps(self, gaps: tuple[tuple[int, int], ...]) -> None:
+        """Replaces the free ranges by others, in order of address."""
         self._gaps = list(gaps)
 
     @property
@@ -67,6 +70,7 @@ class Allocator:
 
 
 def _round_up(value: int, multiple: int) -> int:
+    """Returns the least multiple of `multiple` that is not below `value`."""
     return -(-value // multiple) * multiple
 
 

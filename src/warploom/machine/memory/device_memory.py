@@ -42,8 +42,10 @@ class DeviceMemory:
     `base` if one is given."""
 
     def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
-        """Reserves the range, with no allocation in it. Raises LaunchError if the system refuses,
-        WarploomError if addresses from `base` on are in use."""
+        """Reserves a range of `capacity` bytes, with no allocation in it: at `base`, else wherever
+        the system chooses, and then with fewer bytes if it refuses so many (`reserve`). Raises
+        LaunchError if it refuses those too, WarploomError if addresses from `base` on are in use.
+        """
         self._map: mmap.mmap | Reservation
         self._bytes: Bytes
         if base is None:
@@ -163,8 +165,8 @@ class DeviceMemory:
                 raise WarploomError(f"{address:#x} is not the start of a live allocation")
 
     def drop(self, address: int) -> None:
-        """Frees an allocation from a finalizer, which may run in the middle of another call; does
-        nothing if it is freed already."""
+        """Frees an allocation from a finalizer, which may run in the middle of another call: now,
+        or as soon as the lock is released. Does nothing if it is freed already."""
         self._lock.run_locked(partial(self._free_or_retain, address))
 
     def begin_launch(self) -> int:

@@ -17,13 +17,16 @@ class FinalizerLock:
     made when it is released."""
 
     def __init__(self) -> None:
+        """Begins with a free lock and no pending change."""
         self._lock = Lock()
         self._pending: deque[Callable[[], object]] = deque()
 
     def __enter__(self) -> None:
+        """Waits for the lock and acquires it."""
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
+        """Releases the lock, then calls the changes that were passed to `run_locked` meanwhile."""
         self._lock.release()
         self._run_pending()
 

@@ -21,11 +21,11 @@ class Watcher(Protocol):
     """Receives the mallocs and frees of kernels; a sanitizer implements it."""
 
     def allocated(self, allocation: Allocation) -> None:
-        """Called with each new allocation."""
+        """Receives each allocation that a kernel makes."""
         ...
 
     def released(self, address: int, instruction: int, block: int, warp: int, lane: int) -> None:
-        """Called with the address that an instruction is about to free in a lane of a warp;
+        """Receives the address that an instruction is about to free in a lane of a warp;
         `instruction` is an index in the program, `block` and `warp` are linear numbers."""
         ...
 
@@ -49,6 +49,7 @@ class Heap:
 
     @sizes.setter
     def sizes(self, sizes: dict[int, int]) -> None:
+        """Replaces the bytes of the allocations by address, and computes `used` from them."""
         self._sizes = dict(sizes)
         self.used = sum(sizes.values())
 

@@ -130,7 +130,8 @@ class ModuleGlobals:
 
     def _scalar(self, item: Scalar, type: ScalarType) -> bytes:
         """Returns the bytes of one element of `type`: a literal (rounded for float types), an
-        address, or the part of an address under a mask (`0xff00(a)` is its second byte)."""
+        address, or the part of an address under a mask (`0xff00(a)` is its second byte). Raises
+        LaunchError for the address of something that the module does not define."""
         if isinstance(item, Symbol):
             value = self._address(item.name) + item.offset
         elif isinstance(item, Masked):

@@ -43,7 +43,7 @@ class PageStore:
         """Returns a copy of a page: in memory if the copies there stay within the limit or the file
         cannot grow, else in the file. Its space is free again when no reference to it is left."""
         size = len(page)
-        file_page = None if self.in_memory + size <= self._limit else self._slot()
+        file_page = None if self.in_memory + size <= self._limit else self._take_free_page()
         if file_page is None:
             copied = page.copy()
             self.in_memory += size
@@ -57,16 +57,16 @@ class PageStore:
         return copied
 
     def _drop(self, size: int) -> None:
-        """Subtracts the `size` bytes of a copy in memory that is no longer referenced."""
+        """Subtracts from `in_memory` the `size` bytes of a copy that is no longer referenced."""
         self.in_memory -= size
 
     def _give_back(self, slot: Bytes, size: int) -> None:
-        """Makes `slot`, a page of the file, free again, of which a copy of `size` bytes had the
-        start."""
+        """Makes `slot`, a page of the file, free again, and subtracts from `in_file` the `size`
+        bytes of the copy that it held."""
         self.in_file -= size
         self._free.append(slot)
 
-    def _slot(self) -> Bytes | None:
+    def _take_free_page(self) -> Bytes | None:
         """Returns a free page of the mapped file, of PAGE_BYTES, and removes it from the free ones;
         grows the file if there is none, and returns None if it cannot grow."""
         if not self._free:

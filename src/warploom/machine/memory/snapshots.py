@@ -40,7 +40,9 @@ class MemorySnapshots:
     write."""
 
     def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
-        """Starts with no snapshot, and an empty store of pages."""
+        """Starts with no snapshot, and an empty store of pages. `allocates`: kernels allocate
+        memory, so `restore` restores the allocations too; `constants`: snapshots include constant
+        allocations."""
         self._memory, self._allocates, self._constants = memory, allocates, constants
         self._latest: MemorySnapshot | None = None
         self._store = PageStore()

@@ -75,7 +75,8 @@ class TextureTable:
             self._forget(handle)
 
     def drop(self, handle: int) -> None:
-        """Invalidates a handle from a finalizer, which may run in the middle of another call."""
+        """Invalidates a handle from a finalizer, which may run in the middle of another call: now,
+        or as soon as the lock is released."""
         self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:

@@ -29,7 +29,7 @@ from warploom.program.effects.tensor_waits import wait_request
 
 def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `ld` and `ldu` in the lanes of `mask` (`on`: the same set as a predicate), and
-    writes the destination registers there."""
+    writes the destination registers there: 0 in lanes that a sanitizer suppresses."""
     destination, address = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     elements = elements_of(destination)

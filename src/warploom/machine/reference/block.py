@@ -47,7 +47,7 @@ def schedule_arrays(launch: Launch, plan: Plan) -> tuple[Words, Words, Words]:
 
 
 class Grid:
-    """The thread blocks of a launch in execution.
+    """The thread blocks of a launch in execution, of which one warp at a time has a turn.
 
     `resident` are the warps of the block in each slot (place of a resident block), `clusters` the
     shared memory of each cluster by its first slot, `warp` the warp whose turn it is, else None.
@@ -85,10 +85,10 @@ class Grid:
             self._handle_status(running, schedule_layout.TURN_END)
 
     def begin(self) -> bool:
-        """Begins the turn of the next runnable warp, selected by scheduler locking or the chooser
-        if they can, else by the schedule, unless a turn is in progress; `step` executes it. Returns
-        False after ending the launch if all blocks have ended. Raises DeadlockError if no warp can
-        ever run again."""
+        """Begins the turn (its instructions until the scheduler selects again) of the next runnable
+        warp, selected by scheduler locking or the chooser if they can, else by the schedule, unless
+        a turn is in progress; `step` executes it. Returns False after ending the launch if all
+        blocks have ended. Raises DeadlockError if no warp can ever run again."""
         run = self.run
         while self.warp is None:
             chosen = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()
@@ -101,9 +101,10 @@ class Grid:
         return True
 
     def _begin_chosen_turn(self) -> int | None:
-        """Begins a turn of the warp that the chooser selects among the runnable ones; returns its
-        number, or None if the schedule decides: there is no chooser, no runnable warp, it selects
-        none, or one that cannot run."""
+        """Begins a turn of the warp that the chooser selects among the runnable ones, which first
+        begins every block that has a free slot (`runnable_warps`); returns its number, or None if
+        the schedule decides: there is no chooser, no runnable warp, it selects none, or one that
+        cannot run."""
         if self.choose is None:
             return None
         runnable = runnable_warps(self.run, self._begin_block)
@@ -234,4 +235,5 @@ def _deadlock(
 
 
 def _started(run: LaunchState) -> int:
+    """Returns the number of thread blocks that have started: the number of the next one."""
     return run.plan.next_block

@@ -71,9 +71,10 @@ def _wait_for_members(warp: Warp) -> int:
 
 
 def jump(warp: Warp, block: int) -> int:
-    """Enters a basic block, but at a back edge (to this or an earlier block) first ends the turn,
-    TURN_END, if it has used more than `length` instructions or a test of an mbarrier's phase has
-    failed in it; `block` is then stored as where the lanes resume. Returns the status."""
+    """Enters a basic block, but at a back edge (to this or an earlier block, the exit block
+    excepted) first ends the turn, TURN_END, if it has used more than `length` instructions (the
+    turn's, in the plan) or a test of an mbarrier's phase has failed in it; `block` is then stored
+    as where the lanes resume. Returns the status: RUNNABLE, TURN_END, or why the lanes wait."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
     if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan.length):
         warp.splits.table.block = block
@@ -83,8 +84,9 @@ def jump(warp: Warp, block: int) -> int:
 
 def advance(warp: Warp) -> int:
     """Continues with the next instruction; after the last of a basic block, at its last successor
-    (the fall-through), unless the policy separates lanes that the instruction's member mask
-    converged: then the turn ends with DIVERGED. Returns the status."""
+    (the fall-through, by `jump`), unless the policy separates lanes that the instruction's member
+    mask converged: then the turn ends with DIVERGED, and the lanes resume at that successor.
+    Returns the status: RUNNABLE, or why the turn ends."""
     program = warp.run.program
     block = program.blocks[warp.splits.block]
     if warp.next + 1 < block.stop:
@@ -109,7 +111,7 @@ def _rediverges(warp: Warp) -> bool:
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `bra` for the lanes of `mask`, which take it: if all active lanes or none are in it,
     a jump; else lanes diverge, which is counted, until the branch's reconvergence point, and one
-    side runs first. Returns the status."""
+    side runs first (`_run_side`). Returns the status: RUNNABLE, or why the turn ends."""
     program, splits = warp.run.program, warp.splits
     target = instruction.operands[0]
     assert isinstance(target, Symbol)
@@ -142,7 +144,8 @@ def _order_sides(
 def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `brx.idx`: each lane of `mask` jumps to the target that its index selects, other
     active lanes fall through; lanes with different targets diverge, which is counted. Raises the
-    fault of an index that the list of targets does not have. Returns the status."""
+    fault of an index that the list of targets does not have. Returns the status: RUNNABLE, or why
+    the turn ends."""
     program, splits = warp.run.program, warp.splits
     block = program.blocks[splits.block]
     indices = read(warp, instruction.operands[0], U32).astype(np.int64)
@@ -183,7 +186,7 @@ def _run_side(warp: Warp, block: int) -> int:
 def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
     enters the exit block, where it ends or another path of it continues; else the other lanes
-    continue with the next instruction. Returns the status."""
+    continue with the next instruction. Returns the status: RUNNABLE, or why the turn ends."""
     if warp.splits.active == mask:
         return enter_block(warp, warp.splits.exit)
     warp.splits.exit_lanes(mask)

@@ -63,6 +63,7 @@ def _modular(operation: Callable[..., Values]) -> Node:
     operation of NumPy, modulo 2^width."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
+        """Returns the results of `operation`, modulo 2^width of the term's type."""
         value = operation(*args)
         # 128-bit lanes are Python integers, which do not wrap by themselves.
         return value & ((1 << 128) - 1) if term.type.bits == 128 else value
@@ -75,6 +76,8 @@ def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
     type of the first operand."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
+        """Returns a predicate by lane: `operation` of the two operands as numbers of the first
+        one's type."""
         left, right = (as_numbers(a, term.args[0].type) for a in args)
         return operation(left, right)
 
@@ -91,6 +94,7 @@ def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
     type."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
+        """Returns the bits of `operation` of the two operands, as numbers of the term's type."""
         left, right = (as_numbers(a, term.type) for a in args)
         return from_integers(operation(left, right), term.type)
 
@@ -106,6 +110,8 @@ def _quotient(a: int, b: int) -> int:
 
 
 def _divide(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the quotients of integers, signed by the term's type, rounded towards zero; all ones
+    where the divisor is 0."""
     return lane_by_lane(_quotient, [as_numbers(a, term.type) for a in args], term.type)
 
 
@@ -114,6 +120,8 @@ def _remainder(term: Term, args: Sequence[Values]) -> Values:
     dividend; the dividend where the divisor is 0."""
 
     def remainder(a: int, b: int) -> int:
+        """Returns the remainder of one lane's numbers, with the sign of `a`; `a` itself if `b` is
+        0."""
         return a - _quotient(a, b) * b
 
     return lane_by_lane(remainder, [as_numbers(a, term.type) for a in args], term.type)
@@ -127,6 +135,7 @@ def _shift_right_signed(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _count_ones(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the number of one bits of each lane."""
     return lane_by_lane(int.bit_count, args, term.type)
 
 
@@ -140,6 +149,7 @@ def _reverse(term: Term, args: Sequence[Values]) -> Values:
     """Returns the bits in reverse order."""
 
     def reverse(value: int) -> int:
+        """Returns one lane's bits in reverse order, over the width of the term's type."""
         return int(f"{value:0{term.type.bits}b}"[::-1], 2)
 
     return lane_by_lane(reverse, args, term.type)
@@ -155,14 +165,18 @@ def _select(_: Term, args: Sequence[Values]) -> Values:
 
 
 def _extend(term: Term, args: Sequence[Values]) -> Values:
+    """Returns integers extended to the term's type: with the sign if the operand's type is signed,
+    else with zeros."""
     return resized(args[0], term.type.bits, sign=term.args[0].type.is_signed)
 
 
 def _truncate(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the low bits of integers, as many as the term's type has."""
     return resized(args[0], term.type.bits)
 
 
 def _same_bits(_: Term, args: Sequence[Values]) -> Values:
+    """Returns the operand's lanes unchanged: their bits are those of the term's type too."""
     return args[0]
 
 
@@ -176,6 +190,8 @@ def _correctly_rounded(
     `nearest` in mode `rn`, else `precise` (of `exact`) lane by lane."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
+        """Returns the operation of floats, rounded by the term's mode: by `nearest` for `rn`, else
+        by `precise`, lane by lane."""
         mode, type = str(term.attr), term.type
         if mode == "rn":
             return from_floats(nearest(*(as_numbers(a, type) for a in args)), type)
@@ -203,6 +219,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
     format = exact.FORMATS[type.bits]
 
     def exactly(a: int, b: int, c: int) -> int:
+        """Returns the bits of a * b + c of one lane, rounded once by the term's mode."""
         return exact.multiply_add(a, b, c, format, mode)
 
     return lane_by_lane(exactly, args, type)
@@ -229,6 +246,7 @@ def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
     mode, format = str(term.attr), exact.FORMATS[term.type.bits]
 
     def convert(a: int) -> int:
+        """Returns the bits of the float next to an integer, by the term's mode."""
         return exact.from_integer(a, format, mode)
 
     return lane_by_lane(convert, [as_numbers(args[0], term.args[0].type)], term.type)
@@ -243,6 +261,7 @@ def _float_to_float(term: Term, args: Sequence[Values]) -> Values:
     source_format, target_format = exact.FORMATS[source.bits], exact.FORMATS[term.type.bits]
 
     def convert(a: int) -> int:
+        """Returns the bits of one float in the term's format, rounded by the term's mode."""
         return exact.to_format(a, source_format, target_format, mode)
 
     return lane_by_lane(convert, args, term.type)
@@ -257,7 +276,8 @@ _INTEGRAL: Mapping[str, Callable[[Values], Values]] = {
 
 
 def _round_integral(term: Term, args: Sequence[Values]) -> Values:
-    """Returns floats rounded to integral values, as floats, by the term's mode."""
+    """Returns floats rounded to integral values, as floats, by the term's attribute: `rni` to
+    nearest even, `rzi` to zero, `rmi` down, `rpi` up."""
     return from_floats(_INTEGRAL[str(term.attr)](as_numbers(args[0], term.type)), term.type)
 
 
@@ -267,6 +287,7 @@ def _float_to_integer(term: Term, args: Sequence[Values]) -> Values:
     lowest, highest = _range(term.type)
 
     def convert(number: float) -> int:
+        """Returns one float as an integer: cut towards zero, clamped to the range, 0 for NaN."""
         if number != number:
             return 0
         return int(max(lowest, min(highest, number)))
@@ -291,6 +312,7 @@ def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _is_nan(term: Term, args: Sequence[Values]) -> Values:
+    """Returns a predicate by lane: true for a NaN."""
     return np.isnan(as_numbers(args[0], term.args[0].type))
 
 
@@ -301,14 +323,17 @@ def _canonical(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _absolute(term: Term, args: Sequence[Values]) -> Values:
-    return args[0] & ~_sign(term, args[0])
+    """Returns floats with the sign bit cleared, of NaNs too."""
+    return args[0] & ~_sign_mask(term, args[0])
 
 
 def _negated(term: Term, args: Sequence[Values]) -> Values:
-    return args[0] ^ _sign(term, args[0])
+    """Returns floats with the sign bit inverted, of NaNs too."""
+    return args[0] ^ _sign_mask(term, args[0])
 
 
-def _sign(term: Term, value: Values) -> Values:
+def _sign_mask(term: Term, value: Values) -> Values:
+    """Returns the sign bit of the term's type, set, in as many lanes as `value` has."""
     return splat(1 << (term.type.bits - 1), term.type, len(value))
 
 

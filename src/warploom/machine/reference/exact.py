@@ -36,6 +36,7 @@ class Format:
 
     @property
     def sign(self) -> int:
+        """Returns the bits with the sign bit alone: those of -0."""
         return 1 << (self.bits - 1)
 
     def value(self, bits: int) -> float:
@@ -56,8 +57,8 @@ Ratio = tuple[int, int]
 
 def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
     """Returns the bits of the float next to a number by the rounding mode (`rn rz rm rp`), given by
-    its sign and its absolute value as a ratio; overflow gives an infinity or the largest float, by
-    the mode."""
+    its sign, which a zero keeps, and its absolute value as a ratio; overflow gives an infinity or
+    the largest float, by the mode."""
     sign = format.sign if negative else 0
     numerator, denominator = ratio
     if numerator == 0:
@@ -111,12 +112,12 @@ class Finite:
 
     @property
     def signed(self) -> int:
-        """Returns the integer with the sign of the number."""
+        """Returns `integer` with the number's sign: the number is the result * 2^exponent."""
         return -self.integer if self.negative else self.integer
 
     @property
     def ratio(self) -> Ratio:
-        """Returns the absolute value as a ratio."""
+        """Returns the absolute value as a ratio (numerator, denominator), not reduced."""
         if self.exponent < 0:
             return self.integer, 1 << -self.exponent
         return self.integer << self.exponent, 1
@@ -143,6 +144,8 @@ def add(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def subtract(a: int, b: int, format: Format, mode: str) -> int:
+    """Returns a - b, rounded by `mode`; all values are bits of `format`, a NaN the canonical one,
+    as in `add`."""
     return add(a, b ^ format.sign, format, mode)
 
 
@@ -188,8 +191,8 @@ def divide(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def square_root(a: int, format: Format, mode: str) -> int:
-    """Returns the square root of a, rounded by `mode`; NaN for negative numbers, but -0 for -0.
-    Both are bits of `format`."""
+    """Returns the square root of a, rounded by `mode`; the canonical NaN for a NaN and for negative
+    numbers, but -0 for -0, and infinity for infinity. Both are bits of `format`."""
     x = finite(a, format)
     if x is None or (x.negative and x.integer):
         return a if a == format.infinity else NAN[format.bits]
@@ -205,6 +208,7 @@ def square_root(a: int, format: Format, mode: str) -> int:
 
 
 def from_integer(value: int, format: Format, mode: str) -> int:
+    """Returns the bits of an integer in `format`, rounded by `mode`; +0 for 0."""
     return rounded(value < 0, (abs(value), 1), format, mode)
 
 
@@ -218,6 +222,7 @@ def to_format(a: int, source: Format, target: Format, mode: str) -> int:
 
 
 def _product(x: Finite, y: Finite) -> Finite:
+    """Returns x * y, exactly."""
     return Finite(x.negative != y.negative, x.integer * y.integer, x.exponent + y.exponent)
 
 

@@ -32,11 +32,25 @@ class ByteStore(Protocol):
     """Bytes that are accessed by address: device memory, or a `ByteArea`. `find` returns the
     allocation that contains an address, None if none does; `nearest` the closest, for messages."""
 
-    def read(self, address: int, size: int) -> bytes: ...
-    def write(self, address: int, data: bytes) -> None: ...
-    def nearest(self, address: int) -> Allocation | None: ...
-    def find(self, address: int) -> Allocation | None: ...
-    def is_constant(self, address: int) -> bool: ...
+    def read(self, address: int, size: int) -> bytes:
+        """Returns a copy of `size` bytes from `address` on."""
+        ...
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copies `data` to `address`."""
+        ...
+
+    def nearest(self, address: int) -> Allocation | None:
+        """Returns the allocation closest to an address, for messages; None if there is none."""
+        ...
+
+    def find(self, address: int) -> Allocation | None:
+        """Returns the allocation that contains the byte at an address; None if there is none."""
+        ...
+
+    def is_constant(self, address: int) -> bool:
+        """Returns true if the byte at an address is in an allocation that kernels cannot write."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +62,24 @@ class ByteArea:
     name: str
 
     def read(self, address: int, size: int) -> bytes:
+        """Returns a copy of `size` bytes from offset `address` on; the caller checks that they are
+        there."""
         return self.data[address : address + size].tobytes()
 
     def write(self, address: int, data: bytes) -> None:
+        """Copies `data` to offset `address`; the caller checks that it fits."""
         self.data[address : address + len(data)] = np.frombuffer(data, np.uint8)
 
     def nearest(self, address: int) -> Allocation:
+        """Returns the area as one allocation, for any address."""
         return Allocation(0, len(self.data), self.name)
 
     def find(self, address: int) -> Allocation | None:
+        """Returns the area as one allocation, from 0 on; None if `address` is past its end."""
         return self.nearest(address) if address < len(self.data) else None
 
     def is_constant(self, address: int) -> bool:
+        """Returns false: an area is writable."""
         return False
 
 

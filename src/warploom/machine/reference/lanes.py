@@ -31,7 +31,8 @@ _FLOAT: dict[int, npt.DTypeLike] = {32: np.float32, 64: np.float64}
 
 
 def dtype(bits: int) -> npt.DTypeLike:
-    """Returns the NumPy type of arrays whose lanes have `bits` bits."""
+    """Returns the NumPy type of arrays whose lanes have `bits` bits: unsigned integers, bool for 1,
+    Python integers for 128."""
     return _UNSIGNED[bits]
 
 

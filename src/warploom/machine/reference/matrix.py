@@ -194,7 +194,8 @@ def _numpy(type: str) -> npt.DTypeLike:
 
 def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     """Returns C plus the products summed over the last axis of A and B, which are indexed by (row,
-    column, k): integers exactly, floats in rising k with a rounding in each step."""
+    column, k): of integers the exact sum, then saturated or wrapped (`_integer_sum`), of floats in
+    rising k with a rounding in each step."""
     type = calculated(product.d.type)
     if type.is_integer:
         return _integer_sum(product, a, b, c)
@@ -221,6 +222,7 @@ def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     ]
 
     def step(x: int, y: int, z: int) -> int:
+        """Returns the bits of x * y + z, all of them bits of .f64, rounded once to nearest even."""
         return exact.multiply_add(x, y, z, exact.FORMATS[64], "rn")
 
     return lane_by_lane(step, flat, U64).view(np.float64).reshape(c.shape)

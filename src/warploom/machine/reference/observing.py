@@ -30,7 +30,8 @@ class ObserverCalls:
 
     def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
         """Wraps the observer's functions, by event kind, so that Python can call them; None for a
-        kind without one."""
+        kind without one. `lanes` is the number of lanes of a warp, for each of which an event has
+        an address."""
         self._launch = launch
         self._event = np.zeros(ObservedEvent.WORDS + lanes, np.int64)
         functions = launch.table.callbacks.tolist()
@@ -76,7 +77,8 @@ class ObserverCalls:
 
     def _call(self, kind: int, *fields: int) -> None:
         """Writes `fields` to the first words of the event, and calls the function for events of a
-        kind with its address; nothing if the observer has no such function."""
+        kind with the addresses of the event, the source lines, the state and the word for a
+        failure; nothing if the observer has no such function."""
         function, table = self._functions[kind], self._launch.table
         if function is None:
             return

@@ -31,8 +31,8 @@ WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 
 def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
     """Returns the operand's bits in each lane as an instruction of type `type` reads them: of a
-    register, literal, special register, negated predicate or symbol. Raises TypeError for
-    others."""
+    register, literal, special register, negated predicate or symbol (its address). Raises TypeError
+    for others."""
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
@@ -48,7 +48,8 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
 
 def guard_mask(warp: Warp, instruction: Instruction) -> int:
     """Returns the mask of lanes, active or not, whose guard predicate allows them to execute the
-    instruction; all without a guard."""
+    instruction; all lanes without a guard. Of a negated guard, the bits above the lanes are set too
+    (the integer is negative): callers combine it with a mask of lanes."""
     if instruction.guard is None:
         return (1 << warp.size) - 1
     holds = to_mask(warp.registers[instruction.guard.register.name])

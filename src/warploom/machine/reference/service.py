@@ -27,6 +27,8 @@ def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     assert isinstance(arguments, Vector)
 
     def read_memory(lane: int, address: int, size: int) -> bytes:
+        """Returns the `size` bytes that a lane sees at a generic address, not counted as an access;
+        raises KernelFault if they are not accessible."""
         return peek(warp, AccessRequest(index, Space.GENERIC, "load", size), lane, address)
 
     call = ServiceCall(

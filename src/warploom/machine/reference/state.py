@@ -50,7 +50,8 @@ class Listener(Protocol):
     """Receives events of a launch as they happen: a recorder, debugger or `Chooser`."""
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Called before a warp executes an instruction in the lanes of `mask`."""
+        """Called before a warp executes an instruction, any one, in the lanes of `mask`: the active
+        ones whose guard holds, which may be none."""
         ...
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
@@ -72,23 +73,26 @@ class Observer(Protocol):
     """Receives the events of a launch for which its users have registered functions."""
 
     def access(self, warp: Warp, access: WarpAccess) -> None:
-        """Reports an access of a warp to one space."""
+        """Called before an access of a warp to one space takes effect, after all checks; reports it
+        to the registered function."""
         ...
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-        """Reports a branch, which is taken by the lanes of `mask`."""
+        """Called before any instruction, with its number `index`; reports a branch, which the lanes
+        of `mask` take, and ignores other instructions."""
         ...
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-        """Reports lanes that arrive at a barrier."""
+        """Reports lanes that arrive at barrier `number` of the thread block, which awaits `threads`
+        threads (0: all), or execute an arrival or a wait at the cluster's (CLUSTER_BARRIER)."""
         ...
 
     def block_begins(self, block: int) -> None:
-        """Reports a thread block that begins."""
+        """Reports a thread block that begins, by its linear number in the grid."""
         ...
 
     def block_ends(self, block: int) -> None:
-        """Reports a thread block whose warps have all ended."""
+        """Reports a thread block whose warps have all ended, by its linear number in the grid."""
         ...
 
 
@@ -96,28 +100,35 @@ class Sanitizer(Protocol):
     """Checks events of a launch, and may suppress accesses of lanes."""
 
     def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
-        """Called before a warp's instruction accesses memory, before bounds are checked; returns
-        the mask of lanes that may, the accesses of others are suppressed."""
+        """Called before a warp's instruction accesses one space (parameters excepted), before
+        bounds are checked; returns the mask of the lanes whose accesses are executed: those of
+        other lanes are suppressed."""
         ...
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
-        """Called when lanes arrive at barrier `number`, which awaits `threads` threads (0: all)."""
+        """Called when lanes arrive at barrier `number` of the thread block, which awaits `threads`
+        threads (0: all), or execute an arrival or a wait at the cluster's barrier
+        (CLUSTER_BARRIER)."""
         ...
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Called before lanes execute any instruction, with the mask of lanes whose guard holds."""
+        """Called before lanes execute any instruction, with the mask of active lanes whose guard
+        holds; not called if it holds in none."""
         ...
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
-        """Called before lanes issue copies of tensors."""
+        """Called before lanes issue an operation of the TMA (a tensor or bulk copy, say), once for
+        each 32 lanes of a warp: `mask` has those lanes, its lowest bit the first of the 32."""
         ...
 
     def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
-        """Called before lanes issue a `tcgen05`."""
+        """Called before lanes issue a `tcgen05` that has an effect; not called for an empty
+        mask."""
         ...
 
     def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
-        """Called before lanes access a texture or a surface."""
+        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp:
+        `mask` has those lanes, its lowest bit the first of the 32."""
         ...
 
 
@@ -183,8 +194,10 @@ class WarpAccess:
     bytes_before: tuple[bytes, ...]
 
     def pattern(self, unit: int) -> tuple[AddressPattern, int]:
-        """Returns the address pattern and the base of the access, on a device with an access unit
-        of `unit` bytes (`AccessRules.unit`)."""
+        """Returns the address pattern of the access (lanes, and their offsets from its base) and
+        the base: the first lane's address, rounded down to a multiple of `unit` bytes, the device's
+        access unit (`AccessRules.unit`). Addresses in local memory are those of the interleaved
+        layout."""
         mask = sum(1 << lane for lane in self.lanes)
         if self.space is Space.LOCAL:
             return AddressPattern(mask, self.addresses).in_local(unit)
@@ -218,12 +231,14 @@ class LaunchState:
 
     @cached_property
     def queue(self) -> npt.NDArray[np.int64]:
-        """Returns the queue of incomplete asynchronous copies (`asynchronous.issue.queue`)."""
+        """Returns the words of the launch's queue of incomplete asynchronous copies
+        (`asynchronous.issue.queue`), which is made, empty, at the first use."""
         return np.zeros(queue_words(self.program.has_tensor_memory), np.int64)
 
     @cached_property
     def held(self) -> npt.NDArray[np.int64]:
-        """Returns the list of incomplete copies that lanes issued (`asynchronous.late_copies`)."""
+        """Returns the words of the launch's list of incomplete copies that lanes issued
+        (`asynchronous.late_copies`), which is made, empty, at the first use."""
         return np.zeros(LIST_WORDS, np.int64)
 
     @cached_property
@@ -290,11 +305,12 @@ class Warp:
 
     @property
     def run(self) -> LaunchState:
+        """Returns the launch that the warp's thread block belongs to."""
         return self.block.run
 
     @property
     def size(self) -> int:
-        """Returns the number of lanes."""
+        """Returns the warp size of the launch: lanes without a thread count, too."""
         return self.run.launch.warp_size
 
     @property
@@ -311,8 +327,8 @@ class Warp:
 
     @property
     def level(self) -> int:
-        """Returns the call depth of the active lanes, from the program's register for it, in which
-        they agree; 0 if the program has no calls left."""
+        """Returns the call depth of the active lanes, which the lowest one has in the program's
+        register of call depths, as the others do; 0 if all calls of the program are inlined."""
         depth = self.run.program.depth
         if depth is None:
             return 0
@@ -365,6 +381,7 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
     lanes = range(launch.warp_size)
 
     def same(value: int) -> Values:
+        """Returns a 32-bit value in all lanes."""
         return splat(value, U32, launch.warp_size)
 
     threads = [launch.thread_index(warp, lane) for lane in lanes]
@@ -373,8 +390,8 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
         ("%ntid", launch.block),
         ("%ctaid", unravel(block.number, launch.grid)),
         ("%nctaid", launch.grid),
-        ("%clusterid", _quotients(unravel(block.number, launch.grid), launch.cluster)),
-        ("%cluster_ctaid", _rests(unravel(block.number, launch.grid), launch.cluster)),
+        ("%clusterid", _cluster_index(unravel(block.number, launch.grid), launch.cluster)),
+        ("%cluster_ctaid", _index_in_cluster(unravel(block.number, launch.grid), launch.cluster)),
     ):
         values |= {f"{name}.{part}": same(n) for part, n in zip("xyz", shape, strict=True)}
     return values | {
@@ -393,11 +410,11 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
     }
 
 
-def _quotients(index: Dim3, sizes: Dim3) -> list[int]:
+def _cluster_index(index: Dim3, sizes: Dim3) -> list[int]:
     """Returns the index of the cluster that contains block `index`, for a cluster size."""
     return [n // size for n, size in zip(index, sizes, strict=True)]
 
 
-def _rests(index: Dim3, sizes: Dim3) -> list[int]:
+def _index_in_cluster(index: Dim3, sizes: Dim3) -> list[int]:
     """Returns the index that block `index` has in its cluster, for a cluster size."""
     return [n % size for n, size in zip(index, sizes, strict=True)]

@@ -75,9 +75,9 @@ def step(warp: Warp) -> int:
 
     First it counts the instruction, in the launch (`count_issue`, which raises InstructionLimit and
     LaunchCancelled) and in the turn (`warp.used`), unless it is hidden (maintains the stack of
-    calls), and exited lanes in its member mask (`count_exited`). It reports it: to the listener, to
-    the observer of branches and, if a guard holds in any lane, to the sanitizer. If no guard holds,
-    only control flow has an effect, and the warp advances.
+    calls), and exited lanes in its member mask (`count_exited`). It reports the instruction: to the
+    listener, to the observer (of branches) and, if the guard holds in any lane, to the sanitizer.
+    If no guard holds, only control flow has an effect, and the warp advances.
     """
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
@@ -306,8 +306,8 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
 def _write_pair(
     warp: Warp, destination: Operand, results: tuple[Values, Values], on: Values
 ) -> None:
-    """Writes the word `results[0]` and, if the destination is a pair `d|p`, the predicate
-    `results[1]`."""
+    """Writes the 32-bit values `results[0]` and, if the destination is a pair `d|p`, the predicate
+    `results[1]`, in the lanes where the predicate `on` is true."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)
 

@@ -133,7 +133,7 @@ def _spread_lanes(
     holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
 ) -> Matrix:
     """Returns a matrix of booleans of that shape: each element has the value in `lanes` of the lane
-    that holds it (`holders`: (row, column) to (lane, element))."""
+    that holds it (`holders`: (row, column) to (lane, element)), false if no lane holds it."""
     result = np.zeros(shape, np.bool_)
     for position, (lane, _) in holders.items():
         result[position] = lanes[lane]

@@ -40,7 +40,8 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
     before = predecessors(ir.program)
     for region in ir.exits:
         yield from (
-            f"masked region of b{region.header}: {one}" for one in _region(ir, region, before)
+            f"masked region of b{region.header}: {one}"
+            for one in _region_errors(ir, region, before)
         )
 
 
@@ -71,7 +72,7 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
                         yield f"operation {index} gives {register.name} another shape"
 
 
-def _region(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterator[str]:
+def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterator[str]:
     """Yields what is wrong with a masked region: an entry other than its header, other exits, a
     target other than its point, or other registers that are written or have to be merged. `before`
     are the predecessors of each block."""

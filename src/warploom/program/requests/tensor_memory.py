@@ -68,8 +68,8 @@ class TensorMemoryRequest:
 
 def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
     """Returns the request of a `tcgen05` instruction that has an effect (not of waits and fences):
-    its operation and flags in a number (`layout`; PAIR for two blocks), and its operands by their
-    offsets in the record that the unit reads."""
+    its operation and flags in a number (`layout`; PAIR for two blocks), its operands by their
+    offsets in the record that the unit reads, and the registers that it loads or stores."""
     modifiers = instruction.operation.modifiers
     flags = w.PAIR if modifiers["cta_group"] == "cta_group::2" else 0
     request = ENCODERS[instruction.operation.kind](instruction, modifiers)
@@ -100,10 +100,12 @@ def queue_words(has_tensor_memory: bool) -> int:
 
 
 def _field(at: int, value: int) -> int:
+    """Returns a value shifted to the field of a request that begins at bit `at`."""
     return value << at
 
 
 def _elements(operand: Operand) -> tuple[Operand, ...]:
+    """Returns the elements of a vector operand; another operand as the only element."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
@@ -128,15 +130,16 @@ def _free(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
 
 
 def _relinquish(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
+    """Encodes `tcgen05.relinquish_alloc_permit`, which has no operands."""
     return TensorMemoryRequest(w.RELINQUISH, ())
 
 
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], modifiers: Modifiers
 ) -> TensorMemoryRequest:
-    """Encodes a load or store of tensor memory (`op`), with its shape, the number of its registers,
-    and whether they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if
-    any, which becomes operand `a`."""
+    """Encodes a load or store (`op`) between registers and tensor memory at an address (operand
+    `d`), with its shape, the registers and their number, and whether they hold packed halves.
+    `split` holds the immediate offset of shape 16x32bx2, if any, which becomes operand `a`."""
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[modifiers.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
@@ -182,6 +185,7 @@ def _copy(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
 
 
 def _shift(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
+    """Encodes a `tcgen05.shift`, of rows in tensor memory from an address on (operand `d`)."""
     return TensorMemoryRequest(w.SHIFT, ((TensorMemoryOperands.d, instruction.operands[0], None),))
 
 

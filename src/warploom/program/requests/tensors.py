@@ -79,10 +79,12 @@ FIXED_ACCESSES: dict[OpKind, tuple[tuple[Space, str], ...]] = {
 
 
 def _field(at: int, value: int) -> int:
+    """Returns a value shifted to the field of a request that begins at bit `at`."""
     return value << at
 
 
 def _elements(operand: Operand) -> tuple[Operand, ...]:
+    """Returns the elements of a vector operand; another operand as the only element."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 

@@ -61,6 +61,7 @@ def axes(modifiers: Modifiers) -> int:
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:
+    """Returns the elements of a vector operand; another operand as the only element."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
@@ -155,10 +156,14 @@ def _surface_operands(instruction: Instruction) -> tuple[Operand | None, Operand
 
 
 def _field(at: int, value: int) -> int:
+    """Returns a value (1 for a true Boolean) shifted to the field of a request that begins at bit
+    `at`."""
     return int(value) << at
 
 
 def _shape(modifiers: Modifiers) -> int:
+    """Returns the number of an instruction's geometry (`1d`, `a2d`, `cube`, ...), shifted to its
+    field of a request."""
     return _field(d.GEOMETRY_AT, d.GEOMETRIES.index(modifiers.text("geom", "")))
 
 

@@ -90,7 +90,8 @@ def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) ->
 
 
 def write_list(folder: Path, kernels: Iterable[str]) -> None:
-    """Writes the list of the kernels' files into a folder. Raises OSError."""
+    """Writes the names of the kernels' trace files, one a line, to `kernelslist.g` in a folder,
+    replacing a file there. Raises OSError."""
     (folder / LIST).write_text("".join(f"{name}\n" for name in kernels), encoding="utf-8")
 
 

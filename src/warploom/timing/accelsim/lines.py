@@ -98,7 +98,9 @@ def parse_line(
 
 
 def _registers(parts: Iterator[str]) -> tuple[int, ...]:
-    """Returns the registers that follow their number."""
+    """Returns the numbers of registers, from the next words of a line, which it consumes: a count,
+    then as many names (`R5`). Raises ValueError for a malformed word, StopIteration if words are
+    missing."""
     return tuple(int(next(parts).removeprefix("R")) for _ in range(int(next(parts))))
 
 

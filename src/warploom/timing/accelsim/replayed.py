@@ -140,6 +140,7 @@ class TraceRecordBuilder:
         Memory Accelerator. The builder stays as it was."""
 
         def order(instruction: StaticInstruction) -> tuple[int, bool]:
+            """Returns the sort key of an instruction: its PC, then whether it ends its warp."""
             pc, _, _, _, ends_warp = instruction
             return pc, ends_warp
 

@@ -203,4 +203,5 @@ def _first_register(instruction: MachineInstruction, index: int) -> int | None:
 
 
 def _number(name: str) -> int:
+    """Returns the number in the name of a register, which follows one letter: 5 for `R5`."""
     return int(name[1:])

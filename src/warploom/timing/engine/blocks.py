@@ -21,7 +21,8 @@ class BlockDispatcher:
     become free."""
 
     def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
-        """`setting`: the parameters of the engine; `sms`: the state of all SMs, one row each, in
+        """Prepares to reserve blocks from block 0 on; reserves none yet. `setting`: the parameters
+        of the engine; `sms`: the state of all SMs, one row each, in
         which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed, from
         the first. If all clusters fit on the device at once, their SMs are chosen here."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
@@ -68,13 +69,13 @@ class BlockDispatcher:
         if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return
         free = self._params.block_slots - sms[:, SmState.live_blocks]
-        groups_end = sms[:, SmState.blocks_done] - self._done
+        ended = sms[:, SmState.blocks_done] - self._done
         self._done = sms[:, SmState.blocks_done].copy()
         if self._next == 0 and self._sm_of_block is not None:
             self._reserve(self._sm_of_block, np.arange(self._blocks))
             self._next = self._blocks
         elif self._next < self._blocks:
-            wanted = free + np.maximum(1, groups_end) - sms[:, SmState.reserved_count]
+            wanted = free + np.maximum(1, ended) - sms[:, SmState.reserved_count]
             order = _round_robin(np.clip(wanted, 0, self._params.block_slots))
             order = order[: self._blocks - self._next]
             self._reserve(order, np.arange(self._next, self._next + len(order)))

@@ -15,9 +15,9 @@ from warploom.timing.work.costs import TICKS
 def enqueue_copy(
     arrays: EngineArrays, sm: SmState, flight_at: int, access: int, count: int
 ) -> None:
-    """Appends the copy of the flight at offset `flight_at` to the ring buffer of the Tensor Memory
-    Accelerator, with the `count` accesses of the record from number `access` on; `serve_copies`
-    serves them."""
+    """Appends the copy of the flight (memory instruction in flight) at offset `flight_at` to the
+    ring buffer of the Tensor Memory Accelerator, with the `count` accesses of the record from
+    number `access` on; `serve_copies` serves them."""
     slot = (sm.tma_head + sm.tma_count) % arrays.params.flights
     queued = QueueEntry(sm, arrays.params.at_tma, slot)
     queued.flight = flight_at
@@ -49,10 +49,11 @@ def serve_copies(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def request_copy(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> bool:
-    """Requests the lines of one access of a copy from L2, past L1, and occupies the Tensor Memory
-    Accelerator for `tma_line_ticks` a line, at least a cycle, counted in `tma_cycles`; the flight
-    ends no earlier than `now`. Returns True; False, with nothing requested and the unit stopped
-    until the next quantum, if the buffers of requests have no space for all lines."""
+    """Requests the lines of one access of a bulk copy from L2, past L1, and occupies the Tensor
+    Memory Accelerator for `tma_line_ticks` a line, at least a cycle, counted in `tma_cycles`;
+    `flight`, the copy, ends no earlier than `now`. Returns True; False, with nothing requested and
+    the unit stopped until the next quantum, if the buffers of requests have no space for all
+    lines."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
     lines = pattern.lines

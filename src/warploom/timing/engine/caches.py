@@ -130,13 +130,15 @@ def use_line(cache: Cache, set_index: int, line: int, now: int) -> int:
 
 @jitable
 def holds_line(cache: Cache, entry: int, line: int) -> bool:
-    """Returns whether an entry holds a line."""
+    """Returns whether an entry (set times ways plus way) holds a line, whatever sectors are
+    valid."""
     return cache.words[tag_at(cache, entry)] >> w.TAG_BITS == line + 1
 
 
 @jitable
 def replace_line(cache: Cache, entry: int, line: int) -> None:
-    """Gives an entry to a line, without any valid or dirty sectors yet."""
+    """Replaces the line of an entry by `line`, without any valid or dirty sectors yet; the recency
+    order and the sectors' times stay."""
     cache.words[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
 
 

@@ -93,7 +93,7 @@ def fetch_line(arrays: EngineArrays, sm: SmState, warp: WarpSlot) -> bool:
 def copy_registers(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -> None:
     """Sets the ready times of the registers that a copy (operation `op`, COPY) writes to the latest
     of those that it reads, packed as they are: a time that is not known yet (PENDING) wins, with
-    the number of its flight; 0 if it reads none."""
+    the number of its flight (memory instruction); 0 if it reads none."""
     base, operation, latest = warp.registers, TimedOperation(arrays.ops, 0, op), 0
     first = operation.needs_at
     for index in range(first, first + operation.needs):

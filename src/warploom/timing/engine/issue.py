@@ -125,7 +125,8 @@ def occupy_banks(
 
 @jitable
 def is_access(kind: int) -> bool:
-    """Returns whether operations of this kind make accesses."""
+    """Returns whether operations of this kind make accesses in a flight: MEMORY, POLL and BULK.
+    SIGNAL, whose accesses are arrivals at mbarriers, needs none."""
     return kind == w.MEMORY or kind == w.POLL or kind == w.BULK
 
 

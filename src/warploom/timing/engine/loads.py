@@ -82,13 +82,14 @@ def retry_issue(scheduler: SchedulerState, now: int) -> None:
 def serve_access(
     arrays: EngineArrays, sm: SmState, flight: Flight, warp: WarpSlot, access: int, now: int
 ) -> bool:
-    """Serves one access of a flight, as of the cycle before `now`: extends the flight to the end of
-    an access to shared or constant memory (latency plus conflicts); arrives at or waits for a phase
-    of an mbarrier, which takes the unit no time; else requests lines (`request_lines`) and calls
-    the user's prefetcher, if there is one and the access goes through L1. Occupies the load/store
-    unit for the access's cycles (`lsu_free`), plus those of `fill_debt` where lines are requested,
-    and counts those of shared memory (`shared_cycles`) and lines (`l1_cycles`). Returns True;
-    False, serving nothing, if there is no space for its requests (`check_request_space`)."""
+    """Serves one access of a flight (memory instruction in flight), as of the cycle before `now`:
+    extends the flight to the end of an access to shared or constant memory (latency plus
+    conflicts); arrives at or waits for a phase of an mbarrier, which takes the unit no time; else
+    requests lines (`request_lines`) and calls the user's prefetcher, if there is one and the access
+    goes through L1. Occupies the load/store unit for the access's cycles (`lsu_free`), plus those
+    of `fill_debt` where lines are requested, and counts those of shared memory (`shared_cycles`)
+    and lines (`l1_cycles`). Returns True; False, serving nothing, if there is no space for its
+    requests (`check_request_space`)."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
     kind = pattern.kind & w.KIND
@@ -131,13 +132,13 @@ def request_lines(
     arrays: EngineArrays, sm: SmState, flight: Flight, pattern: TimedPattern, line: int, start: int
 ) -> int:
     """Requests the lines of an access from L2, if it goes through L1 only the sectors that L1
-    lacks, which get an entry there. The flight waits for these and for sectors already on their
-    way. Hits and misses in L1 are counted; hits end after L1's latency, an access to texels not
-    before the texture unit's. Space for requests must have been checked. Stores invalidate in L1
-    the sectors that they write past it; a partial store to a line that its warp has stored to in
-    this quantum joins that request. `line` is the line's number of the access's base, `start` the
-    cycle of the request. Returns a bit mask of the pattern's lines for which a request was made;
-    lines from the 63rd on share a bit."""
+    lacks, which get an entry there. `flight` (the memory instruction) waits for these and for
+    sectors already on their way. Hits and misses in L1 are counted; hits end after L1's latency, an
+    access to texels not before the texture unit's. Space for requests must have been checked.
+    Stores invalidate in L1 the sectors that they write past it; a partial store to a line that its
+    warp has stored to in this quantum joins that request. `line` is the line's number of the
+    access's base, `start` the cycle of the request. Returns a bit mask of the pattern's lines for
+    which a request was made; lines from the 63rd on share a bit."""
     missed = 0
     kind = pattern.kind
     first = pattern.lines_at

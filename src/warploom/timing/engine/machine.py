@@ -64,9 +64,11 @@ def register_intrinsics() -> None:
 
     @intrinsic
     def offset_pointer(_context: Any, pointer: Any, count: Any) -> Any:
-        """Describes to Numba a function that adds `count` words to a pointer."""
+        """Returns, for Numba, the signature and the emitter of a function that returns a pointer
+        plus `count` words."""
 
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            """Emits the addition, a GEP, and returns its result."""
             return builder.gep(arguments[0], [arguments[1]])
 
         return pointer(pointer, count), emit
@@ -82,10 +84,13 @@ def register_intrinsics() -> None:
         arg4: Any,
         words: Any,
     ) -> Any:
-        """Describes to Numba a function that calls the C function at an address."""
+        """Returns, for Numba, the signature and the emitter of a function that calls the C function
+        at an address with six 64-bit integers, the last the address of `words`, and returns its
+        64-bit result."""
 
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            """Emits the indirect call; the array is passed as an integer."""
+            """Emits the indirect call, with the pointer to the array passed as an integer, and
+            returns its result."""
             int64 = ir.IntType(64)
             function_type = ir.FunctionType(int64, [int64] * 6)
             function = builder.inttoptr(arguments[0], ir.PointerType(function_type))
@@ -97,11 +102,13 @@ def register_intrinsics() -> None:
     def call_user_function_overload(
         address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
     ) -> Any:
-        """Returns the implementation for pointers; None for arrays."""
+        """Returns the implementation of `call_user_function` if `words` has the type of a pointer,
+        else None."""
 
         def by_address(
             address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
         ) -> Any:
+            """Calls the function at `address` (`call_address`) and returns its result."""
             return call_address(address, arg0, arg1, arg2, arg3, arg4, words)
 
         return by_address if isinstance(words, types.CPointer) else None
@@ -109,9 +116,11 @@ def register_intrinsics() -> None:
     # Numba selects these bodies for pointers (CPointer), the type of every array in compiled code.
     @overload(offset_array)
     def offset_array_overload(words: Any, count: Any) -> Any:
-        """Returns the implementation for pointers; None for arrays."""
+        """Returns the implementation of `offset_array` if `words` has the type of a pointer, else
+        None."""
 
         def by_address(words: Any, count: Any) -> Any:
+            """Returns the pointer `words` plus `count` words (`offset_pointer`)."""
             return offset_pointer(words, count)
 
         return by_address if isinstance(words, types.CPointer) else None

@@ -45,10 +45,10 @@ def phase_at(arrays: EngineArrays, warp: WarpSlot, phase_id: int) -> int:
 @jitable
 def request_phase(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> None:
     """Makes an access to an mbarrier arrive at the phase that it names (`arrivals` 0), or wait
-    until the phase has `arrivals` arrivals. A complete phase extends the flight to its last
-    arrival, or `now` if later, plus the latency of shared memory; for an incomplete one the flight
-    joins the phase's list of waiting flights, with one more open request. Nothing if it names no
-    phase."""
+    until the phase has `arrivals` arrivals. A complete phase extends the flight (the access's
+    memory instruction) to its last arrival, or `now` if later, plus the latency of shared memory;
+    for an incomplete one the flight joins the phase's list of waiting flights, with one
+    more open request. Nothing if it names no phase."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, arrivals = (timed_access.phase_id, timed_access.arrivals)
     if phase_id == 0:
@@ -70,9 +70,10 @@ def request_phase(arrays: EngineArrays, sm: SmState, flight: Flight, access: int
 def signal_phase(
     arrays: EngineArrays, sm: SmState, flight: Flight, access: int, time: int, now: int
 ) -> None:
-    """Adds an arrival, at the cycle `time`, at the phase that an access of a flight names: a phase
-    of its own block, if that is still resident in its slot, or by a message one of another block of
-    the cluster (`owner`). Nothing if it names none. What it wakes continues from `now` on."""
+    """Adds an arrival, at the cycle `time`, at the phase that an access of a flight (memory
+    instruction in flight) names: a phase of its own block, if that is still resident in its slot,
+    or by a message one of another block of the cluster (`owner`). Nothing if it names none. What it
+    wakes continues from `now` on."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, owner = (timed_access.phase_id, timed_access.owner)
     if phase_id == 0:
@@ -141,8 +142,9 @@ def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
 @jitable
 def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int, now: int) -> None:
     """Adds an arrival to a phase of an mbarrier, whose time becomes the latest of its arrivals'
-    (`time`: the cycle of this one), and resumes, from `now` on, those flights in its list
-    (`waiter`) that wait for no more arrivals than it now has; the others stay in the list."""
+    (`time`: the cycle of this one), and resumes, from `now` on, those flights (memory instructions)
+    in its list (`waiter`) that wait for no more arrivals than it now has; the others stay in the
+    list."""
     phase.arrivals += 1
     phase.time = max(phase.time, time)
     waiter = Flight(sm, phase.waiter)
@@ -161,9 +163,10 @@ def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int,
 
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, time: int, now: int) -> None:
-    """Ends the wait of a flight for a phase that was complete at the cycle `time`: extends it to
-    the later of `time` and `now` plus the latency of shared memory, and completes it if none of its
-    accesses and requests is open. The caller takes it out of the phase's list."""
+    """Ends the wait of a flight (memory instruction in flight) for a phase that was complete at the
+    cycle `time`: extends it to the later of `time` and `now` plus the latency of shared memory, and
+    completes it if none of its accesses and requests is open. The caller takes it out of the
+    phase's list."""
     extend_flight(flight, max(time, now) + arrays.params.latency_shared)
     flight.open_requests -= 1
     if flight.open_requests == 0:
@@ -182,9 +185,9 @@ def clear_phases(arrays: EngineArrays, sm: SmState, block: int) -> None:
 
 @jitable
 def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Resumes all flights of an SM that wait for a phase of an mbarrier, as if it were complete in
-    the cycle `now`, and empties the phases' lists; arrivals stay as they are. For replays in which
-    nothing else can go on: in the functional run these warps did."""
+    """Resumes all flights (memory instructions) of an SM that wait for a phase of an mbarrier, as
+    if it were complete in the cycle `now`, and empties the phases' lists; arrivals stay as they
+    are. For replays in which nothing else can go on: in the functional run these warps did."""
     for number in range(arrays.params.block_slots * arrays.params.phases):
         phase = PhaseState(sm, arrays.params.at_phases, number)
         while phase.waiter != 0:
@@ -196,9 +199,9 @@ def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def finish_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
-    """Completes a flight whose parts have all ended (`complete_flight`). A copy of the Tensor
-    Memory Accelerator (BULK) ends `latency_tma` later, is recorded in the timeline, and arrives
-    then at the phases of its accesses first."""
+    """Completes a flight (memory instruction in flight) whose parts have all ended
+    (`complete_flight`). A copy of the Tensor Memory Accelerator (BULK) ends `latency_tma` later, is
+    recorded in the timeline, and arrives then at the phases of its accesses first."""
     if TimedOperation(arrays.ops, 0, flight.op).kind == w.BULK:
         flight.end += arrays.params.latency_tma
         record_copy(arrays, sm, flight)
@@ -225,19 +228,19 @@ def record_copy(arrays: EngineArrays, sm: SmState, flight: Flight) -> None:
 
 @jitable
 def is_resident(sm: SmState, flight: Flight) -> bool:
-    """Returns whether the block that issued a flight still has its slot: no block was launched
-    there since. A block that has ended counts as long as none was."""
+    """Returns whether the block that issued a flight (memory instruction in flight) still has its
+    slot: no block was launched there since. A block that has ended counts as long as none was."""
     block = BlockSlot(sm, WarpSlot(sm, flight.warp).block)
     return bool(flight.block_number == block.launch_number)
 
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
-    """Frees the record of a flight whose end is known. If its warp still occupies its slot:
-    destination registers, and copies of them, that wait for the flight become ready at that end;
-    the warp's `last_end` and `flights`, which fences read, and the end of its group of copies, if
-    any, are updated; the warp is scheduled if it sleeps and nothing else holds it back
-    (`recheck_waits`)."""
+    """Frees the record of a flight (memory instruction in flight) whose end is known. If its warp
+    still occupies its slot: destination registers, and copies of them, that wait for the flight
+    become ready at that end; the warp's `last_end` and `flights`, which fences read, and the end of
+    its group of copies, if any, are updated; the warp is scheduled if it sleeps and nothing else
+    holds it back (`recheck_waits`)."""
     number = (flight.at - arrays.params.at_flights) // Flight.WORDS
     warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
     time = flight.end
@@ -276,7 +279,8 @@ def is_fenced(operation: TimedOperation) -> bool:
 @jitable
 def resolve_register(sm: SmState, register: int, number: int, time: int) -> None:
     """Makes the register at offset `register` ready at the cycle `time`, for the same stall reason,
-    if it waits (PENDING) for the flight with the number `number`; leaves others."""
+    if it waits (PENDING) for the flight (memory instruction) with the number `number`; leaves
+    others."""
     value = sm.words[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
         sm.words[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

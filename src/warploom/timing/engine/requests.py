@@ -118,9 +118,9 @@ def l2_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
 
 @jitable
 def add_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, number: int) -> None:
-    """Makes a flight wait for the answer to request `number` of this quantum: appends both to the
-    list of waiters, which `receive_answers` works through, and adds one to the flight's open
-    requests."""
+    """Makes a flight (memory instruction in flight) wait for the answer to request `number` of this
+    quantum: appends both to the list of waiters, which `receive_answers` works through, and adds
+    one to the flight's open requests."""
     waiter = FlightRequest(sm, arrays.params.at_pairs, sm.pair_count)
     waiter.flight = flight.at
     waiter.request = number
@@ -137,10 +137,10 @@ def wait_for_line(
     sectors: int,
     earliest: int,
 ) -> None:
-    """Makes a flight wait for the sectors in the mask `sectors` of a line in L1: extends its end to
-    the cycle in which each is there, at least `earliest`, or, for one on its way, adds it to the
-    waiters of the request that brings it. `sector_times` is the offset of the times of the line's
-    sectors."""
+    """Makes a flight (memory instruction in flight) wait for the sectors in the mask `sectors` of a
+    line in L1: extends its end to the cycle in which each is there, at least `earliest`, or, for
+    one on its way, adds it to the waiters of the request that brings it. `sector_times` is the
+    offset of the times of the line's sectors."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             time = sm.words[sector_times + sector]

@@ -81,11 +81,13 @@ class EngineSetting:
 
     @property
     def quantum(self) -> int:
-        """Returns the cycles in which no SM can observe another one."""
+        """Returns the length of a quantum in cycles: the SMs are simulated independently for as
+        long, since no SM can observe another one within it."""
         return int(self.parameters.quantum)
 
     @property
     def sms(self) -> int:
+        """Returns the number of SMs that are simulated."""
         return int(self.parameters.sms)
 
 

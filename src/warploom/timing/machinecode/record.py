@@ -257,7 +257,8 @@ class _MachineCodeRecordBuilder:
 
     @cached_property
     def _first_instructions(self) -> Words:
-        """Returns the first instruction of each basic block of the PTX."""
+        """Returns, by basic block of the PTX, the number in the program of its first
+        instruction."""
         return np.array([block.start for block in self._counts.matching.program.blocks])
 
     # ---- the accesses of a segment ----------------------------------------------------------
@@ -400,12 +401,15 @@ class _MachineCodeRecordBuilder:
 
     @cached_property
     def _merging(self) -> Merging:
+        """Returns an object that finds the PTX accesses which one machine access merges."""
         return Merging(self._counts.matching.program)
 
     @cached_property
     def _reduced_cache(self) -> dict[int, dict[Site, _MemoryOperation]]:
+        """Returns the cache of `_reduced_operations`, by node, empty at first."""
         return {}
 
     @cached_property
     def _memory_cache(self) -> dict[int, list[_MemoryOperation]]:
+        """Returns the cache of `_memory_operations`, by node, empty at first."""
         return {}

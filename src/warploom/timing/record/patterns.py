@@ -53,7 +53,9 @@ class PatternTable:
     (`program.accesses.route_of`)."""
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
-        """Starts without patterns; the rules' unit is that of all bases."""
+        """Starts without patterns. `route` returns, by the index of an instruction, the path of its
+        accesses through the caches; `rules` are the device's cost rules, whose `unit` is the number
+        of bytes of which all base addresses are multiples."""
         self._route, self._rules = route, rules
         self._numbers: dict[tuple[int, int, AddressPattern], int] = {}
         self._keys: list[tuple[int, int, AddressPattern]] = []
@@ -62,13 +64,14 @@ class PatternTable:
 
     @property
     def rows(self) -> Words:
-        """Returns the patterns, shape (patterns, words of a `TimedPattern`)."""
+        """Returns the patterns as a new array, shape (patterns, words of a `TimedPattern`)."""
         return np.array(self._rows, np.int64).reshape(-1, TimedPattern.WORDS)
 
     @property
     def lines(self) -> Words:
-        """Returns the lines of all patterns, shape (lines, 2): the distance from the base in lines,
-        and the mask of sectors, for stores with the counts of unwritten bytes above it."""
+        """Returns the lines of all patterns as a new array, shape (lines, 2): the distance from the
+        base in lines, and the mask of sectors, for stores with the counts of unwritten bytes above
+        the mask."""
         return np.array(self._lines, np.int64).reshape(-1, 2)
 
     @property

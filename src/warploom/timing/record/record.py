@@ -61,7 +61,7 @@ class Record:
 
     @property
     def phases(self) -> int:
-        """Returns the most phases of mbarriers that a block has."""
+        """Returns the most phases of mbarriers with arrivals that a block has; 0 if none."""
         return int(self.accesses[:, TimedAccess.phase_id].max(initial=0))
 
     @property

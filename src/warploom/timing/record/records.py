@@ -366,8 +366,8 @@ def _with_distances(accesses: Words, distances: Words) -> Words:
 
 def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
     """Returns the distance in bytes of each access's base from that of the first access of the same
-    warp at its site, and writes the latter, the site's base address, to `warps` (in place), column
-    1 + site."""
+    warp at its site (instruction and kind of access), and writes the latter, the site's base
+    address, to `warps` (in place), column 1 + site."""
     warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
     base_addresses = accesses[first, C_BASE]
     warps[warp, 1 + site] = base_addresses
@@ -377,9 +377,9 @@ def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) ->
 def _first_of_sites(
     accesses: Words, access_warps: Words, sites: int
 ) -> tuple[Words, Words, Words, Words]:
-    """Returns, of the pairs of a warp and a site that have accesses: the warps, the sites, and the
-    index of each pair's first access; and for every access the index of its pair. `sites` is the
-    number of sites."""
+    """Returns, of the pairs of a warp and a site (instruction and kind of access) that have
+    accesses: the warps, the sites, and the index of each pair's first access; and for every access
+    the index of its pair. `sites` is the number of sites."""
     keys = access_warps * max(1, sites) + accesses[:, C_SITE]
     pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)

@@ -86,13 +86,14 @@ class WorkCosts:
         return max(1, round(TICKS * 32 * unit_count / lanes))
 
     def is_shared(self, unit: str) -> bool:
-        """Returns whether all sub-partitions share the unit."""
+        """Returns whether an SM has one unit of this name, which all its schedulers share, instead
+        of one for each."""
         return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
 
     def tensor_interval(self, products: int) -> int:
         """Returns the ticks for which a tensor core (one for each scheduler) is occupied by
-        `products` multiply-adds of 16 bits; practically forever on a device without tensor
-        cores."""
+        `products` multiply-adds of 16 bits; those of NO_LIMIT cycles, whatever their number, on
+        a device without tensor cores."""
         products_per_cycle = self.timing.tensor_fma / self.timing.schedulers
         return (
             round(TICKS * products / products_per_cycle) if products_per_cycle else TICKS * NO_LIMIT

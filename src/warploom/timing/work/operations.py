@@ -49,13 +49,15 @@ _FUSABLE = ("mul", "shl")
 
 @dataclass(frozen=True)
 class MachineWork:
-    """Holds the code that the engine runs.
+    """Holds the operations and basic blocks of a kernel as the arrays that the engine replays.
 
     - `operations`, shape (operations, words of a `TimedOperation`); `registers`: those that they
       read and write.
-    - `blocks`, shape (2 * basic blocks, words of a `BlockOperations`): the basic blocks, and then
-      the same without a barrier at their end.
-    - `ptx_instructions`: by operation the PTX instruction that it belongs to, -1 for none.
+    - `blocks`, shape (blocks, words of a `BlockOperations`): the basic blocks; of PTX then each
+      once more without a barrier at its end.
+    - `ptx_instructions`: by operation the PTX instruction that it belongs to, -1 for none; of a
+      trace the index of its instruction in the trace's code.
+    - `register_count`: how many distinct registers there are.
     """
 
     operations: Words
@@ -79,8 +81,8 @@ class _PtxWorkBuilder:
     a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
-        """Before any row is built, counts reads and writes of each register, and finds which
-        instructions compilers fold and which registers are copies of others. `polls`: the indices
+        """Counts reads and writes of each register, and finds which instructions compilers fold and
+        which registers are copies of others; builds no row yet. `polls`: the indices
         of the loads at which warps wait for each other."""
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
@@ -207,7 +209,8 @@ class _PtxWorkBuilder:
         return aliases
 
     def _class(self, index: int) -> str:
-        """Returns the class of an instruction after folding."""
+        """Returns the class of work of instruction `index`: the one that folding gives it if it is
+        folded or absorbs a folded one, else `class_of`."""
         return self._folded_classes.get(index) or class_of(self.code[index])
 
     def _register_number(self, register: Register) -> int:
