@@ -110,6 +110,16 @@ def test_workers_do_not_change_results(device: str) -> None:
     assert [one.timeline(sm) for sm in range(one.sms)] == [two.timeline(s) for s in range(two.sms)]
 
 
+@pytest.mark.parametrize("sm", [-1, 4])
+def test_an_sm_without_blocks_is_an_error(sm: int) -> None:
+    gpu = wl.Device("v100", record=True)
+    x, y = gpu.zeros(1024, np.float32), gpu.zeros(1, np.float32)
+    time = gpu.compile(TWO)["k"][4, 256](x, y, 1024).time(timeline=100)
+    for ask in (time.timeline, time.copies, time.warp_cycles):
+        with pytest.raises(wl.WarploomError, match=f"there is no SM {sm}: 4 had blocks"):
+            ask(sm)
+
+
 def test_the_timeline_shows_every_warp_at_every_cycle() -> None:
     """Each warp of an SM is in one state from its launch to its end, without a gap."""
     gpu = wl.Device("v100", record=True)

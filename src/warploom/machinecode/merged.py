@@ -44,7 +44,8 @@ class Merged:
 
 
 class Merging:
-    """Tells what the machine accesses of a program stand for."""
+    """Finds, for the machine accesses of a program, the PTX accesses that ptxas merged into each.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -27,7 +27,7 @@ from warploom.timing.records import (
 from warploom.timing.replay import ReplayOutcome
 from warploom.timing.roofs import bound_of, roofs_of
 from warploom.timing.sampling import extrapolate_cycles
-from warploom.timing.traced import with_time
+from warploom.timing.traced import check_sm, with_time
 from warploom.timing.work.costs import TICKS, UNITS
 from warploom.timing.work.operations import MachineWork
 
@@ -348,7 +348,8 @@ class Timing:
     def timeline(self, sm: int = 0) -> list[StateInterval]:
         """Returns the states of every warp of an SM (number `sm` of `sms`) as intervals, in the
         order in which they were recorded, without copies in flight, up to the number of events
-        (states and copies) that `timeline=` of `time` reserved; empty without that."""
+        (states and copies) that `timeline=` of `time` reserved; empty without that. Raises
+        WarploomError for an SM that had no blocks."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] != w.IN_FLIGHT]
         instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]].tolist()
@@ -367,7 +368,8 @@ class Timing:
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
         """Returns the copies of the Tensor Memory Accelerator that an SM (number `sm` of `sms`)
         issued, in the order in which their ends were found, as far as the events (states and
-        copies) that `timeline=` of `time` reserved hold them."""
+        copies) that `timeline=` of `time` reserved hold them. Raises WarploomError for an SM that
+        had no blocks."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] == w.IN_FLIGHT]
         instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]]
@@ -377,7 +379,8 @@ class Timing:
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """Returns the events of an SM's timeline, states of warps and copies, as a view, shape
-        (events, words of a `TimelineEvent`)."""
+        (events, words of a `TimelineEvent`). Raises WarploomError for an SM that had no blocks."""
+        check_sm(self, sm)
         sm_words = self._outcome.sms[sm]
         start, count = int(self._p.at_events), int(sm_words[SmState.event_count])
         return sm_words[start : start + count * TimelineEvent.WORDS].reshape(
@@ -386,7 +389,9 @@ class Timing:
 
     def warp_cycles(self, sm: int = 0) -> int:
         """Returns the cycles for which warps were resident on an SM, summed over its warps, also
-        those beyond the capacity of its timeline."""
+        those beyond the capacity of its timeline. Raises WarploomError for an SM that had no
+        blocks."""
+        check_sm(self, sm)
         return int(self._outcome.sms[sm, SmState.active_warp_cycles])
 
     def add_to(self, trace: Trace, sm: int = 0) -> Trace:

@@ -39,8 +39,8 @@ class Allocator:
     @property
     def largest(self) -> int:
         """Returns the bytes of the longest free range less GUARD: an estimate of the largest
-        allocation that would succeed now; 0 without free ranges."""
-        return max((end - start - GUARD for start, end in self._gaps), default=0)
+        allocation that would succeed now; 0 without a free range longer than that."""
+        return max([0, *(end - start - GUARD for start, end in self._gaps)])
 
     def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
         """Takes a new allocation of `size` bytes out of the lowest free range that is long enough,

@@ -66,8 +66,9 @@ class DeviceMemory:
         self._launches: set[int] = set()  # the numbers of the launches that run
         self._begun = 0
         self.unwritten: dict[int, npt.NDArray[np.int64]] = {}
-        """Bitmaps of the written bytes, 32 bits in a word, by the address of an allocation; absent
-        for allocations whose bytes are all written. For sanitizers."""
+        """Bitmaps of the bytes that were never written (a bit is 1 once its byte is), WRITTEN_BITS
+        in a word, by the address of an allocation; absent for allocations whose bytes are all
+        written. For sanitizers."""
         self.on_copy: Callable[[int, int], None] | None = None
         """Called with the address and the size of what the host copies to the device."""
         self._retained: dict[int, int] = {}
@@ -144,7 +145,7 @@ class DeviceMemory:
 
     def _register(self, allocation: Allocation) -> None:
         """Adds an allocation to the live ones and their sorted addresses, and drops the cached
-        table and the bitmap of unwritten bytes of an earlier allocation at its address; the caller
+        table and the bitmap of written bytes of an earlier allocation at its address; the caller
         holds the lock."""
         self._addresses.insert(
             bisect_right(self._addresses, allocation.address), allocation.address
