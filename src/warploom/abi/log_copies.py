@@ -208,7 +208,7 @@ def append_sectors(
 
 @jitable
 def sector_kind(kind: int) -> int:
-    """Returns an access's kind of size 0 with the size of a sector, 32 bytes."""
+    """Returns a packed kind, whose bytes per lane are 0, with those of a sector, 32, instead."""
     return kind | 1 << SECTOR_BITS + SIZE_AT
 
 

@@ -146,7 +146,7 @@ class RangeCacheLayout:
 
     @property
     def counts(self) -> int:
-        """Returns the offset of the counts in an entry, in words."""
+        """Returns the offset, in words from the start of an entry, at which its counts begin."""
         return counts_at(self.runs)
 
     def entry(self, row: int) -> int:
