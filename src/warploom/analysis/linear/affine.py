@@ -310,10 +310,12 @@ def argument_values(instruction: Instruction, sources: Sequence[T]) -> list[T]:
 
 
 def _block_index(axis: int, extent: int) -> IndexVariable:
+    """Returns the variable of `%ctaid` along an axis (0 to 2: x to z), with `extent` values."""
     return IndexVariable(f"%ctaid.{'xyz'[axis]}", extent, of_block=True)
 
 
 def _thread_index(axis: int, extent: int) -> IndexVariable:
+    """Returns the variable of `%tid` along an axis (0 to 2: x to z), with `extent` values."""
     return IndexVariable(f"%tid.{'xyz'[axis]}", extent)
 
 
