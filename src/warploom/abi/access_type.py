@@ -41,8 +41,8 @@ class AccessType:
 
     @property
     def name(self) -> str:
-        """Returns the name of the LLVM function that performs such accesses, from operation, state
-        space, element type, parts and route."""
+        """Returns a name for such accesses, from operation, state space, element type, parts and
+        route: the names of the functions that perform them contain it after `access.`."""
         return f"{self.op}.{self.space.value}.{self.type.name}x{self.parts}.{self.route}"
 
     @property
