@@ -51,6 +51,7 @@ class AccessCosts:
     the 32 offsets in memory."""
 
     def __init__(self, access: AccessCall) -> None:
+        """Keeps the access function to whose code the counting is emitted."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def count(
@@ -234,7 +235,8 @@ class AccessCosts:
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
-        """Adds the passes of an atomic to the record: the most active lanes with one address."""
+        """Emits the call that adds the passes of an atomic to the record: the most active lanes
+        that have one address."""
         size = I64(self.access.access_type.size)
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
