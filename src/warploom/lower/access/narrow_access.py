@@ -27,6 +27,7 @@ class NarrowAccess:
     a mask, by a switch on the active mask."""
 
     def __init__(self, lanes: Lanes) -> None:
+        """Keeps `lanes` and its builder."""
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
@@ -92,5 +93,5 @@ class NarrowAccess:
 
 
 def _narrow_vector(access_type: AccessType, width: int) -> ir.VectorType:
-    """Returns the type of the first `width` lanes of an access's elements."""
+    """Returns the type of a vector of `width` elements of an access, as integers."""
     return ir.VectorType(access_type.element, width)
