@@ -129,8 +129,7 @@ def constant_table(module: ir.Module, name: str, words: Sequence[int]) -> Value:
 
 
 class Lanes:
-    """Emits operations on lane vectors through an LLVM builder, `b`, which callers also use
-    directly."""
+    """Emits operations on lane vectors through an LLVM builder, `b`, which callers use as well."""
 
     def __init__(self, module: ir.Module, builder: ir.IRBuilder) -> None:
         """Keeps the module, in which intrinsics are declared, and the builder as `b`."""

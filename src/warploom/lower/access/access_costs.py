@@ -163,9 +163,9 @@ class AccessCosts:
         differs.add_incoming(difference, same_first)
         return differs
 
-    def _first(self, bits: Value, stored_offsets: Value) -> Value:
-        """Returns the lowest active lane's element of a vector of offsets (a value, not in memory),
-        an i64; some lane is active."""
+    def _first(self, bits: Value, offsets: Value) -> Value:
+        """Returns the lowest active lane's element (an i64) of `offsets`, a vector; some lane is
+        active. May store the vector to the function's scratch."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.
@@ -173,11 +173,11 @@ class AccessCosts:
         on = b.icmp_unsigned("!=", b.and_(bits, I64(1)), I64(0))
         b.cbranch(on, lowest, mismatch)
         b.position_at_end(lowest)
-        zero = self.lanes.lane(stored_offsets, 0)
+        zero = self.lanes.lane(offsets, 0)
         b.branch(done)
         b.position_at_end(mismatch)
         lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
-        element = b.load(self.lanes.slot(self.access.store_lanes(stored_offsets), lane), typ=I64)
+        element = b.load(self.lanes.slot(self.access.store_lanes(offsets), lane), typ=I64)
         b.branch(done)
         b.position_at_end(done)
         first = b.phi(I64)

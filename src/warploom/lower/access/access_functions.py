@@ -33,9 +33,10 @@ SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 
 
 class AccessFunctions:
-    """Creates the access functions of a module, which perform an access at any addresses out of
-    line, on first use: in the module itself, or among the functions that all kernels share
-    (`shared`)."""
+    """Creates a module's functions that perform accesses out of line, one for each access type.
+
+    An access function takes any addresses. It is emitted in the module itself, or declared among
+    the functions that all kernels share (`shared`), on first use."""
 
     def __init__(
         self,

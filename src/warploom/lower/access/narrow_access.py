@@ -23,8 +23,10 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 
 class NarrowAccess:
-    """Emits accesses to consecutive elements by the first 1, 2, 4, 8 or 16 lanes of a warp without
-    a mask, by a switch on the active mask."""
+    """Emits accesses to consecutive elements that first switch on the mask, to avoid masked ones.
+
+    If the active lanes are a warp's first 1, 2, 4, 8 or 16, the access has that width, without a
+    mask."""
 
     def __init__(self, lanes: Lanes) -> None:
         """Keeps `lanes` and its builder."""
