@@ -19,25 +19,28 @@ OPERATION_AT, SIZE_AT = 8, 16
 
 
 def pack_kind(space: Space, operation: str, size: int) -> int:
-    """Returns the kind of an access of `size` bytes per lane."""
+    """Packs an access's kind into an integer: from the lowest bits, the index of its state space in
+    SPACES, that of its operation in OPS, and the `size` in bytes per lane."""
     return SPACES.index(space) | OPS.index(operation) << OPERATION_AT | size << SIZE_AT
 
 
 def space_number(kind: Kinds) -> Kinds:
-    """Returns the index in SPACES of a kind's state space."""
+    """Returns the index in SPACES of the state space that a packed kind names."""
     return kind & 0xFF
 
 
 def operation_number(kind: Kinds) -> Kinds:
-    """Returns the number of a kind's operation."""
+    """Returns the operation that a packed kind names: an index in OPS, or a number of
+    `log_copies`."""
     return kind >> OPERATION_AT & 0xFF
 
 
 def lane_bytes(kind: Kinds) -> Kinds:
-    """Returns the bytes that a lane accesses."""
+    """Returns the bytes per lane that a packed kind names."""
     return kind >> SIZE_AT
 
 
 def with_lane_bytes(kind: int, size: int) -> int:
-    """Returns the kind with `size` bytes per lane."""
+    """Returns a packed kind with its bytes per lane replaced by `size`; its state space and
+    operation stay."""
     return kind & (1 << SIZE_AT) - 1 | size << SIZE_AT

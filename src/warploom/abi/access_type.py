@@ -41,7 +41,8 @@ class AccessType:
 
     @property
     def name(self) -> str:
-        """Returns the name of the function for such accesses."""
+        """Returns a name for such accesses, from operation, state space, element type, parts and
+        route: the names of the functions that perform them contain it after `access.`."""
         return f"{self.op}.{self.space.value}.{self.type.name}x{self.parts}.{self.route}"
 
     @property
@@ -57,7 +58,7 @@ class AccessType:
 
     @property
     def element(self) -> ir.IntType:
-        """Returns the LLVM type of one element."""
+        """Returns the LLVM integer type that has as many bits as one element."""
         return ir.IntType(self.type.bits)
 
 
@@ -75,8 +76,8 @@ def access_signature(addresses: ir.Type) -> ir.FunctionType:
 
 
 def record_memory_change(lanes: Lanes, environment: Value, amount: Value) -> None:
-    """Emits code that adds `amount` to the number of changes of memory in the schedule, by which
-    the scheduler detects warps that spin on a value that no runnable thread can change
+    """Emits code that adds `amount` to `Plan.changes`, the schedule's count of changes of memory,
+    by which the scheduler detects warps that spin on a value that no runnable thread can change
     (`simt.scheduling`)."""
     plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)
     lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), Plan.changes), amount)

@@ -69,6 +69,8 @@ def context_layout(
         return ContextLayout(by_lane | local, {}, by_lane, end, starts[-1])
 
     def bytes_by_shape(register: Register) -> int:
+        """Returns the bytes of a register's short slot: the `width` of its shape, times the bytes
+        of its type (at least 1)."""
         return shapes.by_register[register].width * max(1, register.type.bits // 8)
 
     having = [register for register in shared if register in shapes.by_register]

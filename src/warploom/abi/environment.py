@@ -176,23 +176,24 @@ class CountLayout:
 
     @cached_property
     def guarded(self) -> dict[int, int]:
-        """Returns, by guarded instruction, the index of the count of lanes whose guard held."""
+        """Returns, by index of a guarded instruction, the index of the count of lanes whose guard
+        held."""
         first = 2 * len(self.program.blocks)
         indices = (i for i, each in enumerate(self.program.instructions) if each.guard)
         return {instruction: first + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def branches(self) -> dict[int, int]:
-        """Returns, by branch instruction, the index of the first of its two counts: divergences,
-        then reconvergences."""
+        """Returns, by index of an instruction that can diverge, the index of the first of its two
+        counts: divergences, then reconvergences."""
         first = 2 * len(self.program.blocks) + len(self.guarded)
         indices = (i for i, each in enumerate(self.program.instructions) if can_diverge(each))
         return {instruction: first + 2 * n for n, instruction in enumerate(indices)}
 
     @cached_property
     def members(self) -> dict[int, int]:
-        """Returns, by instruction with a member mask, the index of the count of masks that named
-        lanes which had exited."""
+        """Returns, by index of an instruction with a member mask, the index of the count of masks
+        that named lanes which had exited."""
         first = 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
         instructions = self.program.instructions
         indices = (i for i, each in enumerate(instructions) if member_mask(each) is not None)
@@ -200,8 +201,8 @@ class CountLayout:
 
     @cached_property
     def routines(self) -> dict[int, int]:
-        """Returns, by instruction for which machine code may call a routine, the index of the count
-        of such calls."""
+        """Returns, by index of an instruction for which machine code may call a routine (its
+        operation has `ordinary_results`), the index of the count of such calls."""
         branches = 2 * (len(self.program.blocks) + len(self.branches))
         first = branches + len(self.guarded) + len(self.members)
         instructions = self.program.instructions
@@ -224,12 +225,13 @@ class CountLayout:
 
     def executed(self, counts: npt.NDArray[np.int64]) -> int:
         """Returns the number of warp instructions, without hidden ones, that an array of counts
-        amounts to, from the executions of its blocks."""
+        amounts to: each block's executions times its instructions, summed."""
         return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property
     def size(self) -> int:
-        """Returns the length of the array of counts."""
+        """Returns the length of the array of counts in elements, with the discarded count at its
+        end."""
         return self.discarded_count + 1
 
     @property
@@ -250,7 +252,7 @@ class CountLayout:
 
     @property
     def row_words(self) -> int:
-        """Returns the words of the rows and of the caches after them."""
+        """Returns the number of words of all access rows and of the range caches after them."""
         return ROW_WIDTH * len(self.rows) + self.caches.size
 
     @cached_property

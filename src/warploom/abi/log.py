@@ -195,7 +195,7 @@ def record_block(
 
 @jitable
 def current_entry(log: LogHead) -> LogEntry:
-    """Returns the entry being executed."""
+    """Returns a view of the log's entry at `log.current`, which must not be NONE."""
     return LogEntry(log, log.entries.start, log.current)
 
 
@@ -227,7 +227,7 @@ def write_control(log: LogHead, table: WarpTable) -> None:
 
 def record_guard(log_words: Words, instruction: int, lanes: int) -> int:
     """Appends to the current entry the lanes in which the guard of an instruction holds; nothing if
-    no entry is current or the region is full. Returns 0."""
+    no entry is current or the region is full, which sets no mark. Returns 0."""
     log = LogHead(log_words, 0)
     if log.current != NONE and log.guards.count < log.guards.capacity:
         guard = LogGuard(log, log.guards.start, log.guards.count)
@@ -246,7 +246,7 @@ def record_access(log_words: Words, addresses: Any, lanes: int, instruction: int
 def record_texels(log_words: Words, scratch_words: Any, instruction: int, kind: int) -> int:
     """Records the sectors that a texture or surface request touched, as accesses of up to 32 lanes
     with a sector each, of a kind (`access_kinds`). The scratch words have their number and the
-    sectors (`TexelScratch`), whose numbers become addresses. Returns 0."""
+    sectors (`TexelScratch`), whose numbers are replaced in place by byte addresses. Returns 0."""
     log, scratch = LogHead(log_words, 0), TexelScratch(scratch_words, 0)
     touched, sectors = scratch.touched, scratch.sectors
     # From numbers of 32-byte sectors to their addresses.

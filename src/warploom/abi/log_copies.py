@@ -92,7 +92,8 @@ def record_copies(
     there), and the mbarrier that it signals; nothing for requests that move no data, for one that
     will fault, and for the lanes after that. Returns 0.
 
-    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes.
+    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes. Overwrites
+    `groups` and `barrier` of the entry in `scratch`.
     """
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     log, entry, request = LogHead(log_words, 0), scratch.entry, scratch.entry.request
@@ -134,7 +135,8 @@ def record_commits(
     """Appends to the log, for each lane in `mask`, an access of `kind` for each mbarrier that its
     `tcgen05.commit` signals (in several blocks if it has a mask of them); one without mbarrier if
     its address is invalid. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of
-    32 words; `scratch` describes the cluster's shared memory. Returns 0."""
+    32 words; `scratch` describes the cluster's shared memory; `request` of its entry becomes 0,
+    `barrier` that of the last lane. Returns 0."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     log, entry = LogHead(log_words, 0), scratch.entry
     for lane in range(LANES):
@@ -208,7 +210,7 @@ def append_sectors(
 
 @jitable
 def sector_kind(kind: int) -> int:
-    """Returns an access's kind of size 0 with the size of a sector, 32 bytes."""
+    """Returns a packed kind, whose bytes per lane are 0, with those of a sector, 32, instead."""
     return kind | 1 << SECTOR_BITS + SIZE_AT
 
 

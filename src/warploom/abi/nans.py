@@ -52,9 +52,11 @@ def _leaves_nan_bits_open(
         source = instruction.operands[1]
         if isinstance(source, Immediate):
             return _is_number(source, register.type.bits)
-        return isinstance(source, Register) and source in candidates and _same(source, register)
+        return (
+            isinstance(source, Register) and source in candidates and _same_width(source, register)
+        )
     terms = instruction.operation.terms
-    return len(terms) == 1 and terms[0].op == "canonical" and _same(terms[0], register)
+    return len(terms) == 1 and terms[0].op == "canonical" and _same_width(terms[0], register)
 
 
 def _is_number(literal: Immediate, bits: int) -> bool:
@@ -64,8 +66,8 @@ def _is_number(literal: Immediate, bits: int) -> bool:
     return literal.float_bits == bits and literal.value & exponent != exponent
 
 
-def _same(a: object, register: Register) -> bool:
-    """Returns whether `a`, a register or a term, has a type as wide as a register's."""
+def _same_width(a: object, register: Register) -> bool:
+    """Returns whether the type of `a`, a register or a term, has as many bits as a register's."""
     return getattr(a, "type").bits == register.type.bits  # noqa: B009
 
 

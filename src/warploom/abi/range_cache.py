@@ -146,7 +146,7 @@ class RangeCacheLayout:
 
     @property
     def counts(self) -> int:
-        """Returns the offset of the counts in an entry, in words."""
+        """Returns the offset, in words from the start of an entry, at which its counts begin."""
         return counts_at(self.runs)
 
     def entry(self, row: int) -> int:
@@ -227,18 +227,20 @@ def bucket_of(key: int, sets: int) -> int:
 
 @jitable
 def safe_pitches_at(runs: int) -> int:
-    """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
-    are safe, which follow those in `pitches` (see `RangeCacheEntry`)."""
+    """Returns the offset in words, in an entry with `runs` pitches, of the pitches at which
+    unmasked loads are safe, which follow those in `pitches` (see `RangeCacheEntry`)."""
     return RangeCacheEntry.WORDS + runs
 
 
 @jitable
 def counts_at(runs: int) -> int:
-    """Returns the offset of the counts in an entry with `runs` pitches."""
+    """Returns the offset in words of the counts in an entry with `runs` pitches, after both lists
+    of pitches."""
     return RangeCacheEntry.WORDS + 2 * runs
 
 
 @jitable
 def entry_words(unit: int, size: int, runs: int) -> int:
-    """Returns the words of an entry with `runs` pitches, for accesses of `size` bytes a lane."""
+    """Returns the number of words of an entry with `runs` pitches, for accesses of `size` bytes a
+    lane: its counts, at the end, are `unit // size` words."""
     return counts_at(runs) + unit // size

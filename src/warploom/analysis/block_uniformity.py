@@ -33,7 +33,8 @@ def is_waiting_barrier(instruction: Instruction) -> bool:
 
 
 def is_unguarded_exit(instruction: Instruction) -> bool:
-    """Returns whether every thread that executes an instruction ends there."""
+    """Returns whether an instruction ends each thread that executes it (`Effect.ENDS_THREAD`) and
+    has no guard."""
     return instruction.operation.has(Effect.ENDS_THREAD) and instruction.guard is None
 
 
@@ -79,6 +80,8 @@ def has_uniform_barriers(program: Program) -> bool:
 
 
 def _is_barrier(instruction: Instruction) -> bool:
+    """Returns whether an instruction is one of `Unit.BARRIER`, guarded or not, also one that only
+    arrives, or a barrier of a cluster."""
     return instruction.operation.spec.unit is Unit.BARRIER
 
 

@@ -100,6 +100,7 @@ class DivergencePoints:
         return frozenset(found)
 
     def _ends_with_barrier(self, block: ProgramBlock) -> bool:
+        """Returns whether the last instruction of a block satisfies `is_barrier_across_warps`."""
         return is_barrier_across_warps(self.program.instructions[block.stop - 1])
 
     @cached_property

@@ -192,6 +192,7 @@ def _joined_varying(
 
 
 def _instructions_of(program: Program, block: ProgramBlock) -> tuple[Instruction, ...]:
+    """Returns the instructions of a basic block, in program order."""
     return program.instructions[block.start : block.stop]
 
 

@@ -24,8 +24,8 @@ def _fold_arithmetic(
     whose second operand is `neutral` to the first operand; it returns None for any other."""
 
     def fold(left: Value, right: Value) -> Value | None:
-        """Returns the folded value of an operation on two operands; None if it has to be
-        emitted."""
+        """Returns the constant `compute` of two scalar integer constants; `left` if `right` is the
+        constant `neutral`; None if the instruction has to be emitted."""
         left_number, right_number = _number(left), _number(right)
         if left_number is not None and right_number is not None:
             return _constant(left.type, compute(left_number, right_number))
@@ -54,7 +54,8 @@ def _fold_or(left: Value, right: Value) -> Value | None:
 
 
 def _fold_resize(value: Value, type: Any) -> Value | None:
-    """Folds a zero extension or a truncation of a constant; returns None for other values."""
+    """Folds a zero extension or a truncation of a scalar integer constant to a constant of `type`;
+    returns None for other values."""
     number = _number(value)
     return None if number is None else _constant(type, number)
 
@@ -100,6 +101,8 @@ def _folding_method(name: str) -> Callable[..., Value]:
     emit, fold = getattr(ir.IRBuilder, name), _FOLDS[name]
 
     def method(self: Any, left: Value, right: Value, *remaining: Any, **named: Any) -> Value:
+        """Returns the folded value of two operands, or emits the instruction and returns its
+        value."""
         constant = fold(left, right)
         return emit(self, left, right, *remaining, **named) if constant is None else constant
 

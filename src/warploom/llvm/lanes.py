@@ -80,10 +80,14 @@ class _SpelledConstant(ir.Constant):
     """Represents a constant by its text in LLVM IR, where llvmlite would spell out each element."""
 
     def __init__(self, type: ir.Type, spelling: str, value: Any = ir.Undefined) -> None:
+        """Keeps the text. `value` is what llvmlite's `constant` attribute holds, by default
+        nothing, so that folding finds no number."""
         super().__init__(type, value)
         self.spelling = spelling
 
     def _get_reference(self) -> str:
+        """Returns the constant's text without its type, which llvmlite prints where the constant is
+        an operand."""
         return self.spelling
 
 
@@ -125,16 +129,16 @@ def constant_table(module: ir.Module, name: str, words: Sequence[int]) -> Value:
 
 
 class Lanes:
-    """Emits operations on lane vectors through an LLVM builder, `b`, which callers also use
-    directly."""
+    """Emits operations on lane vectors through an LLVM builder, `b`, which callers use as well."""
 
     def __init__(self, module: ir.Module, builder: ir.IRBuilder) -> None:
+        """Keeps the module, in which intrinsics are declared, and the builder as `b`."""
         self.module = module
         self.b: Any = builder
 
     def alloca(self, type: ir.Type, align: int | None = None) -> Value:
-        """Allocates a stack slot for a value, aligned to `align` bytes (None: as its type); returns
-        its address as an opaque pointer."""
+        """Emits a stack slot (`alloca`) for a value at the builder's position, aligned to `align`
+        bytes (None: as its type); returns its address as an opaque pointer."""
         slot = self.b.alloca(type)
         slot.align, slot.type = align, PTR
         return slot
@@ -174,8 +178,8 @@ class Lanes:
 
         `value` has one element for each run of lanes, that of its first lane; lane l of a run gets
         the element plus l * `stride`: <10, 50> with stride 1 becomes <10, 11, .., 25, 50, .., 65>.
-        Where `width` is less than 32, each of the elements is the first of 32 / width lanes. A
-        value of `width` elements is returned as it is."""
+        If `width` is less than 32, element e of the result stands for lane e * (32 / width), and
+        gets that lane's value. A value of `width` elements is returned as it is."""
         count = value.type.count
         if count == width:
             return value
@@ -192,7 +196,7 @@ class Lanes:
 
     def firsts(self, value: Value, width: int) -> Value:
         """Returns a vector with `width` elements: the first lane of each of `width` equal parts of
-        32 lanes; the inverse of `expand`."""
+        a vector of 32 lanes; the inverse of `expand`."""
         return self.b.shuffle_vector(value, value, selection(range(0, LANES, LANES // width)))
 
     def lane(self, value: Value, index: Value | int) -> Value:
@@ -241,7 +245,8 @@ class Lanes:
         return self.b.select(mask, new, old)
 
     def add_to(self, pointer: Value, amount: Value) -> None:
-        """Emits an addition of an amount to the i64 in memory at an address."""
+        """Emits an addition of an amount (an i64) to the i64 at an address: a load, an addition and
+        a store, which are not atomic."""
         self.b.store(self.b.add(self.b.load(pointer, typ=I64), amount), pointer)
 
     def slot(self, pointer: Value, index: Value | int, element: ir.Type = I64) -> Value:

@@ -96,7 +96,8 @@ class ModulePrinter:
 
 def _arithmetic(printer: ModulePrinter, instruction: Any) -> str:
     """Returns the text, without its result (`ModulePrinter._instruction` adds it), of an
-    instruction whose operands are of the type of its result: `add nsw i32 %a, %b`."""
+    instruction whose operands are of one type, printed once, that of its result: `add nsw i32 %a,
+    %b`."""
     opcode = " ".join([instruction.opname, *instruction.flags])
     operands = ", ".join([printer.reference(operand) for operand in instruction.operands])
     return f"{opcode} {printer.type_text(instruction.type)} {operands}"
@@ -111,20 +112,25 @@ def _comparison(printer: ModulePrinter, instruction: Any) -> str:
 
 
 def _conversion(printer: ModulePrinter, instruction: Any) -> str:
+    """Returns the text, without its result, of a cast: `zext i32 %a to i64`."""
     source = printer.typed(instruction.operands[0])
     return f"{instruction.opname} {source} to {printer.type_text(instruction.type)}"
 
 
 def _load(printer: ModulePrinter, instruction: Any) -> str:
+    """Returns the text, without its result, of a load: `load i32, ptr %p, align 4`."""
     source = printer.typed(instruction.operands[0])
     return f"load {printer.type_text(instruction.type)}, {source}{_alignment(instruction)}"
 
 
 def _store(printer: ModulePrinter, instruction: Any) -> str:
+    """Returns the text of a store: `store i32 %a, ptr %p, align 4`."""
     return f"{printer.all_typed(instruction)}{_alignment(instruction)}"
 
 
 def _alignment(instruction: Any) -> str:
+    """Returns the alignment of a load or store as its text ends, `, align 4`; empty if it has
+    none."""
     return "" if instruction.align is None else f", align {instruction.align}"
 
 

@@ -81,8 +81,8 @@ def _processor_of(level: str) -> Processor:
 
 
 def _missing_features(level: str) -> list[str]:
-    """Returns the features of a level of x86-64 that this computer lacks; an empty list for any
-    other name."""
+    """Returns the features, by LLVM's names, that a level of x86-64 and the levels below it require
+    and this computer lacks; an empty list for any other name."""
     features = llvm.get_host_cpu_features()
     names = list(_LEVELS)
     below = names[: names.index(level) + 1] if level in names else []
@@ -91,8 +91,8 @@ def _missing_features(level: str) -> list[str]:
 
 
 def has_feature(name: str) -> bool:
-    """Returns whether the processor that code is compiled for has a feature, by LLVM's name: one of
-    its level, or of this computer if no level is chosen."""
+    """Returns whether the processor that code is compiled for has a feature, by LLVM's name: one
+    that the chosen level or a level below it requires; of this computer, if no level is chosen."""
     level = processor().name
     if level not in _LEVELS:
         return bool(llvm.get_host_cpu_features().get(name, False))
@@ -114,16 +114,16 @@ def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.
 
 
 def simplify(module: llvm.ModuleRef) -> None:
-    """Merges basic blocks of all functions of a module, in place: the only pass for modules so
-    large that only linear time is acceptable."""
+    """Runs LLVM's simplifycfg pass over all functions that a module defines, in place: the only
+    pass for modules so large that only linear time is acceptable."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     _run(passes, module)
 
 
 def tidy(module: llvm.ModuleRef) -> None:
-    """Runs over a module, in place, the few passes that gain most: SROA, instruction combining,
-    merging of blocks."""
+    """Runs over a module, in place, the few passes that gain most: simplifycfg, SROA, instruction
+    combining, and simplifycfg again."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     passes.add_sroa_pass()

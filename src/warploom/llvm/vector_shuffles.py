@@ -44,8 +44,8 @@ def reduce_to_8_lanes(lanes: Lanes, operation: str, value: Value, on: Value) -> 
 
 
 def _combine(lanes: Lanes, operation: str, first_part: Value, second_part: Value) -> Value:
-    """Emits the combination of two vectors of REDUCED_LANES lanes lane by lane, by `or` or by the
-    intrinsic named `operation` (umax)."""
+    """Emits the combination of two vectors of 8 lanes (REDUCED_LANES) lane by lane, by `or` or by
+    the intrinsic named `operation` (umax)."""
     if operation == "or":
         return lanes.b.or_(first_part, second_part)
     name = f"llvm.{operation}.v{REDUCED_LANES}{mangled(first_part.type.element)}"
@@ -53,7 +53,7 @@ def _combine(lanes: Lanes, operation: str, first_part: Value, second_part: Value
 
 
 def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
-    """Emits shuffles that return a vector whose lane l is lane `table[l][1]` of
+    """Emits shuffles that return a vector of 32 lanes whose lane l is lane `table[l][1]` of
     `values[table[l][0]]`."""
     first, *others = sorted({number for number, _ in table})
     order = ir.Constant(vector(I32), [I32(lane) for _, lane in table])

@@ -13,10 +13,11 @@ class Vectors:
     """Builds vectors of `width` lanes through the builder of `lanes`."""
 
     def __init__(self, lanes: Lanes, width: int) -> None:
+        """Keeps `lanes` and its builder, and the number of lanes that vectors have."""
         self.lanes, self.b, self.width = lanes, lanes.b, width
 
     def type(self, type: ScalarType) -> ir.VectorType:
-        """Returns the vector type in which a PTX type is computed."""
+        """Returns the vector type in which `width` lanes of a PTX type are computed."""
         return ir.VectorType(element_type(type), self.width)
 
     def constant(self, bits: int, type: ScalarType) -> Value:
@@ -28,7 +29,8 @@ class Vectors:
         return self.b.bitcast(whole, self.type(type)) if type.is_float else whole
 
     def intrinsic(self, name: str, args: list[Value]) -> Value:
-        """Emits a call of `llvm.NAME` for vectors that all have one type."""
+        """Emits a call of `llvm.NAME`, NAME with the type's suffix, for vectors that all have one
+        type, and returns its value, of that type."""
         return self.lanes.intrinsic(f"llvm.{name}.{self.suffix(args[0])}", args[0].type, args)
 
     def suffix(self, value: Value) -> str:

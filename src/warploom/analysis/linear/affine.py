@@ -87,7 +87,8 @@ class MemoryAccess:
 
 
 def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAccess, ...]:
-    """Returns every access of a program to global memory, with what is known of its address."""
+    """Returns the accesses in reachable blocks of a program to GLOBAL_SPACES, with what is known of
+    their addresses."""
     return tuple(LinearAnalysis(program, launch).memory_accesses(GLOBAL_SPACES))
 
 
@@ -239,8 +240,9 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
-        """Returns the value of a constant. If an allocation contains that address, the value may
-        point into it, and the allocation is recorded; else it points into none."""
+        """Returns the value of a constant, the unsigned integer `bits`. If an allocation contains
+        that address, the value may point into it, and it is recorded in `allocations`; else the
+        value points into none."""
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -310,10 +312,12 @@ def argument_values(instruction: Instruction, sources: Sequence[T]) -> list[T]:
 
 
 def _block_index(axis: int, extent: int) -> IndexVariable:
+    """Returns the variable of `%ctaid` along an axis (0 to 2: x to z), with `extent` values."""
     return IndexVariable(f"%ctaid.{'xyz'[axis]}", extent, of_block=True)
 
 
 def _thread_index(axis: int, extent: int) -> IndexVariable:
+    """Returns the variable of `%tid` along an axis (0 to 2: x to z), with `extent` values."""
     return IndexVariable(f"%tid.{'xyz'[axis]}", extent)
 
 

@@ -48,6 +48,7 @@ class Form:
 
     @property
     def is_constant(self) -> bool:
+        """Returns whether the form has no variables."""
         return not self.strides
 
     @property
@@ -62,6 +63,7 @@ class Form:
 
     @property
     def is_bounded(self) -> bool:
+        """Returns whether the extents of all its variables are known; True for a constant."""
         return all(variable.extent is not None for variable, _ in self.strides)
 
     def plus(self, other: Form, times: int = 1) -> Form:

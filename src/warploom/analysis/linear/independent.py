@@ -52,10 +52,12 @@ class BoundedAccess:
 
     @property
     def instruction(self) -> int:
+        """Returns the index of the instruction that makes the access."""
         return self.access.instruction
 
     @property
     def writes(self) -> bool:
+        """Returns whether the operation of the access is other than a load."""
         return self.access.op != "load"
 
     @property

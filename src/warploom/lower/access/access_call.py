@@ -74,5 +74,5 @@ class AccessCall:
         return self._scratch
 
     def slot(self, slot: Slot) -> Value:
-        """Returns an i64 of the launch environment."""
+        """Emits a load of the i64 in a slot of the launch environment."""
         return self.lanes.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)

@@ -18,10 +18,12 @@ from warploom.lower.access.access_call import AccessCall
 
 
 class AccessCheck:
-    """Emits the checks of one access function: active lanes are aligned, and inside of an
-    allocation (global and constant memory) or of the space."""
+    """Emits the checks of one access function: alignment and bounds of the active lanes.
+
+    Bounds are those of an allocation (global and constant memory) or of the space."""
 
     def __init__(self, access: AccessCall) -> None:
+        """Keeps the access function to whose code the checks are emitted."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:

@@ -51,6 +51,7 @@ class AccessCosts:
     the 32 offsets in memory."""
 
     def __init__(self, access: AccessCall) -> None:
+        """Keeps the access function to whose code the counting is emitted."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def count(
@@ -162,9 +163,9 @@ class AccessCosts:
         differs.add_incoming(difference, same_first)
         return differs
 
-    def _first(self, bits: Value, stored_offsets: Value) -> Value:
-        """Returns the lowest active lane's element of a vector of offsets (a value, not in memory),
-        an i64; some lane is active."""
+    def _first(self, bits: Value, offsets: Value) -> Value:
+        """Returns the lowest active lane's element (an i64) of `offsets`, a vector; some lane is
+        active. May store the vector to the function's scratch."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.
@@ -172,11 +173,11 @@ class AccessCosts:
         on = b.icmp_unsigned("!=", b.and_(bits, I64(1)), I64(0))
         b.cbranch(on, lowest, mismatch)
         b.position_at_end(lowest)
-        zero = self.lanes.lane(stored_offsets, 0)
+        zero = self.lanes.lane(offsets, 0)
         b.branch(done)
         b.position_at_end(mismatch)
         lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
-        element = b.load(self.lanes.slot(self.access.store_lanes(stored_offsets), lane), typ=I64)
+        element = b.load(self.lanes.slot(self.access.store_lanes(offsets), lane), typ=I64)
         b.branch(done)
         b.position_at_end(done)
         first = b.phi(I64)
@@ -234,7 +235,8 @@ class AccessCosts:
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
-        """Adds the passes of an atomic to the record: the most active lanes with one address."""
+        """Emits the call that adds the passes of an atomic to the record: the most active lanes
+        that have one address."""
         size = I64(self.access.access_type.size)
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 

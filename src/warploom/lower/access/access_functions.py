@@ -33,9 +33,10 @@ SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 
 
 class AccessFunctions:
-    """Creates the access functions of a module, which perform an access at any addresses out of
-    line, on first use: in the module itself, or among the functions that all kernels share
-    (`shared`)."""
+    """Creates a module's functions that perform accesses out of line, one for each access type.
+
+    An access function takes any addresses. It is emitted in the module itself, or declared among
+    the functions that all kernels share (`shared`), on first use."""
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class AccessFunctions:
         self._shared = shared
 
     def plain(self, access_type: AccessType) -> Value:
-        """Returns the function for a load or a store, emitted or declared on first use."""
+        """Returns the function for a load or a store: emitted in the module, or declared if
+        functions are shared, on first use."""
         return self._get(f"access.{access_type.name}", access_type, None)
 
     def atomic(
@@ -103,7 +105,7 @@ class AccessFunctions:
     def completion(self) -> Value:
         """Returns the function that subtracts arrived bytes from mbarriers' pending byte counts
         (`complete_tx`), 64-bit words of shared memory: updated lane by lane like an atomic, but
-        counted as a store."""
+        counted as a store. Emitted or declared on first use."""
         access_type = AccessType("store", Space.SHARED, U64)
         return self._get(
             "access.complete_tx",
@@ -202,9 +204,9 @@ def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
 
 
 def _surviving_stores(access: AccessCall, bits: Value, offsets: Value) -> Value:
-    """Returns the lanes (an i64 mask) whose stores survive where several lanes store to one address
-    and the order policy chooses among them (`cost.writes.lasting`). Without a policy all lanes
-    store, and the highest one survives."""
+    """Returns the lanes (an i64 mask) of `bits` whose stores survive: of several that store to one
+    address, the one that the order policy chooses (`cost.writes.lasting`). Without a policy all
+    lanes store, and the highest one survives."""
     plan = access.lanes.b.inttoptr(access.slot(Slot.PLAN_AT), PTR)
     return call(
         access.lanes, "lasting", access.store_lanes(offsets), bits, plan, access.slot(Slot.BLOCK)

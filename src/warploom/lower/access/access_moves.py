@@ -41,6 +41,8 @@ class AccessMoves:
     base of the access's space; global ones are host addresses."""
 
     def __init__(self, access: AccessCall) -> None:
+        """Keeps the access function, and creates the transfers whose addresses are offsets in its
+        space."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._transfers = Transfers(self.lanes, self._host_pointer)
 
@@ -114,7 +116,8 @@ class AccessMoves:
             store(self._transfers, Move.VECTOR, lane_addresses, values)
 
     def _host_pointer(self, _: AccessType, first: Value) -> Value:
-        """Returns the host pointer of an address, as `Transfers` needs it."""
+        """Returns the host pointer of an address, an offset in the access's space, in the signature
+        that `Transfers` needs; the access type is not used."""
         return self.pointer(first)
 
     def _part_buffer(self, part: int) -> Value:

@@ -107,6 +107,8 @@ class AffineAccess:
             return None
 
         def load_any() -> list[Value]:
+            """Emits the call of the access function for the load, and returns its elements in 32
+            lanes."""
             addresses = self.operands.address(instruction.operands[1])
             return self.memory.load_any(index, group.access_type, addresses, on)
 
@@ -238,10 +240,11 @@ class AffineAccess:
     def _report_to_detector(
         self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
-        """Emits the event of an inlined access for the race detector, with the values that a store
-        writes in the data buffer, the extent of strided addresses (none of deferred stores, nor
-        where each lane is a run), and the lane runs of affine ones (guard CACHE). Nothing without a
-        detector, or if the access needs no check (`must_check`)."""
+        """Emits the event of an inlined access for the race detector, after it stores `values`,
+        those that a store writes, to the data buffer. The event has the extent of strided addresses
+        (none of deferred stores, nor if each lane is a run), and the lane runs of affine ones
+        (guard CACHE). Emits nothing without a detector, or if the access needs no check
+        (`must_check`)."""
         detector, access_type = self.memory.instruments.detector, group.access_type
         if detector is None or not detector.must_check(index, access_type):
             return

@@ -125,9 +125,9 @@ class AtomicCode:
     def _report_to_detector(
         self, index: int, access_type: AccessType, values: list[Value], addresses: Value, on: Value
     ) -> None:
-        """Emits the event of an atomic that is counted later for the race detector, after it stores
-        the operands to the data buffer; nothing without a detector, or if it need not check the
-        access. Other atomics have it from the call of the access function."""
+        """Stores the operands `values` to the data buffer and emits the race detector's event for
+        an atomic that is counted later; nothing without a detector, or if it need not check the
+        access. Other atomics have the event from the call of the access function."""
         detector = self.memory.instruments.detector
         if detector is None or not detector.must_check(index, access_type):
             return

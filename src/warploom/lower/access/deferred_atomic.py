@@ -50,7 +50,8 @@ class WindowKeys:
 def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> WindowKeys:
     """Emits the word numbers of an access's addresses, counted from the start of its record's
     window, and an i1 that is true if all 32 lanes are active, aligned to 4 bytes and inside of the
-    window. `addresses` are lanes of 32 or 64 bits, offsets in shared memory."""
+    window; returns both with the window's start, a byte offset in shared memory. `addresses` are
+    lanes of 32 or 64 bits, offsets in shared memory."""
     b, element = lanes.b, addresses.type.element
     window, extent = (b.load(lanes.slot(row, word), typ=I64) for word in (WINDOW, EXTENT))
     start, end = (
@@ -80,7 +81,7 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
     b.store(following, lanes.slot(row, DEFERRED))
 
     def offsets_from(lane: Value) -> list[Value]:
-        """Returns the byte offsets in the window of 8 lanes from `lane` on."""
+        """Returns the byte offsets in the window of the 8 lanes from `lane` on, as eight i64."""
         # Reads the stored keys again: extracting lanes from the vector costs more. The load is
         # atomic so that LLVM does not turn it into extractions.
         packed = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", KEYS_AT_ONCE, typ=I64)

@@ -46,12 +46,13 @@ SOMETIMES = (8, 1)
 
 
 class GroupGuards:
-    """Emits the guards of access groups (accesses of a block from one base register, which one
-    lookup in the range cache guards), and the exits where a guard fails, for one basic block at a
-    time. `groups`: by instruction, the group of each access in the version of the block being
-    emitted; `begin` sets them. `on` has an instruction's executing lanes. The fast version needs
-    all lanes active and all guards to hold; the slow one guards each access; the masked one is for
-    warps with lanes off."""
+    """Emits guards of access groups: accesses of a basic block from one base register.
+
+    One lookup in the range cache guards a group; if the guard fails in a block's fast version, code
+    exits to a slower one. `groups`: by instruction, the group of each access in the version of the
+    block being emitted; `begin` sets them. `on` has an instruction's executing lanes. The fast
+    version needs all lanes active and all guards to hold; the slow one guards each access; the
+    masked one is for warps with lanes off."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Creates the range cache and the store batch; no group until `begin`."""

@@ -31,6 +31,7 @@ class GroupBases:
     register's value in the first lane of each lane run."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Keeps the memory code, whose operands give base registers."""
         self.memory, self.lanes, self.b = memory, memory.lanes, memory.b
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:

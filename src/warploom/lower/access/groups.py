@@ -14,8 +14,9 @@ from warploom.shapes.vector_shape import VectorShape
 
 @dataclass
 class GroupValues:
-    """Holds the values that code has computed for an access group, `accesses` (accesses of a block
-    from one base register). After the guard at the first access, `hit` is true if the range cache
+    """Holds the LLVM values of an access group: accesses of a block from one base register.
+
+    `accesses` is the group. After the guard at the first access, `hit` is true if the range cache
     has all of them (`lower.access.range_cache`); `bases` (a vector) and `firsts` (scalars) are the
     base address in the first lane of each lane run (where each lane is a run: all 32 lanes, and
     lane 0's alone)."""

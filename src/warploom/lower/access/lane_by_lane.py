@@ -112,14 +112,14 @@ class LaneByLane:
         self._end()
 
     def _begin(self) -> None:
-        """Resets the counter of changed elements, if there is one."""
+        """Emits a store of 0 to the counter of changed elements, if there is one."""
         if self._changed is not None:
             self.b.store(I64(0), self._changed)
 
     def _end(self) -> None:
-        """Adds the number of changed elements, from the counter or from the operands, to the
-        launch's count of memory changes (`record_memory_change`), by which spinning warps are
-        recognised."""
+        """Emits the addition of the number of changed elements, from the counter or from the
+        operands, to the launch's count of memory changes (`record_memory_change`), by which
+        spinning warps are recognised."""
         changed_at = self._changed
         changed = (
             self._count_changed_by_operands()
@@ -270,5 +270,6 @@ class LaneByLane:
 
 
 def _changes_by_operand(combine: Term) -> bool:
-    """Returns true if an update changes its element exactly where the operand is not 0."""
+    """Returns true if an update, `add` or `xor` of the old value and one operand, changes its
+    element exactly if the operand is not 0."""
     return combine.op in ("add", "xor") and [term.op for term in combine.args] == ["arg", "arg"]

@@ -42,9 +42,10 @@ FULL_WARP = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
 
 
 class LaneSets:
-    """Emits lookups in the kernel's table of lane sets (an active mask and the number of the warp's
-    thread layout), which follows the access records. A lane set's number selects its entry in every
-    range cache."""
+    """Emits lookups in the kernel's table of lane sets: active masks with a thread layout's number.
+
+    The table follows the access records; the layout is that of threads in the running warp. A lane
+    set's number selects its entry in every range cache."""
 
     def __init__(self, frame: Frame) -> None:
         """Begins with no lane set looked up. If the variant's `warp_layout` has several lane runs

@@ -111,7 +111,8 @@ def _load_runs(
 
 
 def _concatenated(b: Value, runs: list[Value]) -> Value:
-    """Returns the concatenation of vectors, whose number is a power of two, joined in pairs."""
+    """Returns the concatenation of vectors of one length, whose number is a power of two, joined in
+    pairs."""
     while len(runs) > 1:
         order = selection(range(2 * runs[0].type.count))
         pairs = zip(runs[::2], runs[1::2], strict=True)

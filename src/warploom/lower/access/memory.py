@@ -158,6 +158,7 @@ class MemoryCode:
             return
 
         def store_some(part: Space, offsets: Value, active: Value) -> None:
+            """Emits the store of the lanes `active` in one space."""
             self.store_any(index, replace(access_type, space=part), offsets, values, active)
 
         self.by_space(addresses, mask, store_some)

@@ -23,10 +23,13 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 
 class NarrowAccess:
-    """Emits accesses to consecutive elements by the first 1, 2, 4, 8 or 16 lanes of a warp without
-    a mask, by a switch on the active mask."""
+    """Emits accesses to consecutive elements that first switch on the mask, to avoid masked ones.
+
+    If the active lanes are a warp's first 1, 2, 4, 8 or 16, the access has that width, without a
+    mask."""
 
     def __init__(self, lanes: Lanes) -> None:
+        """Keeps `lanes` and its builder."""
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
@@ -92,5 +95,5 @@ class NarrowAccess:
 
 
 def _narrow_vector(access_type: AccessType, width: int) -> ir.VectorType:
-    """Returns the type of the first `width` lanes of an access's elements."""
+    """Returns the type of a vector of `width` elements of an access, as integers."""
     return ir.VectorType(access_type.element, width)

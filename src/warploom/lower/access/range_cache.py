@@ -35,6 +35,7 @@ class RangeCache:
     lane sets, whose numbers select entries."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the lookup of lane sets and the filling of entries; emits nothing."""
         self.memory, self.places = memory, memory.places
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
@@ -100,9 +101,9 @@ class RangeCache:
         return b.icmp_unsigned("<", offset, self._word(entry, RangeCacheEntry.extent))
 
     def hits_until(self, group: GroupValues, distance: Value) -> Value:
-        """Returns true (an i1) if a group of all lanes hits, both at its base address and
-        `distance` bytes (an i64) after it, and so everywhere between. As `hits`, does `set_counter`
-        for the counter of its base address."""
+        """Returns true (an i1) if a group of all lanes hits in the full warp's entry, both at its
+        base address and `distance` bytes (an i64) after it, and so everywhere between. As `hits`,
+        does `set_counter` for the counter of its base address."""
         hit = self.hits(group, FULL_WARP)
         last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
         return self.b.and_(hit, last)
@@ -158,9 +159,8 @@ class RangeCache:
                 call(self.lanes, "count_strided", counts, counter_key, step, within, shift, times)
 
     def _cached_runs(self, group: GroupValues) -> Value:
-        """Returns the number of lane runs of the addresses for which a group's cache has been
-        filled.
-        """
+        """Emits a load of the number of lane runs of the addresses for which a group's range cache
+        has been filled, from the cache's header."""
         at = self._begin + self._layout.places[self._leader(group)] + RangeCacheHeader.runs
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
@@ -197,8 +197,8 @@ class RangeCache:
         return self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
 
     def _leader(self, group: GroupValues) -> int:
-        """Returns the number of the access record of a group's first member, which owns the group's
-        cache."""
+        """Returns the number of the access record of a group's first member: that record's range
+        cache holds the group's entries."""
         return self.places.record_number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
@@ -235,8 +235,8 @@ class RangeCache:
     # ---- counts ---------------------------------------------------------------------------------
 
     def count(self, group: GroupValues, times: Value) -> None:
-        """Adds `times` (an i64) to the group's counter in its range cache; a count stands for one
-        access of every member."""
+        """Emits the addition of `times` (an i64) to the group's counter in its range cache, which
+        `set_counter` chose; a count stands for one access of every member."""
         assert group.counter is not None
         self.lanes.add_to(group.counter, times)
 
@@ -253,7 +253,8 @@ class RangeCache:
             self._add_difference(group, index, 1)
 
     def uncount(self, group: GroupValues, index: int) -> None:
-        """Subtracts one access of a member that was counted with its group but not performed."""
+        """Emits the subtraction of one access of a member other than the first, which was counted
+        with its group but not performed, in the member's own cache."""
         self._add_difference(group, index, -1)
 
     def _add_difference(self, group: GroupValues, index: int, amount: int) -> None:

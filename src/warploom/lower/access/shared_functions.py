@@ -38,6 +38,8 @@ class SharedFunctions:
     `definitions` holds, by name, how to define each, for `load_functions`."""
 
     def __init__(self, module: ir.Module) -> None:
+        """Begins with no function declared in `module`; `definitions` gets that of each declared
+        one, by name."""
         self._module = module
         self.definitions: dict[str, Define] = {}
 

@@ -62,9 +62,10 @@ class _Pending:
 
 
 class StoreBatch:
-    """Emits the deferred stores of a warp function, for one group at a time: a group's stores (of
-    one element type, at constant offsets from one register) are pending from its first to its last
-    one, which performs all of them lane by lane."""
+    """Emits deferred stores, for one access group at a time: all are done at the group's last one.
+
+    A group's stores (of one element type, at constant offsets from one register) are pending from
+    its first to its last one, which performs all of them lane by lane."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Creates the batch, in which no store is pending."""

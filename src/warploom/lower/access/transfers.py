@@ -40,11 +40,12 @@ HOST_LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class LaneAddresses:
-    """Holds the addresses of a warp's lanes: that of the first lane of each lane run (`firsts`) and
-    the active lanes (`on`, None for all). `stride` is the bytes from lane to lane in each run, if
-    that is a constant; else `step` holds it as a value, and `pointers` the host pointer of each
-    lane. `run_pointers` are the host pointers of the first lanes of 16 runs of two lanes, a
-    vector."""
+    """Holds the addresses of a warp's lanes in one access, and the lanes that are active.
+
+    `firsts`: the address of the first lane of each lane run; `on`: the active lanes, None for all.
+    `stride` is the bytes from lane to lane in each run, if that is a constant; else `step` holds it
+    as a value, and `pointers` the host pointer of each lane. `run_pointers` are the host pointers
+    of the first lanes of 16 runs of two lanes, a vector."""
 
     access_type: AccessType
     firsts: Sequence[Value]
@@ -56,7 +57,7 @@ class LaneAddresses:
 
     @property
     def mask(self) -> Value:
-        """Returns the active lanes as a mask."""
+        """Returns the active lanes as a mask; all lanes if the access has no mask."""
         return ir.Constant(MASK, [I1(1)] * LANES) if self.on is None else self.on
 
 
@@ -65,6 +66,7 @@ class Transfers:
     local memory, that of lane 0. A part is an element of a `.v2` or `.v4` access."""
 
     def __init__(self, lanes: Lanes, pointer: Callable[[AccessType, Value], Value]) -> None:
+        """Keeps `lanes` and its builder, and `pointer`."""
         self.lanes, self.b, self.pointer = lanes, lanes.b, pointer
 
     def pointers(self, lane_addresses: LaneAddresses) -> Value:

@@ -82,9 +82,9 @@ class CallCode:
 
     def emit(self, index: int, instruction: Instruction) -> bool:
         """Appends an instruction's calls to the call table, or emits them, after those of the
-        table, if an operand word is known only at run time. Returns False if it has no shared
-        function or needs checks of operands; then all calls before it have been emitted, and the
-        caller emits it."""
+        table, if an operand word is known only at run time; returns True. Returns False if it has
+        no shared function or needs checks of operands; then all calls before it have been emitted,
+        and the caller emits it."""
         calls = (
             None
             if any(True for _ in operand_checks(instruction))
@@ -139,10 +139,10 @@ class CallCode:
     # ---- instructions that compute --------------------------------------------------------------
 
     def _operation(self, instruction: Instruction) -> SharedCall | None:
-        """Returns the call of an instruction that computes; None if there is no function for it: it
-        does more than compute (atomics, matrices, textures, barriers, no terms), its calls of a
-        routine (slow-path division) are counted, it is a `mov` that packs or unpacks, or it has
-        operands that cannot be passed."""
+        """Returns the call of an instruction that computes; None if there is no shared function for
+        it: it does more than compute (atomics, matrices, textures, barriers, no terms), its calls
+        of a routine (slow-path division) are counted, it is a `mov` that packs or unpacks, or it
+        has operands that cannot be passed."""
         operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None

@@ -76,7 +76,8 @@ class ParameterFunction:
 
     @property
     def name(self) -> str:
-        """Returns the function's name, which states the value's type and the register's bits."""
+        """Returns the function's name, which states the value's type and the register's bits:
+        `parameter.f32(r32)`."""
         return f"parameter.{self.value.name}(r{self.bits})"
 
     def define(self, module: ir.Module) -> None:
@@ -97,6 +98,7 @@ class MemoryRegisters:
     integers, of a predicate the lanes' bits in an i32."""
 
     def __init__(self, lanes: Lanes) -> None:
+        """Keeps `lanes` and its builder."""
         self.lanes, self.b = lanes, lanes.b
 
     def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:

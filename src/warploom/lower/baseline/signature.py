@@ -53,7 +53,8 @@ class SourceForm(NamedTuple):
     variable: bool = False
 
     def __str__(self) -> str:
-        """Returns the form as it stands in a function's name."""
+        """Returns the form as it stands in a function's name: `v` for a global variable, `n` for a
+        number, `r32` for a register of 32 bits, with `!` before the form of a negated predicate."""
         if self.variable:
             return "v"
         return f"{'!' * self.negated}{f'r{self.bits}' if self.bits else 'n'}"
@@ -82,11 +83,13 @@ class SharedFunctionBody:
         return self.b.load(at, typ=I64)
 
     def run_word(self, word: RunWord) -> Value:
-        """Emits a load of a word of `run`."""
+        """Emits a load of one 64-bit word of `run`, the array that each shared function gets
+        (`RunWord`)."""
         return self.b.load(self.lanes.slot(self._run, int(word)), typ=I64)
 
     def array(self, word: RunWord) -> Value:
-        """Returns the address that a word of `run` holds, as a pointer."""
+        """Emits a load of an address from a word of the array `run` (`RunWord`), and returns it as
+        a pointer."""
         return self.b.inttoptr(self.run_word(word), PTR)
 
     def call_next(self, on: Value) -> Value:
@@ -129,9 +132,10 @@ class SharedFunctionBody:
         return self.b.load(at, typ=I64)
 
     def slot(self, slot: Slot) -> Value:
-        """Returns an i64 of the environment."""
+        """Emits a load of the i64 in a slot of the launch environment."""
         return self.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)
 
     def pointer(self, slot: Slot) -> Value:
-        """Returns a host address of the environment, as a pointer."""
+        """Emits a load of a host address from the launch environment, and returns it as a
+        pointer."""
         return self.b.inttoptr(self.slot(slot), PTR)

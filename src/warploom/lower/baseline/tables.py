@@ -125,7 +125,8 @@ class CallTable:
 
 
 def _define_end(module: ir.Module) -> None:
-    """Emits the function that ends a table: it returns 0."""
+    """Emits the function END, which ends a table: it returns 0, without a call of a next
+    function."""
     SharedFunctionBody(module, END.name).b.ret(I64(0))
 
 
@@ -148,7 +149,8 @@ class GuardFunction:
 
     @property
     def name(self) -> str:
-        """Returns the function's name, which states its two options."""
+        """Returns the function's name, which states whether the lanes are recorded and whether the
+        predicate is negated: `guard.recorded(!r1)`."""
         return f"guard{'.recorded' * self.records}({'!' * self.negated}r1)"
 
     def define(self, module: ir.Module) -> None:

@@ -54,6 +54,7 @@ class BarrierCode:
         arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,
     ) -> None:
+        """Keeps the emitters that barriers use; `arrivals` record the lanes that arrive."""
         self.clusters, self.arrivals = clusters, arrivals
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
@@ -200,9 +201,8 @@ class BarrierCode:
             self.control.suspension.suspend(Status.BARRIER, block)
 
     def _store_barrier(self, index: int, number: Value, threads: Value) -> None:
-        """Stores, in the warp's state, the instruction, number and thread count of the barrier at
-        which the warp as a whole waits.
-        """
+        """Emits the stores, in the warp's state, of the instruction, number and thread count of the
+        barrier at which the warp as a whole waits."""
         words = {
             WarpState.instruction: I64(index),
             WarpState.barrier: number,
@@ -212,9 +212,8 @@ class BarrierCode:
             self.frame.context.set_state(word, value)
 
     def _store_operands(self, number: Value, threads: Value) -> None:
-        """Stores, in the warp's table, the number and thread count of the barrier at which the
-        running split waits.
-        """
+        """Emits the stores, in the warp's table, of the number and thread count of the barrier at
+        which the running split (the lanes that run together) arrives or waits."""
         self.b.store(number, self.frame.context.table(WarpTable.argument))
         self.b.store(threads, self.frame.context.table(WarpTable.argument_2))
 

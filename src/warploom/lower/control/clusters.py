@@ -101,7 +101,7 @@ class ClusterCode:
 
     def rank_of(self, address: Value) -> Value:
         """Returns the ranks (i32 lanes) of the blocks that 64-bit shared addresses belong to
-        (`getctarank`); the own rank where the address has none."""
+        (`getctarank`); that of the running block for an address that holds no rank."""
         b, splat = self.b, self.lanes.splat
         # The byte at BLOCK_BITS holds the rank plus one; 0 stands for the own block.
         block_field = b.and_(b.lshr(address, splat(I64(BLOCK_BITS))), splat(I64((1 << 8) - 1)))

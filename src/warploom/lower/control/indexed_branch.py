@@ -29,6 +29,8 @@ class IndexedBranchCode:
     """Emits the indexed branches (`brx.idx`) of one warp function."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
+        """Keeps the control flow, to whose blocks branches jump, and the operands, which read
+        indices."""
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
@@ -68,7 +70,7 @@ class IndexedBranchCode:
         self._split(block, index, indices, on, table, len(targets), target, jump_block)
 
     def _append(self, name: str) -> ir.Block:
-        """Appends an LLVM block to the function."""
+        """Appends an LLVM block to the function and returns it; emits no code."""
         return self.frame.function.append_basic_block(name)
 
     def _lowest(self, mask: Value) -> Value:

@@ -94,8 +94,10 @@ class LayoutRecovery:
         return self.b.icmp_signed("!=", recovered, I64(0))
 
     def _descriptor_of(self, register: Register) -> list[int]:
-        """Returns the words of a register in the helper's table (`ShapedRegister`). A 128-bit
-        register has an entry for each half."""
+        """Returns the words of a register in the helper's table (`ShapedRegister`): the offset, the
+        distance of two values and the size of one, in bits, in its slot of 32 lanes, and these
+        three in its short slot; then the number of runs and the stride of its shape. A register of
+        more than 64 bits has an entry for each 64."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.position.shapes[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]

@@ -157,4 +157,6 @@ class MaskedLoopCode:
 
 
 def _sorted(registers: Iterable[Register]) -> list[Register]:
+    """Returns registers in the order of their names, so that code does not depend on the order of a
+    set."""
     return sorted(registers, key=lambda register: register.name)

@@ -118,7 +118,7 @@ class Suspension:
             yield following
 
     def _following(self, block: int) -> int:
-        """Returns the block after a barrier at the end of `block`."""
+        """Returns the number of the basic block after a barrier at the end of `block`."""
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:

@@ -29,6 +29,8 @@ class WarpOrder:
     warp order ends."""
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
+        """Allocates the state of warp order, and begins without sites. `scheduled`: the schedule
+        decides what runs after warp order ends."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.state, self.sites = WarpOrderState(frame, scheduled=scheduled), WarpOrderSites()
 

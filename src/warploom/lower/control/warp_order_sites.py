@@ -17,6 +17,7 @@ class WarpOrderSites:
     """
 
     def __init__(self) -> None:
+        """Begins without sites."""
         self._waits: dict[int, tuple[int, int]] = {}
 
     def add(self, site: int, instruction: int, barrier: int) -> None:

@@ -23,6 +23,7 @@ class WarpSwitch:
     warp order: one call runs all warps of a block in turn, from barrier to barrier."""
 
     def __init__(self, state: WarpOrderState) -> None:
+        """Keeps the state of warp order, whose blocks `emit` fills."""
         self.state, self.frame, self.b = state, state.frame, state.b
 
     def emit(
@@ -87,8 +88,9 @@ class WarpSwitch:
 
     def _next_warp(self) -> None:
         """Emits the jump to the turn of the next warp that has not ended, and after the last one to
-        the next region (`_next_region`); in a launch without a schedule no warp waits at a barrier,
-        and the block ends (ENDED). Emits `after_warp` and `over` of the state as well."""
+        the next region (`_next_region`). In a launch without a schedule no warp waits at a barrier:
+        no warp is skipped, and after the last one the block ends (ENDED). Emits `after_warp` and
+        `over` of the state as well."""
         b, frame = self.b, self.frame
         next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")

@@ -30,7 +30,7 @@ class ActiveLanes:
         return self.lanes.b.load(self._active, typ=I32)
 
     def set(self, bits: Value) -> None:
-        """Sets the active mask, an i32."""
+        """Emits a store of the active mask, an i32."""
         self.lanes.b.store(bits, self._active)
 
     def forget(self, gone: Value) -> None:

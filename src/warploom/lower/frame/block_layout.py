@@ -31,6 +31,7 @@ class BlockLayout(ABC):
     x."""
 
     def __init__(self, frame: Frame) -> None:
+        """Keeps the frame, whose block size and running warp the values depend on."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     @abstractmethod
@@ -44,7 +45,8 @@ class BlockLayout(ABC):
     @abstractmethod
     def step(self, value: Value, stride: int) -> Value | None:
         """Returns the difference of the value between two successive warps, a scalar of its element
-        type; None if it is 0."""
+        type; None if it is 0. `value` has one element for each lane run, `stride` is the difference
+        from lane to lane."""
 
     @abstractmethod
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
@@ -94,16 +96,17 @@ class LinearBlockLayout(BlockLayout):
 
     def thread_index(self, dimension: int, width: int) -> Value:
         """Returns `%tid.x` (dimension 0) as the warp's number times 32 plus the lane, `%tid.y` and
-        `%tid.z` as zeros, in `width` lanes: 1 has lane 0's."""
+        `%tid.z` as zeros, in `width` lanes; a width of 1 gives lane 0's index."""
         warp = self.b.trunc(self.frame.warp, I32)
         first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
         return self.lanes.expand(self.lanes.splat(first, 1), int(dimension == 0), width)
 
     def step(self, value: Value, stride: int) -> Value | None:
+        """Returns 32 times the stride, a constant; None if the stride is 0."""
         return value.type.element(LANES * stride) if stride else None
 
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
-        """Returns the difference of the block's last thread from the first, the only one."""
+        """Returns one difference, along x: that of the block's last thread from its first."""
         last = self.b.sub(self.frame.slot(Slot.THREADS), I64(1))
         return [self.b.mul(last, I64(stride))]
 
@@ -120,7 +123,8 @@ class HalfWarpRowLayout(BlockLayout):
 
     def thread_index(self, dimension: int, width: int) -> Value:
         """Returns `%tid.x` (dimension 0) as the lane modulo 16, `%tid.y` as the warp's two row
-        numbers, `%tid.z` as zeros, in `width` lanes: 2 have each row's first."""
+        numbers, `%tid.z` as zeros, in `width` lanes; a width of 2 gives the index of each row's
+        first lane."""
         b = self.b
         row = b.shl(b.trunc(self.frame.warp, I32), I32(1))
         rows = ir.Constant(ir.VectorType(I32, 2), [I32(0), I32(1)])
@@ -143,8 +147,8 @@ class HalfWarpRowLayout(BlockLayout):
         return [*across, b.mul(b.sext(row, I64), last)]
 
     def _row_step(self, value: Value) -> Value | None:
-        """Returns the difference of a value between the second row and the first, None if the value
-        is uniform."""
+        """Returns the difference of a value between the warp's second row and its first, None if
+        the value has one element: is uniform in the warp."""
         if value.type.count == 1:
             return None
         return self.b.sub(self.lanes.lane(value, 1), self.lanes.lane(value, 0))

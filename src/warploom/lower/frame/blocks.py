@@ -80,7 +80,7 @@ class Blocks:
         return self.frame.warp_ir.region_versions()
 
     def append(self, name: str) -> ir.Block:
-        """Appends an LLVM block to the function."""
+        """Appends an LLVM block to the function and returns it; emits no code."""
         return self.frame.function.append_basic_block(name)
 
     def can_run(self, copy: Copy, index: int) -> bool:

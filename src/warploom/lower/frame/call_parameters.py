@@ -16,11 +16,14 @@ class CallParameterCode:
     bytes of the thread's frame, and an access covers whole registers."""
 
     def __init__(self, operands: Operands) -> None:
+        """Keeps the operands, which write registers, and the frame, which has the registers of
+        parameters."""
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def load(self, offset: int, type: ScalarType, parts: int) -> list[Value]:
-        """Returns `parts` consecutive values of `type` from `offset` on, in 32 lanes, each
-        assembled by shift and or from the registers that begin in its bytes."""
+        """Returns `parts` consecutive values of `type` from byte `offset` on, as integers in 32
+        lanes, each assembled by shift and or from the registers that begin in its bytes; other
+        bytes are 0."""
         values: list[Value] = []
         whole = vector(ir.IntType(type.bits))
         for start in range(offset, offset + parts * type.bytes, type.bytes):
