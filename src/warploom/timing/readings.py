@@ -66,20 +66,25 @@ class NamedCode(Protocol):
     @property
     def name(self) -> str:
         """Returns the name of the kernel."""
+        ...
 
     @property
     def title(self) -> str:
         """Returns the name of the kernel for users."""
+        ...
 
     @property
     def size(self) -> int:
         """Returns the number of instructions."""
+        ...
 
     def opcode(self, instruction: int) -> str:
         """Returns the opcode of an instruction, by its index."""
+        ...
 
     def line(self, instruction: int) -> str:
         """Returns the source line of an instruction, by its index."""
+        ...
 
 
 class TimedLaunch(Protocol):
@@ -100,60 +105,76 @@ class TimedLaunch(Protocol):
     @property
     def sms(self) -> int:
         """Returns the number of SMs that had blocks."""
+        ...
 
     @property
     def cycles(self) -> int:
         """Returns the cycles of all blocks, extrapolated if only a part was replayed."""
+        ...
 
     @property
     def sample_cycles(self) -> int:
         """Returns the cycles of the replayed blocks."""
+        ...
 
     @property
     def issued(self) -> int:
         """Returns the scheduler cycles with an issue, summed over all schedulers."""
+        ...
 
     @property
     def scheduler_cycles(self) -> int:
         """Returns the cycles of all schedulers of the SMs that had blocks."""
+        ...
 
     @cached_property
     def stalls(self) -> dict[str, int]:
         """Returns the scheduler cycles without an issue, by stall reason."""
+        ...
 
     @cached_property
     def warp_states(self) -> dict[str, int]:
         """Returns the cycles of all warps, by state."""
+        ...
 
     @cached_property
     def unit_use(self) -> dict[str, float]:
         """Returns the share of cycles, 0 to 1, in which a unit was occupied, by name."""
+        ...
 
     @property
     def lsu_use(self) -> tuple[float, float]:
         """Returns the shares of the load/store unit's cycles for L1 and for shared memory."""
+        ...
 
     @property
     def l2_bytes(self) -> int:
         """Returns the bytes that the SMs exchanged with L2 (DRAM without an L2)."""
+        ...
 
     @property
     def dram_bytes(self) -> int:
         """Returns the bytes that were read from DRAM and written to it."""
+        ...
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
         """Returns how well asynchronous copies are hidden; None if there are none."""
+        ...
 
     @cached_property
     def roofs(self) -> tuple[Roof, ...]:
         """Returns the throughputs of the device, the most used first."""
+        ...
 
     def timeline(self, sm: int = 0) -> list[StateInterval]:
         """Returns the recorded states of the warps of an SM."""
+        ...
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
         """Returns the recorded copies of the Tensor Memory Accelerator of an SM."""
+        ...
 
     def warp_cycles(self, sm: int = 0) -> int:
         """Returns the cycles of residency, summed over the warps of an SM."""
+        ...
