@@ -77,14 +77,21 @@ def test_a_task_that_nobody_asks_for_takes_no_core(monkeypatch: pytest.MonkeyPat
         started(lambda: b"")
 
 
-def test_tasks_take_half_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_take_half_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
+    def wait() -> bytes:
+        while not go.exists():
+            time.sleep(0.01)
+        return b"gone"
+
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert ForkedTask.start(lambda: b"") is None
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    first, second = started(lambda: time.sleep(0.5) or b"1"), started(lambda: b"2")
+    first, second = started(wait), started(wait)
     assert ForkedTask.start(lambda: b"") is None
-    assert waited(second) == b"2"
-    assert waited(first) == b"1"
+    go.touch()
+    assert waited(first) == waited(second) == b"gone"
 
 
 def test_a_forked_child_of_the_program_has_no_part_in_a_task() -> None:
