@@ -20,9 +20,10 @@ LEAST = 0.01
 
 
 class BaselineSeconds:
-    """Keeps the seconds of one kernel in the cache on disk: written whenever they have grown by a
-    quarter, so that nothing has to be done at the end of a process. If two processes write at once,
-    one of them counts."""
+    """Keeps the seconds of one kernel in the cache on disk: written whenever those of this process
+    have grown by a quarter, so that nothing has to be done at the end of a process, and short
+    processes count however many there were before. If two processes write at once, one of them
+    counts."""
 
     def __init__(self, key: str) -> None:
         """Reads the seconds of earlier processes, 0 if the cache has none; `key` is that of the
@@ -30,10 +31,11 @@ class BaselineSeconds:
         self._key = key
         found = disk_cache.find(KIND, key)
         self.before: float = 0.0 if found is None else _CONTENT.unpack(found)[0]
-        self._written = self.before
+        self._written = 0.0
 
     def update(self, seconds: float) -> None:
-        """Writes the seconds of all processes so far if they have grown enough."""
-        if seconds >= max(LEAST, 1.25 * self._written):
-            self._written = seconds
+        """Writes the seconds of all processes so far if those of this one have grown enough."""
+        own = seconds - self.before
+        if own >= max(LEAST, 1.25 * self._written):
+            self._written = own
             disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))
