@@ -73,7 +73,11 @@ def main() -> None:
     args = (GRID * BLOCK, LAPS, y)
     run = kernel[GRID, BLOCK](*args)
     plain = min(timed(lambda: kernel[GRID, BLOCK](*args)) for _ in range(3))
-    print(f"{run.counters.warp_instructions:,} warp instructions, {plain:.2f} s without a debugger")
+    tier = kernel[GRID, BLOCK](*args).tier
+    print(
+        f"{run.counters.warp_instructions:,} warp instructions, {plain:.2f} s without a debugger,"
+        f" in code of {tier}"
+    )
 
     def face(session: Session) -> bool:
         session.add("17 if blockIdx.x == 100000")

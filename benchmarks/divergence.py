@@ -37,17 +37,17 @@ extern "C" __global__ void sides(unsigned *out, int laps, int shift)
 LAPS, BLOCKS, THREADS = 200, 256, 256
 
 
-def rate(gpu: wl.Device, kernel: wl.Kernel, shift: int) -> float:
-    """Billion warp instructions a second, median of five; the lanes' side is bit `shift` of their
-    number."""
+def rate(gpu: wl.Device, kernel: wl.Kernel, shift: int) -> tuple[float, str]:
+    """Billion warp instructions a second, median of five, and the code of the last launch; the
+    lanes' side is bit `shift` of their number."""
     out = gpu.zeros(BLOCKS * THREADS, np.uint32)
     times: list[float] = []
     run = kernel[BLOCKS, THREADS](out, LAPS, shift)
     for _ in range(5):
         start = time.perf_counter()
-        kernel[BLOCKS, THREADS](out, LAPS, shift)
+        run = kernel[BLOCKS, THREADS](out, LAPS, shift)
         times.append(time.perf_counter() - start)
-    return run.counters.warp_instructions / statistics.median(times) / 1e9
+    return run.counters.warp_instructions / statistics.median(times) / 1e9, run.tier
 
 
 def main() -> None:
@@ -56,9 +56,9 @@ def main() -> None:
     for name in ("gtx-1080", "v100"):
         gpu = wl.Device(name)
         kernel = gpu.compile(SOURCE)["sides"]
-        together, apart = rate(gpu, kernel, 5), rate(gpu, kernel, 0)
+        (together, tier), (apart, _) = rate(gpu, kernel, 5), rate(gpu, kernel, 0)
         title = f"{name}, cc {gpu.spec.cc}"
-        print(f"{title:24}{together:12.2f}{apart:12.2f}{apart / together:8.2f}")
+        print(f"{title:24}{together:12.2f}{apart:12.2f}{apart / together:8.2f}   {tier}")
 
 
 if __name__ == "__main__":

@@ -89,10 +89,11 @@ KERNELS = {
 @dataclass(frozen=True)
 class Side:
     """Holds launches of one kernel under one table: what measures one, and its warp instructions;
-    the first one's result and counters."""
+    the first one's code, result and counters."""
 
     seconds: Callable[[], float]
     warp_instructions: int
+    tier: str
     result: np.ndarray[Any, Any]
     counters: dict[str, int]
 
@@ -110,8 +111,9 @@ def prepared(name: str) -> Side:
         launcher(given, out, THREADS)
         return time.thread_time() - begin
 
-    counters = dict(launcher(given, out, THREADS).counters)
-    return Side(seconds, counters["warp_instructions"], out.copy_to_host(), counters)
+    run = launcher(given, out, THREADS)
+    counters = dict(run.counters)
+    return Side(seconds, counters["warp_instructions"], run.tier, out.copy_to_host(), counters)
 
 
 def prepared_case(case: Case) -> Side:
@@ -120,7 +122,7 @@ def prepared_case(case: Case) -> Side:
     launch = Launch(gpu, gpu.load(case.path)[case.kernel], case, case.shapes[0])
     launch()
     launch.check()
-    return Side(launch, launch.warp_instructions(), np.zeros(0), {})
+    return Side(launch, launch.warp_instructions(), launch.tier(), np.zeros(0), {})
 
 
 def main() -> None:
@@ -144,7 +146,7 @@ def main() -> None:
                 access_plans.TABLE = table  # pyright: ignore[reportConstantRedefinition]
                 sides.append(prepare())
             before, now = rates(name, sides)
-            print(f"{name:28}{before:10.0f}{now:10.0f}{now / before:8.2f}")
+            print(f"{name:28}{before:10.0f}{now:10.0f}{now / before:8.2f}   {sides[1].tier}")
 
 
 def rates(name: str, sides: Sequence[Side]) -> list[float]:

@@ -82,7 +82,9 @@ def measure(name: str, make: Callable[[], Launch]) -> float:
     bare, counted = without_counters(make), make()
     counted()
     plain, full = quickest(bare, counted)
-    print(f"{name:26}{1e3 * plain:12.2f}{1e3 * full:12.2f}{100 * (1 - plain / full):10.1f} %")
+    tiers = " and ".join(dict.fromkeys((bare().tier, counted().tier)))
+    cost = 100 * (1 - plain / full)
+    print(f"{name:26}{1e3 * plain:12.2f}{1e3 * full:12.2f}{cost:10.1f} %   {tiers}")
     return plain / full
 
 

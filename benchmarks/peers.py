@@ -168,6 +168,15 @@ def two_threads() -> float:
     return 2 * one / two
 
 
+def tier(work: Workload) -> str:
+    """Returns the code in which Warploom runs a workload (`Run.tier`)."""
+    gpu, given = wl.Device("h100"), list[Any]()
+    launcher = gpu.load(work.source)[work.kernel][work.grid, work.block, None, work.shared_bytes]
+    for argument in work.arguments:
+        given.append(gpu.to_device(argument) if isinstance(argument, np.ndarray) else argument)
+    return launcher(*given).tier
+
+
 def side_by_side(table: Table, gains: list[float]) -> str:
     """The table of milliseconds, and the geometric means at its foot."""
     names = list(next(iter(table.values())))
@@ -218,7 +227,9 @@ def main() -> None:
         row |= {name: 1e3 * rate[work.name] * work.units for name, rate in slow.items()}
         gains.append(two_threads())
         print(work.name, {name: round(taken, 2) for name, taken in row.items()}, flush=True)
-    tables = {"peers": side_by_side(table, gains), "limits": distances(table, works)}
+    codes = ", ".join(sorted({tier(work) for work in works}))
+    peers_table = f"{side_by_side(table, gains)}\nWarploom ran its code of {codes}"
+    tables = {"peers": peers_table, "limits": distances(table, works)}
     for section, text in tables.items():
         print(f"\n{text}")
         if given.write:

@@ -65,12 +65,13 @@ class InRows:
 
 @dataclass
 class Measured:
-    """The best seconds of a launch for each column, the share of accesses in rows, and what all
-    tools found."""
+    """The best seconds of a launch for each column, the share of accesses in rows, what all
+    tools found, and the codes of the last round's launches (`Run.tier`)."""
 
     seconds: dict[str, float]
     rows: float = 0.0
     found: list[str] = field(default_factory=list[str])
+    tiers: set[str] = field(default_factory=set[str])
 
     def ratio(self, tool: str) -> float:
         """Return how many times as long as without sanitizers a launch takes."""
@@ -101,6 +102,8 @@ def measure(case: Case) -> Measured:
             taken = time.process_time() - began
             if number:  # the first compiles
                 seconds[name] = min(seconds[name], taken)
+            if number == ROUNDS:
+                measured.tiers.add(run.tier)
             measured.found = [f"{one.severity}: {one.kind} at {one.line}" for one in run.findings]
     counts = np.zeros(2, np.int64)
     launcher(*values, observe=InRows(counts))
@@ -140,6 +143,7 @@ def main() -> None:
     for name, rows in (("all kernels", measured), ("lanes in rows", in_rows)):
         for tool in tools if rows else ():
             print(summed_up(name, rows, tool))
+    print(f"code: {', '.join(sorted(set[str]().union(*(m.tiers for m in measured.values()))))}")
     if given.json:
         found = {name: row.seconds | {"rows": row.rows} for name, row in measured.items()}
         given.json.write_text(json.dumps(found, indent=2))

@@ -77,50 +77,50 @@ class Figure:
     title: str
     unit: str
     values: Sequence[int]
-    make: Callable[[wl.Module, int], Callable[[], object]]
+    make: Callable[[wl.Module, int], Callable[[], wl.Run]]
 
 
-def grid(module: wl.Module, blocks: int) -> Callable[[], object]:
+def grid(module: wl.Module, blocks: int) -> Callable[[], wl.Run]:
     return _saxpy(module, blocks, 256)
 
 
-def block(module: wl.Module, threads: int) -> Callable[[], object]:
+def block(module: wl.Module, threads: int) -> Callable[[], wl.Run]:
     return _saxpy(module, THREADS // threads, threads)
 
 
-def _saxpy(module: wl.Module, blocks: int, threads: int) -> Callable[[], object]:
+def _saxpy(module: wl.Module, blocks: int, threads: int) -> Callable[[], wl.Run]:
     n = blocks * threads
     x, y = GPU.to_device(np.ones(n, np.float32)), GPU.zeros(n, np.float32)
     return lambda: module["saxpy"][blocks, threads](n, 2.0, x, y)
 
 
-def divergence(module: wl.Module, paths: int) -> Callable[[], object]:
+def divergence(module: wl.Module, paths: int) -> Callable[[], wl.Run]:
     out = GPU.zeros(THREADS, np.uint32)
     return lambda: module["parted"][THREADS // 256, 256](out, paths)
 
 
-def stride(module: wl.Module, step: int) -> Callable[[], object]:
+def stride(module: wl.Module, step: int) -> Callable[[], wl.Run]:
     x, out = GPU.zeros(1 << 21, np.float32), GPU.zeros(THREADS, np.float32)
     return lambda: module["strided"][THREADS // 256, 256](x, out, step)
 
 
-def contention(module: wl.Module, lanes: int) -> Callable[[], object]:
+def contention(module: wl.Module, lanes: int) -> Callable[[], wl.Run]:
     bins = GPU.zeros(32, np.uint32)
     return lambda: module["contended"][THREADS // 256, 256](bins, lanes)
 
 
-def compilation(_: wl.Module, instructions: int) -> Callable[[], object]:
+def compilation(_: wl.Module, instructions: int) -> Callable[[], wl.Run]:
     """From PTX to the end of a launch of one warp; every launch has a kernel that is new."""
     numbers: Iterator[int] = iter(range(1 << 30))
     out = GPU.zeros(32, np.uint32)
 
-    def launch() -> None:
+    def launch() -> wl.Run:
         body = "".join(
             f"    mad.lo.u32 %r{i % 16}, %r{(i + 5) % 16}, {i + 3}, %r{(i + 11) % 16};\n"
             for i in range(instructions)
         )
         text = PTX.replace("BODY", f"    mov.u32 %r1, {next(numbers)};\n{body}")
-        GPU.compile(text, language="ptx")["k"][1, 32](out)
+        return GPU.compile(text, language="ptx")["k"][1, 32](out)
 
     return launch
 
@@ -154,15 +154,15 @@ FIGURES = (
 )  # fmt: skip
 
 
-def milliseconds(figure: Figure, module: wl.Module, value: int) -> float:
-    """The median of ROUNDS, after one that is not counted."""
+def milliseconds(figure: Figure, module: wl.Module, value: int) -> tuple[float, str]:
+    """Returns the median of ROUNDS, after one that is not counted, and the code of the last one."""
     launch, times = figure.make(module, value), list[float]()
-    launch()
+    run = launch()
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        launch()
+        run = launch()
         times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times)
+    return 1e3 * statistics.median(times), run.tier
 
 
 def main() -> None:
@@ -172,15 +172,17 @@ def main() -> None:
     module = GPU.compile(SOURCE)
     lines: list[str] = []
     for figure in FIGURES:
-        times = [milliseconds(figure, module, value) for value in figure.values]
+        points = [milliseconds(figure, module, value) for value in figure.values]
+        times, tiers = zip(*points, strict=True)
         lines += [
             f"{figure.title}",
             f"{figure.unit:>16}" + "".join(f"{value:>10,}" for value in figure.values),
             f"{'ms':>16}" + "".join(f"{taken:10.3f}" for taken in times),
+            f"{'code':>16}" + "".join(f"{tier:>10}" for tier in tiers),
         ]
-        print("\n".join(lines[-3:]), flush=True)
+        print("\n".join(lines[-4:]), flush=True)
         if given.write:
-            line = Line(figure.title, figure.unit, "ms", tuple(figure.values), tuple(times))
+            line = Line(figure.title, figure.unit, "ms", tuple(figure.values), times)
             (IMAGES / f"scaling-{figure.name}.svg").write_text(as_svg(line))
     if given.write:
         documents.write("scaling", "\n".join(lines))

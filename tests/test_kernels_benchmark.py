@@ -60,19 +60,25 @@ def test_warp_instructions_a_launch_are_those_of_one_launch() -> None:
 
 def test_figures_by_hand() -> None:
     fast = Measurement(
-        "fast", (Timing("32", 100, 1.0, 3.0, 5.0), Timing("8x8", 100, 4.0, 0, 0)), 0.5
+        "fast",
+        (Timing("32", 100, 1.0, 3.0, 5.0, "level 3"), Timing("8x8", 100, 4.0, 0, 0, "level 1")),
+        0.5,
     )
-    slow = Measurement("slow", (Timing("32", 200, 8.0, 1.0, 2.0), Timing("64", 100, 2.0, 0, 0)))
+    slow = Measurement(
+        "slow",
+        (Timing("32", 200, 8.0, 1.0, 2.0, "level 3"), Timing("64", 100, 2.0, 0, 0, "level 3")),
+    )
     assert fast.ratios == [1, 0.25]
     assert slow.ratios == [0.5, 1]
     assert fast.native_ratio == 0.5
     lines = summary([fast, slow]).splitlines()
     assert lines[0] == "2 kernels, 4 launch shapes"
+    assert lines[1] == "code of the timed launches: level 1, level 3"
     # (1 x 1/4 x 1/2 x 1) ^ (1/4) = 2 ^ (-3/4) = 0.59
-    assert lines[1].endswith("geometric mean 0.59, worst 0.25 (fast in 8x8)")
-    assert lines[3] == "compile: median 2.00 s, 90th percentile 2.80 s"
-    assert lines[4] == "optimise: median 3.50 s, 90th percentile 4.70 s"
-    assert lines[5].endswith("1 kernels: geometric mean 0.50, worst 0.50 (fast)")
+    assert lines[2].endswith("geometric mean 0.59, worst 0.25 (fast in 8x8)")
+    assert lines[4] == "compile: median 2.00 s, 90th percentile 2.80 s"
+    assert lines[5] == "optimise: median 3.50 s, 90th percentile 4.70 s"
+    assert lines[6].endswith("1 kernels: geometric mean 0.50, worst 0.50 (fast)")
 
 
 def test_the_page_has_places_for_both_tables() -> None:

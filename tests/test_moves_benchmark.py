@@ -13,7 +13,7 @@ import pytest
 def side(times: list[float], **changed: Any) -> moves.Side:
     """Returns launches of 4 million warp instructions that take these times, again and again."""
     left: dict[str, Any] = {"result": np.arange(3), "counters": {"branches": 2}}
-    return moves.Side(cycle(times).__next__, 4_000_000, **(left | changed))
+    return moves.Side(cycle(times).__next__, 4_000_000, "level 3", **(left | changed))
 
 
 def test_rates_are_those_of_the_fastest_launches() -> None:

@@ -36,13 +36,19 @@ class Launch:
         if self.case.in_place:
             for index in self.problem.expected:
                 self._values[index].view[...] = self.problem.arguments[index]
-        seconds, self._run = _processor_seconds(lambda: self._launcher(*self._values))
-        return seconds
+        start = time.process_time()
+        self._run = self._launcher(*self._values)
+        return time.process_time() - start
 
     def warp_instructions(self) -> int:
         """Returns the warp instructions of the last launch; each launch has as many."""
         assert self._run is not None
         return self._run.counters.warp_instructions
+
+    def tier(self) -> str:
+        """Returns the code in which the last launch ended (`Run.tier`)."""
+        assert self._run is not None
+        return self._run.tier
 
     def check(self) -> None:
         """Compare what the last launch wrote with the expected results.
@@ -86,9 +92,11 @@ def measure(case: Case, shapes: Iterable[LaunchShape], native: bool) -> Measurem
             second = launch()
             launch.check()
             seconds = _best(launch)
-        compiling = (max(taken - seconds, 0.0) for taken in (first, second))
+        compiling, optimising = (max(taken - seconds, 0.0) for taken in (first, second))
         counted = launch.warp_instructions()
-        timings.append(Timing(launch.shape.label, counted, seconds, *compiling))
+        timings.append(
+            Timing(launch.shape.label, counted, seconds, compiling, optimising, launch.tier())
+        )
         if native and case.native and native_seconds is None:
             native_seconds = _native_seconds(case, launch)
     return Measurement(case.name, tuple(timings), native_seconds)
@@ -134,7 +142,9 @@ def _native_seconds(case: Case, launch: Launch) -> float:
         if case.in_place:
             for index in problem.expected:
                 once[index][...] = problem.arguments[index]
-        return _processor_seconds(lambda: native(*once))[0]
+        start = time.process_time()
+        native(*once)
+        return time.process_time() - start
 
     return _best(again)
 
@@ -142,10 +152,3 @@ def _native_seconds(case: Case, launch: Launch) -> float:
 def _copies(problem: Problem) -> list[Any]:
     """Returns the arguments with copies of arrays."""
     return [a.copy() if isinstance(a, np.ndarray) else a for a in problem.arguments]
-
-
-def _processor_seconds(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Returns the processor time that an action takes, and its result."""
-    start = time.process_time()
-    result = action()
-    return time.process_time() - start, result

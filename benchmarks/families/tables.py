@@ -15,6 +15,7 @@ class Timing:
 
     `seconds` is processor time a launch of optimised code, `compile_seconds` what the first launch
     of all took beyond that, and `optimise_seconds` what the first one of optimised code did.
+    `tier` is the code of the launches that `seconds` is of (`Run.tier`).
     """
 
     shape: str
@@ -22,6 +23,7 @@ class Timing:
     seconds: float
     compile_seconds: float
     optimise_seconds: float
+    tier: str
 
     @property
     def rate(self) -> float:
@@ -88,6 +90,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
     rates = [measured.timings[0].rate / 1e6 for measured in measurements]
     lines = [
         f"{len(measurements)} kernels, {len(ratios)} launch shapes",
+        f"code of the timed launches: {_codes(measurements)}",
         f"rate relative to the kernel's best shape: {_mean_and_worst(ratios)}",
         f"rate in the natural shape: median {np.median(rates):,.0f},"
         f" 10th percentile {np.quantile(rates, 0.1):,.0f} Mwi/s",
@@ -100,6 +103,11 @@ def summary(measurements: Sequence[Measurement]) -> str:
             f"native loop's time over ours, {len(natives)} kernels: {_mean_and_worst(natives)}"
         )
     return "\n".join(lines)
+
+
+def _codes(measurements: Sequence[Measurement]) -> str:
+    """Names the codes in which launches were timed."""
+    return ", ".join(sorted({timing.tier for one in measurements for timing in one.timings}))
 
 
 def _seconds(name: str, seconds: Sequence[float]) -> str:

@@ -29,9 +29,7 @@ from warploom.host.requests import Request, prepared
 from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
 from warploom.sanitize.leaks import alive_on_heap, leaks
 from warploom.sanitize.summary import Summary, summarised
-from warploom.ui.record import record
 from warploom.ui.schema import LaunchRequest
-from warploom.ui.shows import exported_show, live_show
 
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
@@ -127,6 +125,10 @@ def check(
 
 def _show(request: LaunchRequest, page: PageOptions, export: Path | None) -> None:
     """Serve the page of a checked launch, or write it to a file."""
+    # The recorder and the lessons of the page, which a check without a page does without.
+    from warploom.ui.record import record
+    from warploom.ui.shows import exported_show, live_show
+
     title, data = Path(request.name).name, record(request).to_bytes()
     if export:
         write_page(export, exported_show(title, (title,)), [data])

@@ -4,6 +4,9 @@ take most of the time of a short command.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -12,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from warploom.cli.coercion import convert_without_pydantic
 from warploom.cli.help import GroupedCommand
 from warploom.cli.verbs import (
     CHECK_PROGRAM,
@@ -85,6 +89,10 @@ class LazyCommands(TyperGroup):
         # Typer suggests a name of these for one that is misspelled.
         self.commands = dict.fromkeys(COMMANDS)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters and the help option."""
+        return convert_without_pydantic(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names of all commands."""
         return list(COMMANDS)
@@ -104,11 +112,27 @@ class LazyCommands(TyperGroup):
                 formatter.write_dl(records)
 
 
+@contextmanager
+def without_collections() -> Generator[None]:
+    """Suspends garbage collection while modules are imported, which leave almost none; a
+    collection traverses all objects of those before."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
 @cache
 def imported(name: str) -> Any:
     """Imports the module of a command, and returns the command as typer makes it."""
     command = COMMANDS[name]
-    function = getattr(import_module(f"warploom.cli.{command.module}"), command.name)
+    with without_collections():
+        module = import_module(f"warploom.cli.{command.module}")
+    function = getattr(module, command.name)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(
         name,

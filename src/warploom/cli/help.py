@@ -7,6 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from warploom.cli.coercion import convert_without_pydantic
+
 USAGE_ERRORS: type[Exception] = typer.BadParameter.__bases__[0]
 """What typer raises for a command line that cannot be read."""
 
@@ -15,6 +17,10 @@ OTHER = "Options"
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists its options by their group (`rich_help_panel`)."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters and the help option."""
+        return convert_without_pydantic(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write a section of arguments, then one for each group of options."""

@@ -9,10 +9,7 @@ from typing import Annotated
 
 import typer
 
-from warploom.ui.page import export as export_page
-from warploom.ui.runner import Limits
 from warploom.ui.schema import Show
-from warploom.ui.server import Viewer, serve
 
 Export = Annotated[
     Path | None, typer.Option(metavar="PAGE.html", help="Write one page that needs no server.")
@@ -29,6 +26,10 @@ class PageOptions:
 
     def serve(self, show: Show, traces: list[bytes], place: str = "") -> None:
         """Serve the page until Ctrl-C; it opens at a place, the part of its address behind `#`."""
+        # The web server, which a page that is written does without.
+        from warploom.ui.runner import Limits
+        from warploom.ui.server import Viewer, serve
+
         limits = Limits(self.seconds, self.memory << 20)
         serve(Viewer(show, traces, limits), lambda url: self._opened(url + place))
 
@@ -40,4 +41,6 @@ class PageOptions:
 
 def write_page(target: Path, show: Show, traces: list[bytes]) -> None:
     """Write a page that needs no server."""
+    from warploom.ui.page import export as export_page
+
     target.write_text(export_page(show, traces))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
-from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.kernel_heap import KernelHeap
 from warploom.sanitize.report import FindingSite, conflicts_of, findings_of, sites_of_findings
@@ -69,13 +68,11 @@ class SanitizedLaunch:
         detector = Detector.of(
             program, launch, memory, self.tools, self.unwritten, touched=concurrent, early=early
         )
-        from warploom.machine.reference.machine import ReferenceEngine
-
         with KernelHeap(detector).watching(memory):
-            if isinstance(self.engine, ReferenceEngine):
-                counted, error = _run_on_reference(self.engine, detector, memory)
-            else:
+            if _is_compiled(self.engine):
                 counted, error = _run_on_compiled(self.engine, detector, memory, progress)
+            else:
+                counted, error = _run_on_reference(self.engine, detector, memory)
         if error is None:
             detector.end()
         self.findings += findings_of(detector)
@@ -98,15 +95,24 @@ class SanitizedLaunch:
         return self.streams.begin_of(self.issued) is not None
 
 
+def _is_compiled(engine: CompiledEngine | ReferenceEngine) -> TypeGuard[CompiledEngine]:
+    """Returns whether an engine is the compiled one, without an import of either."""
+    return hasattr(engine, "sanitize")
+
+
 def _line_of(program: Program, instruction: int) -> str:
     """Returns the source line of an instruction; "" if its number is negative."""
     return program.line(instruction) if instruction >= 0 else ""
 
 
 def _run_on_reference(
-    engine: ReferenceEngine, detector: Detector, memory: DeviceMemory
+    engine: CompiledEngine | ReferenceEngine, detector: Detector, memory: DeviceMemory
 ) -> tuple[Callable[[], Tally], WarploomError | None]:
     """Runs a launch on the reference machine; returns its tally and the error that ended it."""
+    from warploom.machine.reference.machine import ReferenceEngine
+    from warploom.sanitize.events import EventSource, detect_in_python
+
+    assert isinstance(engine, ReferenceEngine)
     launch = detector.launch
     source = EventSource(detector.data, detect_in_python)
     try:

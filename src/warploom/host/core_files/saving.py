@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -91,6 +90,8 @@ class Snapshot:
                 archive.writestr(f"written/{address:x}", bits.tobytes())
 
     def _head(self, cause: Cause, sources: tuple[str, ...]) -> Core:
+        from importlib.metadata import version  # its import takes 10 ms
+
         kernel, context = self.kernel, self.kernel.context
         options = context.options
         device = CoreDevice(

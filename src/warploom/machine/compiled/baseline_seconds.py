@@ -16,13 +16,14 @@ KIND = "seconds"
 _CONTENT = struct.Struct("<d")
 
 LEAST = 0.01
-"""Fewer seconds are not written."""
+"""Fewer seconds of one process are not written."""
 
 
 class BaselineSeconds:
     """Keeps the seconds of one kernel in the cache on disk. They are to be written once they are
-    `due` or more, a quarter above what was written last, so that nothing has to be done at the end
-    of a process. If two processes write at once, one of them counts."""
+    `due` or more: whenever those of this process have grown by a quarter, so that nothing has to be
+    done at the end of a process, and short processes count however many there were before. If two
+    processes write at once, one of them counts."""
 
     def __init__(self, key: str) -> None:
         """Reads the seconds of earlier processes, 0 if the cache has none; `key` is that of the
@@ -30,9 +31,9 @@ class BaselineSeconds:
         self._key = key
         found = disk_cache.find(KIND, key)
         self.before: float = 0.0 if found is None else _CONTENT.unpack(found)[0]
-        self.due = max(LEAST, 1.25 * self.before)
+        self.due = self.before + LEAST
 
     def write(self, seconds: float) -> None:
         """Writes the seconds of all processes so far."""
-        self.due = 1.25 * seconds
+        self.due = self.before + 1.25 * (seconds - self.before)
         disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))

@@ -1,0 +1,82 @@
+"""Converts plain option values without pydantic, which takes longer to import than typer itself.
+
+Newer versions of typer convert every value, defaults too, by a pydantic adapter. Texts, numbers,
+paths and lists of texts that are written the usual way need none. Typer converts any other value,
+and reports those that it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+
+_PATH_LIMITS = ("exists", "writable", "resolve_path", "allow_dash", "path_type")
+"""Settings of a path option that demand something of the file, or another type."""
+
+
+def convert_without_pydantic(parameters: list[Any]) -> list[Any]:
+    """Makes the parameters of a typer command convert plain values themselves, and returns them;
+    changes nothing in versions of typer that do not use pydantic."""
+    for parameter in parameters:
+        if hasattr(parameter, "_runtime_param") and hasattr(parameter, "type_descriptor"):
+            parameter._runtime_param = PlainCoercion(parameter.type_descriptor)
+    return parameters
+
+
+@dataclass(frozen=True)
+class PlainCoercion:
+    """Converts the values of one parameter, in place of typer's `RuntimeParam`; `descriptor` is
+    typer's description of its type."""
+
+    descriptor: Any
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Returns a value of the parameter's type. Raises typer.BadParameter if there is none."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        plain = plain_value(self.descriptor.annotation, self.descriptor.parameter_info, value)
+        if plain is not None:
+            return plain
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def plain_value(annotation: Any, settings: Any, value: Any) -> Any:
+    """Returns a value converted to the type `annotation`, None if it is not written the usual way
+    or may be outside the limits that `settings`, typer's of the parameter, give it."""
+    if getattr(settings, "parser", None) is not None:
+        return None
+    if annotation == list[str]:
+        return _texts(value)
+    if annotation is Path:
+        has_limits = any(getattr(settings, name, None) for name in _PATH_LIMITS)
+        return Path(value) if isinstance(value, (str, Path)) and not has_limits else None
+    if annotation in (str, bool):
+        return value if type(value) is annotation else None
+    if annotation is int:
+        return _number(int, _INTEGER, settings, value)
+    return _number(float, _NUMBER, settings, value) if annotation is float else None
+
+
+def _texts(values: Any) -> list[str] | None:
+    """Returns a list of texts, None if the values are something else."""
+    if type(values) not in (list, tuple) or any(type(one) is not str for one in values):
+        return None
+    return list(values)
+
+
+def _number(
+    convert: Callable[[Any], int | float], written: re.Pattern[str], settings: Any, value: Any
+) -> int | float | None:
+    """Returns a number, None if the value is not one within the limits of `settings`."""
+    if type(value) is not convert and not (type(value) is str and written.fullmatch(value)):
+        return None
+    number, least, most = convert(value), settings.min, settings.max
+    is_inside = (least is None or number >= least) and (most is None or number <= most)
+    return number if is_inside else None
