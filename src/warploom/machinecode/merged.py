@@ -44,8 +44,7 @@ class Merged:
 
 
 class Merging:
-    """Finds, for the machine accesses of a program, the PTX accesses that ptxas merged into each.
-    """
+    """Finds, for the machine accesses of a program, the PTX accesses that ptxas merged into each."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
