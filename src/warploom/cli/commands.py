@@ -15,8 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from warploom.cli.coercion import convert_without_pydantic
-from warploom.cli.help import GroupedCommand
+from warploom.cli.typer_commands import GroupedCommand, convert_without_pydantic
 from warploom.cli.verbs import (
     CHECK_PROGRAM,
     DEBUG_ADAPTER,

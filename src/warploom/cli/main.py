@@ -15,7 +15,7 @@ import typer
 
 import warploom
 from warploom.cli.commands import LazyCommands
-from warploom.cli.help import USAGE_ERRORS, usage_message
+from warploom.cli.typer_commands import USAGE_ERRORS, usage_message
 from warploom.cli.verbs import verbs
 from warploom.core.errors import (
     CompileError,

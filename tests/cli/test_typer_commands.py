@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warploom.cli.coercion import plain_value
+from warploom.cli.typer_commands import plain_value
 
 
 def settings(**limits: Any) -> SimpleNamespace:

@@ -1,4 +1,5 @@
-"""Converts plain option values without pydantic, which takes longer to import than typer itself.
+"""Extends typer's commands: help with options in groups, one style of usage errors, and plain values
+converted without pydantic, which takes longer to import than typer itself.
 
 Newer versions of typer convert every value, defaults too, by a pydantic adapter. Texts, numbers,
 paths and lists of texts that are written the usual way need none. Typer converts any other value,
@@ -12,6 +13,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+USAGE_ERRORS: type[Exception] = typer.BadParameter.__bases__[0]
+"""What typer raises for a command line that cannot be read."""
+
+OTHER = "Options"
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help lists its options by their group (`rich_help_panel`)."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters and the help option."""
+        return convert_without_pydantic(super().get_params(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a section of arguments, then one for each group of options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            is_argument = parameter.param_type_name == "argument"
+            group = getattr(parameter, "rich_help_panel", None) or OTHER
+            sections.setdefault("Arguments" if is_argument else group, []).append(record)
+        last = sections.pop(OTHER, [])
+        for title, records in [*sections.items(), (OTHER, last)]:
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def usage_message(error: Exception) -> str:
+    """Returns a usage error in one line, with the command whose help says more."""
+    message = getattr(error, "format_message", lambda: str(error))()
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "warploom"
+    sentence = message.rstrip(".")
+    end = "" if sentence.endswith("?") else "."
+    return f"error: {sentence}{end} See `{command} --help`."
+
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
