@@ -44,7 +44,7 @@ class Merged:
 
 
 class Merging:
-    """Finds, for the machine accesses of a program, the PTX accesses that ptxas merged into each."""
+    """Finds the PTX accesses that ptxas merged into each machine access of a program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
