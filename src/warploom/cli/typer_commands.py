@@ -1,5 +1,6 @@
 """Extends typer's commands: help with options in groups, one style of usage errors, and plain
 values converted without pydantic, which takes longer to import than typer itself.
+
 Newer versions of typer convert every value, defaults too, by a pydantic adapter. Texts, numbers,
 paths and lists of texts that are written the usual way need none. Typer converts any other value,
 and reports those that it refuses.
