@@ -123,9 +123,9 @@ class SanitizingCode:
     def access(self, event: AccessEvent) -> Value:
         """Emits the event of an access, whether or not `must_check`, which callers test; at run
         time it is skipped only where analysis has found the access safe under a condition that
-        holds (`_violates_condition`). Returns the mask of lanes that may perform the access: all
-        without an event. Emits nothing for spaces that the detector does not know (kernel
-        parameters)."""
+        holds (`_violates_condition`). Returns the mask of lanes that may perform the access: the
+        event's own mask where none is emitted or it is skipped at run time. Emits nothing for
+        spaces that the detector does not know (kernel parameters)."""
         if event.access_type.space not in SPACES:
             return event.mask
         violation = self._violates_condition(event)

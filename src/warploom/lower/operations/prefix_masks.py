@@ -130,7 +130,9 @@ class PrefixMaskCode:
 
     def _mask_bits(self, comparison: str, distance: Value) -> Value:
         """Returns the mask (i32) of the lanes in which a comparison holds with a bound that is
-        `distance` (i64) above the value in lane 0, where values rise by 1."""
+        `distance` (i64) above the value in lane 0, where values rise by 1: a prefix of the lanes
+        for lt and le, at most one lane for eq, the complement of le, lt and eq for gt, ge and
+        ne."""
         b = self.b
         if comparison in COMPLEMENTS:
             return b.not_(self._mask_bits(COMPLEMENTS[comparison], distance))

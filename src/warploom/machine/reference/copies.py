@@ -196,8 +196,9 @@ def _complete_mbarriers(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], amounts: Values, mask: int
 ) -> None:
     """Subtracts arrived bytes, `amounts` by lane, from the transaction count (tx-count) of the
-    mbarrier at each lane's address, after a check that one is there, which raises a fault; adds 1
-    to `changes` unless `mask` is 0."""
+    mbarrier at each lane's address, after a check that one is there; the phase completes where
+    nothing is pending any more. Lanes go in order: after the fault of one without an mbarrier,
+    those before it have changed. Adds 1 to `changes` unless `mask` is 0."""
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
         precondition = COMPLETE_TX.spec.memory_precondition

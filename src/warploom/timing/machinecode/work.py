@@ -138,9 +138,9 @@ class _MachineCodeWorkBuilder:
         return unit if unit in UNITS else "control"
 
     def _interval(self, unit: str, instruction: MachineInstruction) -> int:
-        """Returns the ticks for which an instruction occupies its unit; on tensor cores, those for
-        the multiply-adds of the PTX matrix product from which it was made, or for one if it was
-        made from none."""
+        """Returns the ticks for which an instruction occupies its unit; on tensor cores, those of
+        all multiply-adds of the PTX matrix product from which it was made (not divided among
+        several instructions), or of one multiply-add if it was made from none."""
         if unit == "tensor":
             index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
