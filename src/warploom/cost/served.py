@@ -146,7 +146,8 @@ def _constant(
     addresses: Sequence[int], lanes: Lanes, size: int, *, width: int
 ) -> Iterator[ServedTransaction]:
     """Yields a pass for each distinct word (of 4 bytes, or of `size` if that is larger) that an
-    aligned group of `width` lanes reads, with the word's first byte and size."""
+    aligned group of `width` lanes reads, with the word's first byte, its size and the lanes that
+    read it. `addresses` is by lane number."""
     bytes_ = 1 << word_shift(size)
     for group in _groups(lanes, width):
         for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():

@@ -163,7 +163,8 @@ def descriptor_row(table: TextureHeader, value: int) -> TextureRow:
 
 @jitable
 def lane_handle(table: TextureHeader, memory: Memory, row: Addresses, lane: int) -> int:
-    """Returns the handle or sampler of a lane in a row of operands."""
+    """Returns the handle or sampler of a lane in a row of operands: the operand itself or, if it is
+    an address in device memory, the 8 bytes there (`resolve_handle`)."""
     return resolve_handle(table, memory, int(np.int64(row[lane])))
 
 

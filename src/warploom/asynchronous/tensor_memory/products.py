@@ -353,10 +353,11 @@ def multiply_block(
     memory: Memory, entry: RequestEntry, work: ProductWork, own: int, block: int, part_of_d: int,
     first: int, count: int,
 ) -> None:  # fmt: skip
-    """Computes the rows of `count` columns of D, from column `first` of part `part_of_d` on, and
-    writes them to tensor memory, except lanes that `disable-output-lane` disables. Sums begin with
-    D times 2 to the power of -`scale_d` if `enable` is not 0, else with 0. `block` is the rank in
-    a pair, 0 or 1, and `own` the host address of its shared memory."""
+    """Computes the rows of `count` columns of D, from column `first` of part `part_of_d` on (D has
+    `parts_of` parts), and writes them to tensor memory, except lanes that `disable-output-lane`
+    disables. Decodes B and A into `work` itself. Sums begin with D times 2 to the power of
+    -`scale_d` if `enable`, both operands of the entry, is not 0, else with 0. `block` is the rank
+    in a pair, 0 or 1, and `own` the host address of its shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1

@@ -97,7 +97,8 @@ def record_words(
 ) -> None:
     """Records an access (`op`) of the current agent to `count` words of lane `lane` of tensor
     memory, in contiguous columns from `column` on: checks each for races in its cell, and stores it
-    there. Nothing for lanes and columns beyond tensor memory, or without RACE in `tools`."""
+    there. Overwrites the current space, size and address of the state. Nothing for lanes and
+    columns beyond tensor memory, or without RACE in the state's `tools`."""
     if state.tools & RACE == 0 or lane >= LANES:
         return
     state.current_space, state.current_size = TENSOR, COLUMN_BYTES

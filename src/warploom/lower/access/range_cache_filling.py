@@ -88,9 +88,9 @@ class RangeCacheFilling:
         return call(self.lanes, "fill_range_cache", *arguments)
 
     def _bounds(self, group: GroupValues) -> Value:
-        """Returns the address of the two bounds within which the entry is valid: of the allocation
-        that the first member accessed last, or of the group's state space (0 and its length, stored
-        in the prologue)."""
+        """Returns the address of the two bounds within which the entry is valid: in global and
+        constant memory those of the allocation that the first member accessed last, in shared and
+        local memory 0 and its length, stored in the prologue."""
         space, prologue = group.access_type.space, self.frame.prologue
         if space in (Space.GLOBAL, Space.CONST):
             return self.places.cache(group.members[0][0], space)

@@ -277,7 +277,8 @@ class WarpFunction:
     ) -> bool:
         """Emits a branch, exit, trap or barrier that ends a basic block, after the count of its
         guard and the observer's event, and returns True; returns False, and emits nothing, for
-        another instruction, and for barriers of a warp and those that return a count."""
+        another instruction, and for barriers of a warp and those that return a count. `index` is
+        the instruction's in the program, `copy` the copy of the block that is being emitted."""
         operation = instruction.operation
         barrier = operation.has(Effect.SYNCHRONISES_BLOCK)
         if barrier and not self.barriers.ends(instruction):

@@ -1,6 +1,6 @@
 """Chooses, for each basic block of a kernel's PTX, machine instructions that show when it executes.
-Blocks are numbered (*tokens*), so that a warp's path through the PTX can be matched with one
-through the machine code.
+A *token* is the number of a basic block of the PTX; a warp's path is a sequence of tokens, which is
+matched with its path through the machine code.
 
 A block is represented by one of its instructions: one whose machine instructions were executed as
 often as the block was. The token of a block without such an instruction is ignored.

@@ -197,9 +197,9 @@ class PatternTable:
         return row
 
     def _copy_row(self, op: int, size: int, pattern: AddressPattern) -> list[int]:
-        """Returns the table's row for the operation `op` (`abi.log_copies`): a bulk copy (LOAD,
-        STORE or ATOMIC), which moves the sectors at the offsets of `pattern`, or an access to an
-        mbarrier. With `size` 0 there are no sectors."""
+        """Returns the table's row for the operation `op` of `abi.log_copies`: COPY_IN, COPY_OUT or
+        COPY_ADD, a bulk copy that moves the sectors at the offsets of `pattern` (in the row a LOAD,
+        STORE or ATOMIC), or AT_BARRIER (MBARRIER_ACCESS). With `size` 0 there are no sectors."""
         kinds = {
             COPY_IN: w.LOAD,
             COPY_OUT: w.STORE,
