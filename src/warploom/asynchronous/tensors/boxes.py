@@ -60,7 +60,8 @@ ATOM = 8
 @jitable
 def count_rows(entry: RequestEntry) -> int:
     """Returns the number of rows of a box, by the mode of its request: pixels for im2col modes, 4
-    for a gather or a scatter of rows (GATHER), else the product of the numbers of elements along the outer axes."""
+    for a gather or a scatter of rows (GATHER), else the product of the numbers of elements along
+    the outer axes."""
     mode = field(entry.request, MODE)
     if mode == IM2COL_MODE:
         # Pixels from bit 16 on, channels below.

@@ -194,8 +194,8 @@ class TensorMemoryCode:
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
     def _fill(self, rows: dict[int, Value]) -> None:
-        """Stores rows (32 words of 64 bits) of the buffer of `TensorMemoryOperands` on the stack, by
-        the offset of their first word in it, and zeros in its other rows."""
+        """Stores rows (32 words of 64 bits) of the buffer of `TensorMemoryOperands` on the stack,
+        by the offset of their first word in it, and zeros in its other rows."""
         zero = splat_constant(0, I64)
         for row in range(0, TensorMemoryOperands.WORDS, LANES):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
