@@ -66,8 +66,8 @@ def if_bodies(program: Program) -> dict[int, int]:
 
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
-    """Returns whether a body has at most LONGEST_PREDICATED_BLOCK (24) instructions, without a
-    branch at its end, all of which can run under a mask."""
+    """Returns whether a body has at most LONGEST_PREDICATED_BLOCK (24) instructions, all of which
+    can run under a mask; a branch at its end is neither counted nor judged."""
     inside = [
         program.instructions[index] for index in range_without_branch(program.instructions, body)
     ]

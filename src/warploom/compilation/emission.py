@@ -88,6 +88,8 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
         deadline = Deadline(program)
 
         def between_blocks() -> None:
+            """Raises CompileError beyond the time limit, or an interrupt that was held back; called
+            between the blocks that are emitted."""
             deadline.check()
             let_interrupts_through()
 

@@ -80,12 +80,12 @@ class Compilation:
 
     @property
     def code_variant(self) -> KernelVariant:
-        """Returns the variant with its code tier."""
+        """Returns `variant`, made that of baseline code (`for_baseline`) if the effort is NONE."""
         return self.variant.for_baseline() if self.effort is Effort.NONE else self.variant
 
     @property
     def layout(self) -> CountLayout:
-        """Returns where the code counts."""
+        """Returns the indices of the counters that the code adds to, in the array of counts."""
         return CountLayout(self.program, self.rules, self.code_variant.warp_layout)
 
     @property
@@ -119,8 +119,9 @@ def find_kernel(wanted: Compilation) -> CompiledKernel | None:
 
 def start_compiling(wanted: Compilation) -> ForkedTask | None:
     """Compiles a kernel in a forked process while this one goes on; the result of the task is for
-    `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), or while
-    another thread of this one is in LLVM, whose state is in disorder then."""
+    `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), if llvmlite
+    has no lock by the expected name, or while another thread of this one is in LLVM, whose state
+    would be inconsistent in the fork."""
     lock = _llvm_lock()
     if lock is None or not _LOCK.acquire(blocking=False):
         return None
@@ -144,8 +145,9 @@ def load_compiled(wanted: Compilation, entry: bytes) -> CompiledKernel | None:
 
 
 def _compile_and_store(wanted: Compilation) -> bytes:
-    """Compiles a kernel and the shared functions that it calls in a forked process, and stores all
-    of them in the cache on disk; returns the kernel's entry."""
+    """Compiles a kernel and the shared functions that it calls, and stores all of them in the cache
+    on disk; returns the kernel's entry. Called in a forked process, so it does not take `_LOCK`,
+    which the parent held when it forked."""
     entry, functions = _compile(wanted, threading.Lock())
     cache_functions(functions)
     disk_cache.store("kernel", wanted.key, entry)

@@ -38,8 +38,9 @@ class AddressPattern:
 
     @classmethod
     def of(cls, lanes: int, addresses: Iterable[int], unit: int) -> tuple[AddressPattern, int]:
-        """Returns the pattern of an access, and its base; `addresses` has one address for each lane
-        of `lanes`, in their order; `lanes` is not empty."""
+        """Returns the pattern of an access, and its base: the first address rounded down to a
+        multiple of `unit` bytes. `addresses` has one address for each lane of `lanes`, in their
+        order; `lanes` is not empty."""
         addresses = tuple(addresses)
         base = addresses[0] - addresses[0] % unit
         return cls(lanes, tuple([address - base for address in addresses])), base
@@ -51,8 +52,9 @@ class AddressPattern:
         return cls(lanes, tuple(compress(offsets, active_lanes(lanes))))
 
     def in_local(self, unit: int) -> tuple[AddressPattern, int]:
-        """Returns, for offsets in the threads' local memory, the pattern and the base of the
-        access in the layout that devices give it (`interleaved`)."""
+        """Returns, for offsets in the threads' local memory, the pattern and the base, a
+        multiple of `unit` bytes, of the access in the layout that devices give local memory
+        (`interleaved`)."""
         lanes = [lane for lane in range(self.lanes.bit_length()) if self.lanes >> lane & 1]
         return AddressPattern.of(self.lanes, map(interleaved, self.offsets, lanes), unit)
 

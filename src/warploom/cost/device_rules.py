@@ -176,12 +176,12 @@ def _paths(spec: DeviceSpec, memory_options: MemoryOptions) -> dict[tuple[str, s
     """Returns the paths (flags of `cost.caches`; 0: L2 alone) by space, operation and route.
 
     Global loads go through L1 if it caches them (`caches_global_loads`), and to L2 alone past L1.
-    Local loads and stores go through L1 if the device has it cache local memory, word by word.
-    Read-only loads, and loads of textures and surfaces, go through the texture cache, or through L1
-    on devices where the two are one; constant loads through the constant cache. Stores and atomics
-    to global memory and to surfaces go to L2 and bypass L1: atomics always invalidate its sectors,
-    stores before 7.0 only (PTX ISA, "Cache Operators"); from then on L1 retains them. Shared memory
-    and parameters have no path."""
+    Local loads and stores go through L1 if the device has it cache local memory, word by word;
+    stores go to L2 in either case. Read-only loads, and loads of textures and surfaces, go through
+    the texture cache, or through L1 on devices where the two are one; constant loads through the
+    constant cache. Stores and atomics to global memory and to surfaces go to L2 and bypass L1:
+    atomics always invalidate its sectors, stores before 7.0 only (PTX ISA, "Cache Operators"); from
+    then on L1 retains them. Shared memory and parameters have no path."""
     through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, memory_options.l1_global) else 0
     read_only = caches.THROUGH_TEXTURE if spec.texture_cache_bytes else caches.THROUGH_L1
     local_path = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)

@@ -243,6 +243,8 @@ def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implic
     it."""
 
     def left(facts: Facts) -> Facts:
+        """Returns the facts without those of variables that may change at the start of
+        `edge.block`."""
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
 
     return replace(

@@ -95,9 +95,11 @@ def evaluate(term: Term, arguments: Sequence[Form | None]) -> Form | None:
 
 
 class _Evaluation:
-    """Evaluates a term, each node once."""
+    """Computes the linear form of a term, from those of its arguments: of each node once."""
 
     def __init__(self, arguments: Sequence[Form | None]) -> None:
+        """Takes the forms of the term's arguments by number, None for unknown ones; evaluates
+        nothing yet."""
         self._arguments = arguments
         self._done: dict[Term, Form | None] = {}
 

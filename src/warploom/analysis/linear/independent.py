@@ -62,7 +62,7 @@ class BoundedAccess:
 
     @property
     def allocations(self) -> frozenset[int] | None:
-        """Returns the allocations that it may access; None: any."""
+        """Returns the start addresses of the allocations that the access may be to; None: any."""
         return self.access.address.allocations
 
 
@@ -120,6 +120,8 @@ class _LaunchAccesses:
 
     @cached_property
     def _facts(self) -> Mapping[int, Facts]:
+        """Returns the facts at each reachable instruction that writes no predicate, by its number;
+        computed at the first use."""
         return facts_by_instruction(self.analysis)
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:

@@ -159,10 +159,12 @@ def _comparison_implications(
 
 
 def _implications(where_true: Iterable[Form], where_false: Iterable[Form]) -> Implications:
-    return Implications(_loop_invariant_facts(where_true), _loop_invariant_facts(where_false))
+    """Returns the implications of a predicate, from the forms that are at least 0 where it is true
+    and where it is false; only those that hold up to the end of a block are retained."""
+    return Implications(_facts_to_block_end(where_true), _facts_to_block_end(where_false))
 
 
-def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
+def _facts_to_block_end(forms: Iterable[Form]) -> Facts:
     """Returns the facts whose variables change only at the start of blocks, so that they hold up to
     the end of a block; constant ones are left out."""
     return frozenset(

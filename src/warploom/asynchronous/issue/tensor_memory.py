@@ -87,12 +87,12 @@ def issue_tensor_memory(
     schedule: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int,
     instruction: int,
 ) -> int:  # fmt: skip
-    """Issues a `tcgen05` request: allocations, their release, loads and stores once per warp, with
-    the operands of the first lane in `mask`; products, copies, shifts and commits in each lane of
-    `mask`. With PAIR, a missing peer block is a fault (`has_peer`). `values` are the registers of a
-    load or store, 32 lanes each; `instruction` is the index of the instruction in its program.
-    Counts changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`; lanes
-    before it have taken effect."""
+    """Issues a `tcgen05` request: `alloc`, `dealloc`, `relinquish_alloc_permit`, loads and stores
+    once per warp, with the operands of the first lane in `mask`; products, copies, shifts and
+    commits in each lane of `mask`. With PAIR, a missing peer block is a fault (`has_peer`).
+    `values` are the registers of a load or store, 32 lanes each; `instruction` is the index of the
+    instruction in its program. Counts changes of memory in `plan`. Returns 0, or 1 with the fault
+    recorded in `scratch`; lanes before it have taken effect."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
     plan = Plan(schedule, 0)
@@ -130,8 +130,9 @@ def issue_tensor_memory(
 @jitable
 def has_peer(scratch: IssueScratch, plan: Plan, op: int) -> bool:
     """Returns whether the block has a peer for `.cta_group::2`: the block whose rank in the cluster
-    differs in the lowest bit. For allocations and commits it must exist, for operations that access
-    its memory it must also be running."""
+    differs in the lowest bit. For ALLOC, FREE, RELINQUISH and COMMIT the cluster must have that
+    rank; for all other operations, which access the peer's memory, the peer must also be
+    running."""
     peer = own_rank(scratch) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
         return peer < plan.cluster

@@ -158,12 +158,12 @@ def sparse_k(
 ) -> int:
     """Returns the position along k (0 to K - 1) of stored element number `k` of row `row` of a
     sparse A, from the metadata in tensor memory, whose column the lowest two bits of the
-    instruction descriptor move. `lane` is the row's lane.
+    instruction descriptor move. `lane` is the row's lane, relative to D's address.
 
-    The metadata of a row are in its own lane. For kinds f16 and tf32 the metadata of two rows are
-    in two lanes at a distance of eight, each with half of k (CUTLASS, `tmem_e_frg`). A field of 4
-    bits selects two of four elements, for tf32 one of two, for packed 4-bit types two pairs of
-    four.
+    The metadata of a row are in lane `lane` plus the lane of their address modulo 32. For kinds f16
+    and tf32 the metadata of two rows are in two lanes at a distance of eight, each with half of k
+    (CUTLASS, `tmem_e_frg`). A field of 4 bits selects two of four elements, for tf32 one of two,
+    for packed 4-bit types two pairs of four.
     """
     operands = entry.operands
     column = column_of(operands.metadata) + (operands.descriptor & 3)

@@ -124,8 +124,8 @@ def size_unit(type: int) -> int:
 @jitable
 def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
     """Returns whether swizzle mode `mode` is allowed for copies of a packed type: any for types
-    without gaps. With gaps, none, or 128 bytes with an atomicity of 16 or 32 bytes; 64 bytes only
-    when b6x16_p32 is stored (`stores`)."""
+    without gaps. With gaps, no swizzle, or a span of 128 bytes with an atomicity of 16 or 32 bytes;
+    with one of 64 bytes only when b6x16_p32 is stored (`stores`)."""
     if not is_padded(type) or mode == NO_SWIZZLE:
         return True
     if mode != SWIZZLE_128B:
