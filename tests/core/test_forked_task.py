@@ -73,8 +73,7 @@ def test_the_process_is_no_child_of_the_program() -> None:
 
 def test_a_task_that_nobody_asks_for_takes_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    for _ in range(3):
-        started(lambda: b"")
+    assert all(started(lambda: b"") for _ in range(3))
 
 
 def test_tasks_take_half_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -167,9 +167,11 @@ COPIES: dict[str, tuple[int, int, list[Callable[[int], int]]]] = {
 """Rows, units of 16 bytes in each, and the lanes to which a row goes."""
 
 
-def copied(text: str, shared: npt.NDArray[np.uint8], b: int) -> tuple[npt.NDArray[np.uint32], ...]:
+def copied(
+    text: str, shared: npt.NDArray[np.uint8], b: int, engine: str | None = None
+) -> tuple[npt.NDArray[np.uint32], ...]:
     """Tensor memory before and behind an instruction."""
-    gpu = wl.Device(cc="10.0")
+    gpu = wl.Device(cc="10.0", engine=engine)
     before = np.random.default_rng(1).integers(0, 1 << 32, (LANES, COLUMNS), np.uint32)
     table = np.zeros((1, 16), np.uint64)
     table[0, :3] = 12, 0, b
@@ -196,10 +198,11 @@ def test_copies(shape: str, format: str) -> None:
     np.testing.assert_array_equal(behind, before)
 
 
-def test_shifts() -> None:
-    text = "tcgen05.shift.cta_group::1.down [%td];"
+@pytest.mark.parametrize("first", [0, 96])
+def test_shifts(first: int) -> None:
+    text = f"add.u32 %td, %td, {first << 16}; tcgen05.shift.cta_group::1.down [%td];"
     before, behind = copied(text, np.zeros(SHARED, np.uint8), 0)
-    before[:31, 12:20] = before[1:32, 12:20]
+    before[first : first + 31, 12:20] = before[first + 1 : first + 32, 12:20]
     np.testing.assert_array_equal(behind, before)
 
 
@@ -230,6 +233,34 @@ def test_misuse_is_a_fault(kind: str, engine: str) -> None:
         compiled[1, THREADS](gpu.zeros(4, np.uint32))
     assert error.value.kind == kind
     assert "PTX ISA" in str(error.value)
+
+
+M128, IS_SPARSE = 1 << 4 | 64 >> 3 << 17 | 128 >> 4 << 24, 1 << 2
+PRODUCT = "tcgen05.mma{}.cta_group::1.kind::f16 [%td], [%ta], %db,{} %id, %adds;"
+BEYOND_LAST_LANE = {
+    "shift": (97, "add.u32 %td, %td, {}; tcgen05.shift.cta_group::1.down [%td];"),
+    "D": (1, f"mov.u32 %id, {M128}; add.u32 %td, %td, {{}}; {PRODUCT.format('', '')}"),
+    "A": (1, f"mov.u32 %id, {M128}; add.u32 %ta, %ta, {{}}; {PRODUCT.format('', '')}"),
+    "metadata": (
+        1,
+        f"mov.u32 %id, {M128 | IS_SPARSE}; add.u32 %tm, %tm, {{}};"
+        f" {PRODUCT.format('.sp', ' [%tm],')}",
+    ),
+    "copy": (1, "add.u32 %td, %td, {}; tcgen05.cp.cta_group::1.128x256b [%td], %db;"),
+}
+"""By what leads beyond lane 127: the first lane, and the instruction. Rows of a product with M of
+128 take a lane each, as do those of a sparse A's metadata."""
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("what", BEYOND_LAST_LANE)
+def test_a_lane_beyond_the_last_is_a_fault(what: str, engine: str) -> None:
+    first, text = BEYOND_LAST_LANE[what]
+    shared = np.zeros(SHARED, np.uint8)
+    b = put_shared(shared, 0, np.zeros((64, 32), np.int64), "f16", "f16", "none", False)
+    with pytest.raises(wl.MemoryFault, match=r"lane 128, from 0x.* lanes 0 to 127") as error:
+        copied(text.format(first << 16), shared, b, engine)
+    assert error.value.kind == "no such lane"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from warploom.asynchronous.tensor_memory.checks import (
     check_copy,
     check_lanes,
     check_product,
+    check_shift,
     product_bytes,
 )
 from warploom.asynchronous.tensor_memory.copies import copied_rows, copied_units
@@ -76,9 +77,6 @@ from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, read_bytes
 
 Values = npt.NDArray[np.uint32]
-
-ROW_BYTES = 32
-"""Bytes of each lane that `tcgen05.shift` moves."""
 
 
 @jitable
@@ -238,7 +236,6 @@ def issue_lane(
     it reads from shared memory, then executes it, or queues it if the warp's operations complete
     late. Returns the kind of fault, or 0."""
     entry = scratch.entry
-    operands = entry.operands
     late = completes_late(plan, scratch.block, scratch.warp)
     fill_entry(data, scratch, lane, request)
     op = part(request, OP)
@@ -260,8 +257,7 @@ def issue_lane(
             count_shared(shared_record, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
     else:
         entry.kind = ROW_SHIFT
-        first = operands.own + operands.memory
-        kind = check_columns(memory, scratch, first, operands.d, ROW_BYTES // 4)
+        kind = check_shift(memory, scratch)
     if kind == 0:
         complete_or_queue(memory, scratch, plan, queue, work, late)
     return kind

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from warploom.asynchronous.records import IssueScratch
 from warploom.asynchronous.tensor_memory.copies import (
+    ROW_SHIFT_BYTES,
+    SHIFTED_ROWS,
     copied_lane,
     copied_rows,
     copied_units,
@@ -33,6 +35,7 @@ from warploom.asynchronous.tensor_memory.descriptors import (
 )
 from warploom.asynchronous.tensor_memory.layout import (
     A_IN_TENSOR_MEMORY,
+    COLUMN_BYTES,
     F8F6F4,
     F16,
     I8,
@@ -69,6 +72,7 @@ from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory
 
 (
+    NO_SUCH_LANE,
     NOT_ALLOCATED,
     ALLOCATION_SIZE,
     NO_PERMIT,
@@ -80,7 +84,7 @@ from warploom.texture.texels import Memory
     NO_SUCH_PRODUCT,
     STILL_ALLOCATED,
     NO_PAIR,
-) = range(40, 51)
+) = range(39, 51)
 """Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
 
 SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, ASHIFT, ZEROS = (
@@ -101,6 +105,15 @@ def check_columns(
         # 1: the fault is not in global memory.
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
     return 0
+
+
+@jitable
+def check_last_lane(scratch: IssueScratch, address: int, last: int) -> int:
+    """Returns NO_SUCH_LANE if the lane `last` lanes after that of `address` is not one of the LANES
+    (128) of tensor memory, with `address` and the number of that lane recorded in `scratch`; else
+    0."""
+    lane = lane_of(address) + last
+    return fail(scratch, NO_SUCH_LANE, address, lane, 1) if lane >= LANES else 0
 
 
 @jitable
@@ -240,9 +253,10 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
     stored = depth // 2 if sparse else depth
     parts = parts_of(request, rows)
+    last_lane = row_lane(rows, parts, rows - 1, parts - 1)
     fault = check_columns(memory, scratch, start, operands.d, columns // parts)
-    if fault == 0 and lane_of(operands.d) + row_lane(rows, parts, rows - 1, parts - 1) >= LANES:
-        fault = fail(scratch, NOT_ALLOCATED, operands.d, column_of(operands.d), 1)
+    if fault == 0:
+        fault = check_last_lane(scratch, operands.d, last_lane)
     if fault == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
         extent = columns // pair + shift
@@ -250,11 +264,17 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
     if fault == 0 and request & A_IN_TENSOR_MEMORY:
         extent = stored * tensor_memory_bits(kind) // 32
         fault = check_columns(memory, scratch, start, operands.a, extent)
+        if fault == 0:
+            fault = check_last_lane(scratch, operands.a, last_lane)
     elif fault == 0:
         transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
         fault = check_matrix(scratch, operands.a, transposed, rows, stored, unit)
     if fault == 0 and sparse:
         fault = check_columns(memory, scratch, start, operands.metadata, 1)
+        if fault == 0:
+            # Of the address of metadata, the lane in its quarter counts (`products.sparse_k`).
+            quarter = lane_of(operands.metadata) // WARP_LANES * WARP_LANES
+            fault = check_last_lane(scratch, operands.metadata, last_lane - quarter)
     if fault == 0 and is_scaled(kind):
         scales = scales_along_k(kind, descriptor, part(request, SCALES))
         # Bits 29 and 4 of the descriptor: identifiers of the scales of A and B.
@@ -267,6 +287,20 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
 
 
 @jitable
+def check_shift(memory: Memory, scratch: IssueScratch) -> int:
+    """Checks the lanes and columns that a shift (`tcgen05.shift`) reads and writes, of a pair those
+    of the first block; `scratch` has the entry of its operands. Returns 0, or the kind of fault,
+    its details recorded in `scratch` (`fail`)."""
+    operands = scratch.entry.operands
+    # The last lane that moves is read from the one after it.
+    kind = check_last_lane(scratch, operands.d, SHIFTED_ROWS)
+    if kind != 0:
+        return kind
+    start, columns = operands.own + operands.memory, ROW_SHIFT_BYTES // COLUMN_BYTES
+    return check_columns(memory, scratch, start, operands.d, columns)
+
+
+@jitable
 def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
     """Checks the operands of a copy from shared to tensor memory: lanes and columns that it writes,
     and the source matrix; of a pair those of the first block. `request` is the encoded instruction
@@ -276,9 +310,9 @@ def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
     shape, address = part(request, SHAPE), operands.d
     start, units = operands.own + operands.memory, copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)
-    if lane_of(address) + last >= LANES:
-        return fail(scratch, NOT_ALLOCATED, address, column_of(address), 1)
-    kind = check_columns(memory, scratch, start, address, 4 * units)
+    kind = check_last_lane(scratch, address, last)
+    if kind == 0:
+        kind = check_columns(memory, scratch, start, address, 4 * units)
     if kind != 0:
         return kind
     # With one element per unit, the depth is the number of units.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.asynchronous.records import IssueScratch
-from warploom.asynchronous.tensor_memory.checks import check_columns, check_copy, check_product
+from warploom.asynchronous.tensor_memory.checks import check_copy, check_product, check_shift
 from warploom.asynchronous.tensor_memory.copies import (
     ROW_SHIFT_BYTES,
     SHIFTED_ROWS,
@@ -155,17 +155,13 @@ def record_tensor_core_op(
     """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
     core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
     request that faults."""
-    operands = scratch.entry.operands
     op, rank = part(request, OP), own_rank(scratch)
-    failed = 0
     if op == MULTIPLY:
         failed = check_product(memory, scratch, request)
     elif op == COPY:
         failed = check_copy(memory, scratch, request)
     else:
-        start = operands.own + operands.memory
-        columns = ROW_SHIFT_BYTES // COLUMN_BYTES
-        failed = check_columns(memory, scratch, start, operands.d, columns)
+        failed = check_shift(memory, scratch)
     if failed:
         return
     ThreadKnowledge(state, state.current_lane_at).works += 1

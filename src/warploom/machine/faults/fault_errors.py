@@ -9,7 +9,7 @@ are in files of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, unique
 from pathlib import PurePath
 from typing import TypedDict
 
@@ -55,6 +55,7 @@ ACCESS_NOUNS = {
 or assert, which read their strings."""
 
 
+@unique
 class FaultKind(IntEnum):
     """The kinds of faults, by the numbers that compiled code reports."""
 
@@ -86,6 +87,7 @@ class FaultKind(IntEnum):
     COLUMN_OPERANDS = tensor_copies.COLUMN_OPERANDS
     OPEN_HALO = tensor_copies.OPEN_HALO
     PACKED_RULE = tensor_copies.PACKED_RULE
+    NO_SUCH_LANE = checks.NO_SUCH_LANE
     NOT_ALLOCATED = checks.NOT_ALLOCATED
     ALLOCATION_SIZE = checks.ALLOCATION_SIZE
     NO_PERMIT = checks.NO_PERMIT

@@ -18,6 +18,7 @@ NAMES = {
     c.NO_SUCH_PRODUCT: "bad descriptor",
     c.STILL_ALLOCATED: "still allocated",
     c.NO_PAIR: "no such block",
+    c.NO_SUCH_LANE: "no such lane",
 }
 """The kinds of these faults, as in `MemoryFault.kind`."""
 
@@ -69,6 +70,11 @@ ADVICE = {
         'PTX ISA, "tcgen05.alloc": all that a kernel allocates is freed before it exits.\n    Free'
         " it (tcgen05.dealloc) behind the last access."
     ),
+    c.NO_SUCH_LANE: (
+        'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, of 128.\n'
+        "    Let the address begin at a lane after which there are as many as the instruction"
+        " accesses."
+    ),
     c.NO_PAIR: (
         'PTX ISA, "CTA pair": with .cta_group::2 the two blocks of a cluster whose ranks differ in'
         " the lowest bit work together.\n    Launch clusters of an even number of blocks, and let"
@@ -107,5 +113,6 @@ def _problem(kind: int, address: int, size: int) -> str:
         f" {size}",
         c.NO_MATRIX_DESCRIPTOR: f"{address & ((1 << 64) - 1):#018x} is no descriptor of a matrix",
         c.STILL_ALLOCATED: "the block ends and has not freed its tensor memory",
+        c.NO_SUCH_LANE: f"lane {size}, from {address:#010x} on: tensor memory has lanes 0 to 127",
         c.NO_PAIR: f"block {address} of the cluster has no peer",
     }[kind]
