@@ -9,17 +9,21 @@ import pytest
 from warploom.abi.range_cache import (
     ANY_STRIDE,
     FEW_SETS,
+    FIRST_SET,
+    FULL_SET,
     GIVEN_UP,
     LAYOUT_SHIFT,
     MANY_SETS,
-    RETIRED,
+    NO_SET,
+    RETIRED_SETS,
     STEP_AT,
     RangeCacheEntry,
     RangeCacheHeader,
     counts_at,
-    entries_of,
     entry_words,
+    headers_at,
     safe_pitches_at,
+    used_at,
 )
 from warploom.helpers.range_cache_filling import NEVER, fill_range_cache, find_or_insert_set
 
@@ -31,20 +35,23 @@ SETS, RUN_CAPACITY = FEW_SETS, 16
 """The number of keys, and of pitches of an entry."""
 LENGTH = entry_words(UNIT, SIZE, RUN_CAPACITY)
 SAFE, COUNTS = safe_pitches_at(RUN_CAPACITY), counts_at(RUN_CAPACITY)
-CACHE = SETS
-"""The offset of the one cache, which follows the keys."""
+HEADER = headers_at(SETS)
+ENTRIES = HEADER + RangeCacheHeader.WORDS
+"""The offsets of the one cache's header and of its entries."""
+FULL = ENTRIES + FULL_SET * LENGTH
+"""The offset of the entry of a full warp."""
 
 
 def empty() -> Words:
-    words = np.zeros(SETS + RangeCacheHeader.WORDS + entries_of(SETS) * LENGTH, np.int64)
-    words[0] = ALL
+    words = np.zeros(ENTRIES + (FIRST_SET + SETS) * LENGTH, np.int64)
+    words[0], words[used_at(SETS)] = ALL, FIRST_SET
     return words
 
 
 def group(runs: int, stride: int, offset: int = 0) -> Words:
     """Returns the descriptor of a group of one access of words, at a byte offset."""
-    descriptor = runs, stride, SIZE, UNIT, 1, SETS, RUN_CAPACITY
-    return np.array([*descriptor, CACHE, offset], np.int64)
+    descriptor = runs, stride, SIZE, UNIT, 1, SETS, RUN_CAPACITY, ENTRIES, LENGTH
+    return np.array([*descriptor, HEADER, 0, offset], np.int64)
 
 
 def at(*firsts: int) -> Words:
@@ -66,7 +73,7 @@ def learn(
     """Returns the entry that an access makes, with the access counted as code counts it; None if
     it makes none."""
     number = find_or_insert_set(words, key, SETS)
-    begin = CACHE + RangeCacheHeader.WORDS + number * LENGTH
+    begin = ENTRIES + number * LENGTH
     entry = words[begin : begin + LENGTH]
     counted = fill_range_cache(words, access, bases, key, number, np.array(bounds, np.uint64))
     if not counted:
@@ -152,7 +159,7 @@ def test_more_frequent_pitches_replace_an_entry() -> None:
     assert entry is not None
     assert entry[RangeCacheEntry.pitches : RangeCacheEntry.pitches + 2].tolist() == [0, 256]
     assert entry[COUNTS:].nonzero()[0].tolist() == [64 // SIZE]
-    retired = words[CACHE + RangeCacheHeader.WORDS + (SETS + 1) * LENGTH :][:LENGTH]
+    retired = words[ENTRIES + RETIRED_SETS.start * LENGTH :][:LENGTH]
     assert retired[RangeCacheEntry.key] == ALL
     assert retired[RangeCacheEntry.pitches : RangeCacheEntry.pitches + 2].tolist() == [0, 0]
     assert retired[COUNTS:].nonzero()[0].tolist() == [0]
@@ -170,10 +177,10 @@ def test_entries_are_replaced_up_to_the_number_of_retired_entries() -> None:
     """Each entry counts one access, so the second access with another pitch replaces it."""
     words = empty()
     assert learn(words, group(2, SIZE), at(4096, 4096)) is not None
-    for pitch in range(1, RETIRED + 2):
+    for pitch in range(1, len(RETIRED_SETS) + 2):
         bases_of_pitch = at(4096, 4096 + 256 * pitch)
         tries = [learn(words, group(2, SIZE), bases_of_pitch) is not None for _ in range(2)]
-        assert tries == [False, pitch <= RETIRED]
+        assert tries == [False, pitch <= len(RETIRED_SETS)]
 
 
 @pytest.mark.parametrize("runs", [1, 4])
@@ -219,13 +226,13 @@ def test_an_entry_whose_pitches_never_recur_is_given_up() -> None:
     words = empty()
     for pitch in range(64, 64 + 4 * NEVER * SIZE, SIZE):
         learn(words, group(32, 0), rows_of_6(pitch), bounds=(4096, 1 << 20))
-    assert words[CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses] >= GIVEN_UP
+    assert words[FULL + RangeCacheEntry.misses] >= GIVEN_UP
 
 
 def test_an_entry_alternating_between_allocations_is_given_up() -> None:
     """Each access moves the entry to its own allocation, NEVER times; then the entry is given up.
     (`learn` counts each access as code does.)"""
-    words, misses = empty(), CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses
+    words, misses = empty(), FULL + RangeCacheEntry.misses
     for number in range(NEVER + 1):
         start = 4096 if number % 2 else 1 << 16
         assert words[misses] < GIVEN_UP
@@ -235,7 +242,7 @@ def test_an_entry_alternating_between_allocations_is_given_up() -> None:
 
 def test_an_entry_that_rarely_changes_its_allocation_is_not_given_up() -> None:
     """Of three accesses in each allocation, one moves the entry."""
-    words, misses = empty(), CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses
+    words, misses = empty(), FULL + RangeCacheEntry.misses
     for number in range(4 * NEVER):
         start = 4096 + 4096 * (number % 2)
         entry = learn(words, group(1, SIZE), at(start), bounds=(start, start + 4096))
@@ -248,7 +255,7 @@ def test_a_group_in_no_allocation_is_given_up() -> None:
     words = empty()
     for _ in range(NEVER):
         assert learn(words, group(1, SIZE, offset=4096), at(4096), bounds=(4096, 8192)) is None
-    assert words[CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses] == GIVEN_UP
+    assert words[FULL + RangeCacheEntry.misses] == GIVEN_UP
 
 
 @pytest.mark.parametrize(
@@ -274,39 +281,40 @@ def test_an_access_with_other_pitches_leaves_the_entry_unchanged() -> None:
     assert learn(words, group(2, SIZE), at(4096, 4096 + 256)) is not None
     before = words.copy()
     learn(words, group(2, SIZE), at(4096, 4096 + 512))
-    before[CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses] = 1
+    before[FULL + RangeCacheEntry.misses] = 1
     assert (words == before).all()
 
 
 def test_an_access_whose_key_is_new_is_not_counted_by_code() -> None:
     """Code looked the key up before it had a number, so it has no index to count at."""
     words, bounds = empty(), np.array((4096, 8192), np.uint64)
-    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
-    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
+    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, NO_SET, bounds) == 0
+    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, FIRST_SET, bounds) == 1
 
 
 def test_a_cache_belongs_to_one_group() -> None:
     words = empty()
-    words[CACHE + RangeCacheHeader.leader] = CACHE + 1
+    words[HEADER + RangeCacheHeader.leader] = HEADER + 1
     assert learn(words, group(1, SIZE), at(4096)) is None
 
 
 def test_a_full_bucket_rejects_keys() -> None:
     words = empty()
-    assert [find_or_insert_set(words, key, SETS) for key in range(1, SETS)] == list(range(1, SETS))
+    numbers = [find_or_insert_set(words, key, SETS) for key in range(1, SETS)]
+    assert numbers == list(range(FIRST_SET, FIRST_SET + SETS - 1))
     assert find_or_insert_set(words, 1000, SETS) == -1
-    assert find_or_insert_set(words, 3, SETS) == 3
+    assert find_or_insert_set(words, 3, SETS) == FIRST_SET + 2
     assert find_or_insert_set(words, 5 << 32, SETS) == -1  # no lane is in its mask
 
 
 def test_all_lanes_of_each_layout_have_a_key() -> None:
     """A warp has at most 32 layouts, one for each lane at which a row of threads can begin; the
     keys of full warps of all layouts fit their buckets."""
-    words = np.zeros(MANY_SETS, np.int64)
-    words[0] = ALL
+    words = np.zeros(used_at(MANY_SETS) + 1, np.int64)
+    words[0], words[used_at(MANY_SETS)] = ALL, FIRST_SET
     numbers = [
         find_or_insert_set(words, ALL | layout << LAYOUT_SHIFT, MANY_SETS) for layout in range(32)
     ]
-    assert numbers[0] == 0
+    assert numbers[0] == FULL_SET
     assert -1 not in numbers
     assert len(set(numbers)) == 32

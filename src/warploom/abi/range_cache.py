@@ -13,10 +13,15 @@ the host computes costs when counters are read (`machine.compiled.cache_costs`):
     entry: low = 4096, extent = 225 places at a stride of 4 bytes (the last is 4992 = 5120 - 128)
     %rd1 = 4228 in lane 0: hit, counter (4228 % 128) / 4 = 1 += 1
 
-Lanes are looked up once per basic block: a kernel has a table of keys, each an active mask and the
-number of the warp's layout. A cache has an entry for each key, an entry that never hits for lanes
-without a key, and RETIRED entries that hold the counts of replaced ones. The accesses of a group
-(`ir.access_groups`) share the check of the first access's cache.
+Lanes are looked up once per basic block: a kernel has a hash table of keys, each an active mask
+and the number of the warp's layout, and numbers them as they occur. A cache has an entry for each
+number: NO_SET never hits, for lanes without a key; FULL_SET is a full warp's; RETIRED_SETS hold the
+counts of replaced entries; the others follow. The entries of all caches with one number lie
+together, by number, so that a launch reads and clears only those that occurred:
+
+    keys | their numbers | entries in use | headers of caches | number 0: entries of cache 0, 1, ...
+
+The accesses of a group (`ir.access_groups`) share the check of the first access's cache.
 
 Where the width of thread blocks is no multiple of 4, each lane can be a run of its own. Accesses at
 unrelated addresses have no entries; `cost.pattern_table` memoises their costs."""
@@ -26,6 +31,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
 
 from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import ACCESSES_BY_LANE
@@ -41,16 +49,18 @@ from warploom.simt.lane_counts import jitable
 from warploom.simt.records import WordRecord, Words
 
 BUCKET = 8
-FEW_SETS, MANY_SETS = BUCKET, 16 * BUCKET
-MOST_RUNS_OF_FEW = 8
-"""The number of keys of a kernel; the first is a full warp's. MANY_SETS, if warps have more than
-MOST_RUNS_OF_FEW runs: these have up to 32 layouts, and at the edges of a grid parts of each; and
-where lanes leave loops at bounds that an outer loop changes, so that each of its iterations ends a
-warp at another lane. Elsewhere so many would take as long to clear before a launch as a small
-launch takes. Keys are a hash table with buckets of BUCKET keys (`bucket_of`)."""
+FEW_SETS, MANY_SETS = BUCKET, 32 * BUCKET
+"""The number of keys of a kernel; the first is a full warp's. MANY_SETS, if warps have several
+runs: at the edges of a grid parts of each run are off, and where the width of blocks is no power of
+two warps have several layouts, up to 32; and where lanes leave loops at bounds that an outer loop
+changes, so that each of its iterations ends a warp at another lane. Elsewhere few masks occur, and
+a table of one bucket needs no hash. Keys are a hash table with buckets of BUCKET keys
+(`bucket_of`)."""
 
-RETIRED = 2
-"""The entries of a cache that hold the counts of replaced entries."""
+NO_SET, FULL_SET, RETIRED_SETS, FIRST_SET = 0, 1, range(2, 4), 4
+"""The numbers of lane sets: of lanes without a key, whose entries never hit; of a full warp; of
+entries that hold the counts of replaced ones; and of the first key that occurs beside a full
+warp's."""
 
 LAYOUT_SHIFT = 32
 """A key is the active mask, and from this bit on the number of the warp's layout."""
@@ -69,7 +79,7 @@ ANY_STRIDE = 1 << 48
 class RangeCacheHeader(WordRecord):
     """The begin of a cache."""
 
-    leader: int  # the offset of the cache of the group's first access, 0 while unused
+    leader: int  # the offset of the header of the group's first access, 0 while unused
     runs: int  # the number of runs of its addresses
     ahead: int  # the access's address minus that of the group's first access, in bytes
 
@@ -109,16 +119,19 @@ class RangeCacheLayout:
     """Holds the offsets of a kernel's caches.
 
     `unit`: that of `AccessRules`, in bytes. `runs`: the number of pitches of an entry. `sets`: the
-    number of keys. `places`: the offset of a cache by access row, in words from the first key.
-    `sizes`: the bytes that a lane accesses, by access row. `size`: the words of keys and caches.
+    number of keys. `headers`: the offset of a cache's header by access row, in words from the first
+    key. `entries`: the offset of a cache's entry by access row, in words from the first entry with
+    the same number. `sizes`: the bytes that a lane accesses, by access row. `set_words`: the words
+    of all entries of one number.
     """
 
     unit: int
     runs: int
     sets: int
-    places: dict[int, int]
+    headers: dict[int, int]
+    entries: dict[int, int]
     sizes: dict[int, int]
-    size: int
+    set_words: int
 
     @classmethod
     def of(
@@ -126,23 +139,43 @@ class RangeCacheLayout:
     ) -> RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores to global, shared, constant and
         local memory, in launches whose warps have that layout of threads. `rows` are the program's
-        access records, `unit` is that of `AccessRules`. Has MANY_SETS keys above MOST_RUNS_OF_FEW
+        access records, `unit` is that of `AccessRules`. Has MANY_SETS keys if a warp has several
         runs, or if lanes leave loops at moving bounds, else FEW_SETS."""
-        places: dict[int, int] = {}
+        headers: dict[int, int] = {}
+        entries: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
-        few = runs <= MOST_RUNS_OF_FEW and not _leaves_at_moving_bounds(program)
-        sets = FEW_SETS if few else MANY_SETS
-        end = sets
+        sets = FEW_SETS if runs == 1 and not _leaves_at_moving_bounds(program) else MANY_SETS
+        set_words = 0
         for number, row in enumerate(rows):
             instruction = program.instructions[row.instruction]
             plain = instruction.operation.kind in ACCESSES_BY_LANE
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
-                places[number], sizes[number] = end, bytes_of(instruction)
-                end += RangeCacheHeader.WORDS + entries_of(sets) * entry_words(
-                    unit, sizes[number], runs
-                )
-        return cls(unit, runs, sets, places, sizes, end)
+                headers[number] = headers_at(sets) + len(headers) * RangeCacheHeader.WORDS
+                entries[number], sizes[number] = set_words, bytes_of(instruction)
+                set_words += entry_words(unit, sizes[number], runs)
+        return cls(unit, runs, sets, headers, entries, sizes, set_words)
+
+    @property
+    def entries_at(self) -> int:
+        """Returns the offset, in words from the first key, of the entries with number 0."""
+        return headers_at(self.sets) + len(self.headers) * RangeCacheHeader.WORDS
+
+    @property
+    def size(self) -> int:
+        """Returns the words of keys and caches."""
+        return self.entries_at + (FIRST_SET + self.sets) * self.set_words
+
+    def used_words(self, words: npt.NDArray[np.int64]) -> int:
+        """Returns how many of the words of keys and caches may differ from 0: those up to the last
+        number in use. `words` begin at the first key."""
+        return self.entries_at + int(words[used_at(self.sets)]) * self.set_words
+
+    def entries_of(self, row: int, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Returns a view of the entries in use of an access row's cache, shape (entries, words of
+        an entry). `words` begin at the first key."""
+        by_number = words[self.entries_at : self.used_words(words)].reshape(-1, self.set_words)
+        return by_number[:, self.entries[row] :][:, : self.entry(row)]
 
     @property
     def counts(self) -> int:
@@ -151,17 +184,14 @@ class RangeCacheLayout:
 
     def entry(self, row: int) -> int:
         """Returns the number of words of an entry in an access row's cache; the row must have one
-        (`places`)."""
+        (`entries`)."""
         return entry_words(self.unit, self.sizes[row], self.runs)
 
-    def entry_capacities(self) -> list[int]:
-        """Returns the offsets of `extent` of all entries that can hit, in words from the first
-        key; writing 0 there invalidates an entry."""
-        return [
-            place + RangeCacheHeader.WORDS + number * self.entry(row) + RangeCacheEntry.extent
-            for row, place in self.places.items()
-            for number in range(self.sets)
-        ]
+    def invalidate(self, words: npt.NDArray[np.int64]) -> None:
+        """Makes all entries miss, by an extent of 0; their counts stay. `words` begin at the first
+        key."""
+        for row in self.entries:
+            self.entries_of(row, words)[:, RangeCacheEntry.extent] = 0
 
 
 def _leaves_at_moving_bounds(program: Program) -> bool:
@@ -208,10 +238,16 @@ def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterator[Instru
 
 
 @jitable
-def entries_of(sets: int) -> int:
-    """Returns the number of entries of a cache, for a number of keys: one for each, one that never
-    hits, and the RETIRED ones."""
-    return sets + 1 + RETIRED
+def used_at(sets: int) -> int:
+    """Returns the offset, in words from the first of `sets` keys, of the number of entries in use:
+    it follows the keys, their numbers, and NO_SET, the number of lanes without a key."""
+    return 2 * sets + 1
+
+
+@jitable
+def headers_at(sets: int) -> int:
+    """Returns the offset, in words from the first of `sets` keys, of the headers of caches."""
+    return used_at(sets) + 1
 
 
 @jitable

@@ -2,8 +2,8 @@
 of compiled code after a miss.
 
 An entry counts accesses with its pitches only. If accesses with other pitches outnumber those that
-it has counted, it is replaced, and its counts move to a RETIRED entry. An entry whose replacement
-does not pay is given up: `GIVEN_UP`."""
+it has counted, it is replaced, and its counts move to one of RETIRED_SETS. An entry whose
+replacement does not pay is given up: `GIVEN_UP`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Any
 from warploom.abi.range_cache import (
     ANY_STRIDE,
     BUCKET,
+    FULL_SET,
     GIVEN_UP,
+    RETIRED_SETS,
     STEP_AT,
     RangeCacheEntry,
     RangeCacheHeader,
     bucket_of,
     counts_at,
-    entries_of,
     entry_words,
     safe_pitches_at,
+    used_at,
 )
 from warploom.simt.lane_counts import first_lane, jitable, last_lane
 from warploom.simt.records import WordRecord, Words
@@ -36,12 +38,15 @@ class GroupDescriptor(WordRecord):
     members: int  # how many
     sets: int  # the number of keys of the kernel's caches
     capacity: int  # the number of pitches of an entry
+    entries_at: int  # the offset of the entries with number 0
+    set_words: int  # the words of all entries of one number
 
 
 class GroupMember(WordRecord):
     """An access of a group."""
 
-    place: int  # the offset of its cache
+    header: int  # the offset of its cache's header
+    entry: int  # the offset of its entry from the first one with the same number
     offset: int  # its byte offset from the group's address
 
 
@@ -58,6 +63,7 @@ NEVER = 256
 `_count_failure`)."""
 
 _LANES = 32
+_FIRST_RETIRED, _AFTER_RETIRED = RETIRED_SETS.start, RETIRED_SETS.stop
 
 
 def fill_range_cache(
@@ -71,8 +77,9 @@ def fill_range_cache(
     """Makes the entry of a lane set for a group that has missed, or moves it to `bounds` (start and
     end of an allocation), if all runs are aligned, no pitch or stride exceeds FURTHEST, and all
     active lanes are inside of the bounds. An entry with other pitches is first retired, once such
-    accesses outnumber its own; nothing is entered before, or without a free RETIRED entry. Failed
-    attempts and moves are counted in the entry (`_count_failure`), which must not be given up.
+    accesses outnumber its own; nothing is entered before, or without a free one of
+    RETIRED_SETS. Failed attempts and moves are counted in the entry (`_count_failure`), which must
+    not be given up.
 
     `key`: that of the active lanes; `looked_up`: the number that compiled code has looked up for
     it. Returns 1 plus the index among the entry's counts by which code counts this access; 0 if
@@ -127,8 +134,8 @@ def _member(group: GroupDescriptor, member: int) -> GroupMember:
 @jitable
 def _entry(sets: RangeCaches, group: GroupDescriptor, member: int, number: int) -> RangeCacheEntry:
     """Returns entry `number` in the cache of access `member` (its index in the group)."""
-    first = _member(group, member).place + RangeCacheHeader.WORDS
-    return RangeCacheEntry(sets, first + number * _entry_length(group))
+    first = group.entries_at + _member(group, member).entry
+    return RangeCacheEntry(sets, first + number * group.set_words)
 
 
 @jitable
@@ -176,9 +183,9 @@ def _count_hits(entry: RangeCacheEntry, group: GroupDescriptor) -> int:
 
 @jitable
 def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
-    """Moves entry `number` of all accesses of a group to a free RETIRED entry, which keeps its
-    counts, and clears it; returns False, and moves nothing, if none is free."""
-    for retired in range(group.sets + 1, entries_of(group.sets)):
+    """Moves entry `number` of all accesses of a group to free entries of RETIRED_SETS, which keep
+    their counts, and clears it; returns False, and moves nothing, if none is free."""
+    for retired in range(_FIRST_RETIRED, _AFTER_RETIRED):
         if _entry(sets, group, 0, retired).key == 0:
             for member in range(group.members):
                 at = _entry(sets, group, member, number).at
@@ -236,28 +243,30 @@ def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
     first = _member(group, 0)
     for number in range(group.members):
         member = _member(group, number)
-        cache, offset = RangeCacheHeader(sets, member.place), member.offset - first.offset
-        if cache.leader != 0 and (cache.leader != first.place or cache.ahead != offset):
+        cache, offset = RangeCacheHeader(sets, member.header), member.offset - first.offset
+        if cache.leader != 0 and (cache.leader != first.header or cache.ahead != offset):
             return False
-        cache.leader, cache.runs, cache.ahead = first.place, group.runs, offset
+        cache.leader, cache.runs, cache.ahead = first.header, group.runs, offset
     return True
 
 
 @jitable
 def find_or_insert_set(sets: RangeCaches, key: int, count: int) -> int:
-    """Returns the number of a lane set's key in the kernel's table of `count` keys, and inserts it
-    if it is new: 0 for a full warp's key, the first; -1 if its bucket is full or its mask is empty.
-    """
+    """Returns the number of a lane set's key in the kernel's table of `count` keys; inserts it if
+    it is new, with the next number. FULL_SET for a full warp's key, the first; -1 if its bucket is
+    full or its mask is empty."""
     if key & 0xFFFFFFFF == 0:
         return -1
     begin = bucket_of(key, count)
-    if key == sets[0]:  # a full warp's key has number 0 whatever its hash is
-        return 0
-    for number in range(begin, begin + BUCKET):
-        if sets[number] == 0:
-            sets[number] = key
-        if sets[number] == key:
-            return number
+    if key == sets[0]:  # a full warp's key has this number whatever its hash is
+        return FULL_SET
+    for place in range(begin, begin + BUCKET):
+        if sets[place] == 0:
+            used = used_at(count)
+            sets[place], sets[count + place] = key, sets[used]
+            sets[used] += 1
+        if sets[place] == key:
+            return int(sets[count + place])
     return -1
 
 

@@ -2,7 +2,7 @@
 of the warp, in the kernel's hash table. Its number there selects the entry of an inline cache of
 address ranges (`abi.range_cache`).
 
-A kernel has a small hash table of lane sets. The full mask of the common layout is number 0 without
+A kernel has a small hash table of lane sets. The full mask of the common layout is FULL_SET without
 a lookup. Example: `if (tid < 100)` makes warp 3 execute with mask 0xf, which gets a number of its
 own in the table.
 """
@@ -16,10 +16,12 @@ from llvmlite import ir
 from warploom.abi.environment import ROW_WIDTH, Slot
 from warploom.abi.range_cache import (
     BUCKET,
+    FULL_SET,
     HASH_SHIFT,
     LAYOUT_FACTOR,
     LAYOUT_SHIFT,
     MASK_FACTOR,
+    NO_SET,
 )
 from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
@@ -37,7 +39,7 @@ class LaneSet:
     is_full: bool = False
 
 
-FULL_WARP = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
+FULL_WARP = LaneSet(I64((1 << LANES) - 1), I64(FULL_SET), is_full=True)
 """All lanes of a warp with the common layout."""
 
 
@@ -80,8 +82,8 @@ class LaneSets:
 
     def of_bits(self, bits: Value) -> LaneSet:
         """Emits the lookup of a mask (an i32) in the kernel's table, which a full mask of the
-        common layout (number 0) skips. A lane set that the table does not have is not added; it
-        gets the number after all keys, whose entry never hits."""
+        common layout (FULL_SET) skips. A lane set that the table does not have is not added; it
+        gets NO_SET, whose entry never hits."""
         b = self.b
         key = b.zext(bits, I64)
         if self._key_has_layout:
@@ -90,19 +92,21 @@ class LaneSets:
         b.cbranch(b.icmp_unsigned("==", key, FULL_WARP.key), done, search)
         b.position_at_end(search)
         bucket = self._bucket(key)
-        keys = self.lanes.slot(self.lanes.slot(self.frame.rows, self._begin), bucket)
-        keys = b.load(keys, typ=ir.VectorType(I64, BUCKET), align=8)
+        table = self.lanes.slot(self.frame.rows, self._begin)
+        keys = b.load(self.lanes.slot(table, bucket), typ=ir.VectorType(I64, BUCKET), align=8)
         equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, BUCKET))
         matches = b.zext(b.bitcast(equal, ir.IntType(BUCKET)), I64)
         index = self.lanes.intrinsic("llvm.cttz.i64", I64, [matches, I1(0)])
-        # A set without a key gets the number after all keys, whose entry never hits.
+        # The numbers follow the keys; that of a set without a key, NO_SET, comes last.
         none = b.icmp_unsigned("==", matches, I64(0))
         index = b.select(none, I64(self._count), b.add(bucket, index))
+        looked_up = self.lanes.slot(self.lanes.slot(table, self._count), index)
+        looked_up = b.load(looked_up, typ=I64)
         b.branch(done)
         b.position_at_end(done)
         number = b.phi(I64)
         number.add_incoming(FULL_WARP.number, entry_block)
-        number.add_incoming(index, search)
+        number.add_incoming(looked_up, search)
         return LaneSet(key, number)
 
     def _bucket(self, key: Value) -> Value:
@@ -136,4 +140,4 @@ class LaneSets:
         at = b.add(self._bucket(lane_set.key), I64(self._begin + BUCKET - 1))
         last = b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
         full = b.icmp_unsigned("!=", last, I64(0))
-        return b.and_(full, b.icmp_unsigned("==", lane_set.number, I64(self._count)))
+        return b.and_(full, b.icmp_unsigned("==", lane_set.number, I64(NO_SET)))

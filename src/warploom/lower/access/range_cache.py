@@ -71,7 +71,7 @@ class RangeCache:
         each lane is a run; else, with several runs, `first_vector` and `safe_firsts`, where uniform
         runs without active lanes have the address of a run with some, as they are read without a
         mask."""
-        group.counter = self._count_at(self._leader(group), lane_set, counter)
+        group.counter = self._count_at(self._leader(group), lane_set.number, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
             group.step = self._word(self._entry(group, lane_set), RangeCacheEntry.step)
@@ -147,7 +147,7 @@ class RangeCache:
             self._word(entry, RangeCacheEntry.within),
             self._counted_offset(entry, group),
         )
-        counts = self._count_at(self._leader(group), lane_set, I64(0))
+        counts = self._count_at(self._leader(group), lane_set.number, I64(0))
         shift = I64(group.access_type.size.bit_length() - 1)
         # If the step does not change the bits on which costs depend, all iterations use one
         # counter.
@@ -161,7 +161,7 @@ class RangeCache:
     def _cached_runs(self, group: GroupValues) -> Value:
         """Emits a load of the number of lane runs of the addresses for which a group's range cache
         has been filled, from the cache's header."""
-        at = self._begin + self._layout.places[self._leader(group)] + RangeCacheHeader.runs
+        at = self._begin + self._layout.headers[self._leader(group)] + RangeCacheHeader.runs
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
     def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
@@ -201,26 +201,21 @@ class RangeCache:
         cache holds the group's entries."""
         return self.places.record_number(group.members[0][0], group.access_type.space)
 
-    def _entries(self, row: int) -> Value:
-        """Returns the address of the first entry of an access record's range cache, after its
-        header."""
-        begin = self._begin + self._layout.places[row] + RangeCacheHeader.WORDS
-        return self.lanes.slot(self.frame.rows, begin)
-
     def _entry(self, group: GroupValues, lane_set: LaneSet) -> Value:
         """Returns the address of a lane set's entry in the cache of a group."""
-        row = self._leader(group)
-        offset = self.b.mul(lane_set.number, I64(self._layout.entry(row)))
-        return self.lanes.slot(self._entries(row), offset)
+        return self._in_entry(self._leader(group), lane_set.number, I64(0))
 
-    def _count_at(self, row: int, lane_set: LaneSet, counter: Value) -> Value:
-        """Returns the address of counter `counter` (an i64) in the lane set's entry of an access
+    def _count_at(self, row: int, number: Value, counter: Value) -> Value:
+        """Returns the address of counter `counter` (an i64) in the entry of lane set `number` of an
+        access record's cache."""
+        return self._in_entry(row, number, self.b.add(counter, I64(self._layout.counts)))
+
+    def _in_entry(self, row: int, number: Value, word: Value) -> Value:
+        """Returns the address of a word (an i64) of the entry of lane set `number` of an access
         record's cache."""
-        b = self.b
-        offset = b.add(
-            b.mul(lane_set.number, I64(self._layout.entry(row))), I64(self._layout.counts)
-        )
-        return self.lanes.slot(self._entries(row), b.add(offset, counter))
+        begin = self._begin + self._layout.entries_at + self._layout.entries[row]
+        of_set = self.b.mul(number, I64(self._layout.set_words))
+        return self.lanes.slot(self.lanes.slot(self.frame.rows, begin), self.b.add(of_set, word))
 
     def _word(self, entry: Value, word: int) -> Value:
         """Returns one 64-bit word of an entry."""
@@ -263,6 +258,4 @@ class RangeCache:
         assert group.counter_key is not None
         number, counter = group.counter_key
         row = self.places.record_number(index, group.access_type.space)
-        # Entries are found by number alone; the key is not read.
-        at = self._count_at(row, LaneSet(I64(0), number), counter)
-        self.lanes.add_to(at, I64(amount))
+        self.lanes.add_to(self._count_at(row, number, counter), I64(amount))

@@ -105,16 +105,17 @@ class RangeCacheFilling:
         """Returns the address of a constant array that describes a group to the helper
         `fill_range_cache` (`GroupDescriptor`): the number of lane runs,
         stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
-        lane sets and of pitches of an entry; then for each member a pair: the offset of its own
-        cache (in words), and its offset from the group's base address in bytes. Equal groups share
-        one."""
+        lane sets and of pitches of an entry, the offset of entries, and the words of a lane set's;
+        then for each member the offsets of its own cache's header and entry (in words), and its
+        offset from the group's base address in bytes. Equal groups share one."""
         found_at_run_time = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found_at_run_time else group.base.stride
         words = [group.base.width, stride, group.access_type.size, self._layout.unit]
         words += [len(group.members), self._layout.sets, self._layout.runs]
+        words += [self._layout.entries_at, self._layout.set_words]
         for index, offset in group.members:
-            place = self._layout.places[self.places.record_number(index, group.access_type.space)]
-            words += [place, offset]
+            row = self.places.record_number(index, group.access_type.space)
+            words += [self._layout.headers[row], self._layout.entries[row], offset]
         name = ".".join(["group", *map(str, words)])
         module = self.frame.module
         if name not in module.globals:

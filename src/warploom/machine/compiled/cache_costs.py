@@ -9,7 +9,6 @@ Example: 32 lanes with stride 4, seen 1000 times at offset 0 and once at offset 
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from itertools import compress
 
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import CountLayout
-from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, RangeCacheLayout, entries_of
+from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader
 from warploom.cost.address_pattern import AddressPattern, active_lanes
 from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
 from warploom.isa.instruction import Space
@@ -65,7 +64,7 @@ def add_range_cache_costs(tally: Tally, layout: CountLayout, words: Words) -> No
     """Adds to a tally the costs of the accesses that range caches counted (tables of compiled code
     with counts by active lanes and address), and skips caches that no access has filled; `words`
     are a worker's table of lane masks and its range caches (`abi.range_cache`)."""
-    for row, cache_at in layout.caches.places.items():
+    for row, cache_at in layout.caches.headers.items():
         # `leader` is 0 in a cache that no access has filled.
         if RangeCacheHeader(words, cache_at).leader:
             _add_row(tally, layout, row, words)
@@ -77,16 +76,17 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
     group): each entry's counts by place times the cost of its pattern there, in local memory that
     of 32 consecutive words. The costliest of them (in transactions) becomes the record's example if
     it costs more than the present one."""
-    caches, cache_at = layout.caches, layout.caches.places[row]
+    caches, cache_at = layout.caches, layout.caches.headers[row]
     header = RangeCacheHeader(words, cache_at)
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
-    entries = _entries(caches, row, words, header.leader)
+    leader = next(each for each, at in caches.headers.items() if at == header.leader)
+    entries = caches.entries_of(leader, words)
     # Shape (entries, elements in a unit): accesses by the offset of the first address.
     times = entries[:, caches.counts :]
     # The guard of a group is that of its leader, which counts for all members; a member counts in
     # its own cache only when it runs without the group.
-    if header.leader != cache_at:
-        times = times + _entries(caches, row, words, cache_at)[:, caches.counts :]
+    if leader != row:
+        times = times + caches.entries_of(row, words)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
         entry, places = RangeCacheEntry(entries[number], 0), np.flatnonzero(times[number])
         # A key is the active mask, and above it the number of the warp's layout.
@@ -107,15 +107,6 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
             if steps is _CONSECUTIVE:
                 begin = (begin + first) // caches.unit * caches.unit
             _store_example(tally.records[row], lanes, [begin + step for step in steps])
-
-
-def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Words:
-    """Returns a view of the entries of the range cache that starts at word `start`, shape (entries,
-    words of an entry). `row` only gives the length of an entry: callers pass the start of the row's
-    own cache, or of that of its group's leader, whose entries are as long (they access as many
-    bytes)."""
-    shape = entries_of(caches.sets), caches.entry(row)
-    return words[start + RangeCacheHeader.WORDS :][: math.prod(shape)].reshape(shape)
 
 
 def _first_address(entry: RangeCacheEntry, place: int, size: int, unit: int) -> int:

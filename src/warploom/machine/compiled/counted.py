@@ -93,20 +93,22 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     instructions, the costs in their access records, and the costs of the accesses that pattern
     tables, range caches and lists of deferred atomics counted."""
     layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
-    # A row for each worker of each launch; parts of one kernel have equal lengths.
-    words = np.stack([part.view(np.int64) for each in counted for part in each.parts])
+    parts = [part.view(np.int64) for each in counted for part in each.parts]
+    count = len(layout.rows)
+    caches_at = rows_at + count * ROW_WIDTH
+    # A row for each worker of each launch: range caches, which follow, differ in length.
+    words = np.stack([part[:caches_at] for part in parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
     _set_counts(tally, layout, words[:, :rows_at].sum(axis=0))
-    count = len(layout.rows)
     if count:
-        rows = words[:, rows_at : rows_at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        rows = words[:, rows_at:].reshape(-1, count, ROW_WIDTH)
         # Atomics that were still batched when the launch ended are counted now.
         for number in layout.deferring_rows:
             for row in rows[:, number]:
                 count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
         _set_records(tally, layout, rows)
-        for part in words:
-            add_range_cache_costs(tally, layout, part[rows_at + count * ROW_WIDTH :])
+        for part in parts:
+            add_range_cache_costs(tally, layout, part[caches_at:])
     return tally
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import CountLayout, Slot, local_stride
-from warploom.abi.range_cache import LAYOUT_SHIFT
+from warploom.abi.range_cache import FIRST_SET, LAYOUT_SHIFT, used_at
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.fields import TRANSACTIONS
 from warploom.helpers.range_cache_filling import find_or_insert_set
@@ -109,17 +109,18 @@ def common_costs(layout: CountLayout) -> Words:
 
 
 def full_lane_sets_of(block: tuple[int, int, int], sets: int) -> Words:
-    """Returns the table of `sets` keys (mask and layout) with which range caches begin: full warps
-    of the first warp layouts of the block, at most half of `sets`, each at its hashed place, else
-    zeros; of layout 0 alone if a warp is one run of lanes. So masks at the edge of a grid, which
-    may come first, cannot fill the table (`abi.range_cache`)."""
+    """Returns the table of `sets` keys (mask and layout) with which range caches begin, up to the
+    number of entries in use: full warps of the first warp layouts of the block, at most half of
+    `sets`, each at its hashed place, else zeros; of layout 0 alone if a warp is one run of lanes.
+    So masks at the edge of a grid, which may come first, cannot fill the table
+    (`abi.range_cache`)."""
     has_runs = RUNS[warp_layout_of(block)] > 1
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
-    keys = np.zeros(sets, np.int64)
-    keys[0] = ALL_LANES
+    table = np.zeros(used_at(sets) + 1, np.int64)
+    table[0], table[used_at(sets)] = ALL_LANES, FIRST_SET
     for layout in range(1, layouts):
-        find_or_insert_set(keys, ALL_LANES | layout << LAYOUT_SHIFT, sets)
-    return keys
+        find_or_insert_set(table, ALL_LANES | layout << LAYOUT_SHIFT, sets)
+    return table
 
 
 def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:

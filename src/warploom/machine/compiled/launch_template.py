@@ -44,7 +44,7 @@ REUSED_BYTES = 1 << 27
 cheaper than new pages from the system."""
 
 REUSED_COUNT_BYTES = 1 << 20
-"""The same limit for the counts alone, all of which are cleared."""
+"""The same limit for the counts that a launch used, which are copied and cleared."""
 
 
 @dataclass(frozen=True)
@@ -148,21 +148,13 @@ class LaunchTemplate:
 
     def give_back(self, buffers: LaunchBuffers) -> None:
         """Keeps the buffers of an ended launch for the next one, which `buffers` returns, if they
-        are small enough (`is_reusable`); the caller must not use them any more."""
-        if self.is_reusable:
+        are small enough (`are_reusable`); the caller must not use them any more."""
+        if buffers.are_reusable:
             self._free.append(buffers)
 
     def drop_buffers(self) -> None:
         """Frees the buffers that are kept for later launches."""
         self._free.clear()
-
-    @property
-    def is_reusable(self) -> bool:
-        """Returns true if buffers are kept for the next launch: the arena has at most REUSED_BYTES
-        and its counts at most REUSED_COUNT_BYTES."""
-        # Counts and access records lie between these two offsets.
-        counted = self.starts[Slot.CACHE_AT] - self.counts_at
-        return self.size <= REUSED_BYTES and counted <= REUSED_COUNT_BYTES
 
 
 class LaunchBuffers:
@@ -194,21 +186,39 @@ class LaunchBuffers:
         ends = launch_template.starts[Slot.GLOBALS_AT]
         self.parameters = self.arena[launch_template.starts[Slot.PARAMETERS_AT] : ends]
         self.globals = self.words(ends, (launch_template.starts[Slot.SLOTS_AT] - ends) // 8)
-        self.counted = self.arena[launch_template.counts_at : launch_template.starts[Slot.CACHE_AT]]
+
+    @property
+    def counted(self) -> Bytes:
+        """Returns a view of the bytes of counts, access records, and range caches as far as they
+        are in use."""
+        template = self._launch_template
+        layout = template.kernel.layout
+        words = ROW_WIDTH * len(layout.rows) + layout.caches.used_words(self._caches)
+        return self.arena[template.counts_at : template.rows_at + 8 * words]
+
+    @property
+    def are_reusable(self) -> bool:
+        """Returns whether the buffers are kept for the next launch: the arena has at most
+        REUSED_BYTES, and the counts in use at most REUSED_COUNT_BYTES."""
+        small = self._launch_template.size <= REUSED_BYTES
+        return small and self.counted.nbytes <= REUSED_COUNT_BYTES
 
     def counts(self) -> Bytes:
         """Returns the bytes of counts and access records, for use after the buffers are given back:
         a copy if another launch may reuse the buffers."""
-        return self.counted.copy() if self._launch_template.is_reusable else self.counted
+        return self.counted.copy() if self.are_reusable else self.counted
 
     def clear(self) -> None:
-        """Restores the initial state for the next launch. Of the arrays that each block slot has,
-        only the slots that the last launch used are cleared."""
+        """Restores the initial state for the next launch. Of the range caches, only
+        the entries that the last launch used are cleared, and of the arrays that each block slot
+        has, only its slots."""
         launch_template = self._launch_template
         used = self.plan.most_resident if launch_template.kernel.suspends else 1
-        self.arena[launch_template.counts_at : launch_template.starts[Slot.STATES_BASE]] = 0
+        self.counted[...] = 0
+        starts = launch_template.starts
+        self.arena[starts[Slot.CACHE_AT] : starts[Slot.STATES_BASE]] = 0
         for base, size in launch_template.bytes_per_slot.items():
-            self.arena[launch_template.starts[base] :][: used * size] = 0
+            self.arena[starts[base] :][: used * size] = 0
         self._fill()
 
     def _fill(self) -> None:
@@ -224,8 +234,7 @@ class LaunchBuffers:
         """Invalidates the bounds of allocations that access records and range caches hold, after
         allocations were made or freed; counts stay."""
         self._bounds[:] = 0
-        # An entry without capacity matches no address; its counts remain valid.
-        self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
+        self._launch_template.kernel.layout.caches.invalidate(self._caches)
 
     def words(self, start: int, count: int) -> Words:
         """Returns a view of `count` 64-bit words of the arena from byte `start` on."""
