@@ -224,7 +224,7 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     ended = warploom("ptx", ptx, "--ir", "--block", "8,8")
     assert ended.code == 0
     ir = parse_warp_ir(ended.out)
-    assert ir.variant.warp_layout is WarpLayout.ROWS_OF_8
+    assert ir.variant.warp_layout is WarpLayout.WHOLE_ROWS_OF_8
     assert len(ir.program.instructions) == 14
     verify(ir)
     each = warploom("ptx", ptx, "--passes", "--block", "8,8").out.split("# after ")[1:]

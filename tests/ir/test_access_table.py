@@ -50,7 +50,9 @@ SHAPES = [
         ANY_OP, Space, (8, 16, 32, 64), (1, 2), ("", STACK)
     )
 ]
-LANES = [VectorShape(w, s) for w, s in product((1, 2, 8, 16), (-4, 0, 1, 2, 4, 8, 12, 16))]
+STRIDES = (-4, 0, 1, 2, 4, 8, 12, 16)
+LANES = [VectorShape(w, s) for w, s in product((1, 2, 8, 16), STRIDES)]
+LANES += [VectorShape(1, s, repeats=r) for s, r in product(STRIDES, (2, 16)) if s]
 """Vector shapes of addresses."""
 FACTS = [
     Facts(deferred=True),
@@ -63,7 +65,7 @@ FACTS = [
 
 def all_addresses(access_type: AccessType) -> list[Addresses]:
     """Returns all descriptions of the addresses of an access."""
-    known = [Addresses.of(access_type, lanes, lanes.width) for lanes in LANES]
+    known = [Addresses.of(access_type, lanes, lanes.runs) for lanes in LANES]
     unknown = [Addresses.of(access_type, VARYING, runs) for runs in (1, 2, 16, 32)]
     return [*known, *unknown, ANYWHERE, Addresses(Pattern.COLUMNS)]
 
@@ -87,9 +89,9 @@ def test_stores_that_may_overlap_are_not_inlined_under_a_policy() -> None:
     for access_type in SHAPES:
         for lanes in (*LANES, VARYING):
             plan = select(
-                access_type, Addresses.of(access_type, lanes, lanes.width), Facts(fixed=False)
+                access_type, Addresses.of(access_type, lanes, lanes.runs), Facts(fixed=False)
             )
-            disjoint = lanes.width == 1 and lanes.stride >= access_type.size
+            disjoint = lanes.runs == 1 and lanes.stride >= access_type.size
             if access_type.op == "store" and access_type.space is not Space.LOCAL and not disjoint:
                 assert plan.is_general
 

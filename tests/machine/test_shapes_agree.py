@@ -63,7 +63,7 @@ class Watch:
         bits = register.type.bits
         part = 32 // shape.width
         firsts = {
-            (int(values[lane]) - shape.stride * (lane % part)) % (1 << bits): lane // part
+            (int(values[lane]) - shape.stride * (lane % shape.length)) % (1 << bits): lane // part
             for lane in lanes
         }
         rows = {lane // part for lane in lanes}
@@ -74,7 +74,7 @@ class Watch:
     ) -> None:
         """Checks the bits of each lane by itself, on every path."""
         for lane in lanes:
-            begins = int(values[lane]) - shape.stride * (lane % (32 // shape.width))
+            begins = int(values[lane]) - shape.stride * (lane % shape.length)
             assert (begins & ~shape.ones) % (1 << register.type.bits) == 0, (register, lane, begins)
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:

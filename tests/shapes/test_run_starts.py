@@ -105,8 +105,11 @@ def test_in_one_line_of_any_length_ranks_are_aligned_in_the_block_only() -> None
 
 
 def test_layouts_of_a_whole_block_have_no_runs_to_be_aligned() -> None:
-    for layout in (WarpLayout.BLOCK, WarpLayout.ALONG_X, WarpLayout.IN_ROWS):
-        assert shape_of("mov.u32 %x, %tid.x; and.b32 %r, %x, 31;", layout) == VARYING
+    mask = "mov.u32 %x, %tid.x; and.b32 %r, %x, 31;"
+    for layout in (WarpLayout.BLOCK, WarpLayout.ALONG_X):
+        assert shape_of(mask, layout) == VARYING
+    # All rows begin at 0.
+    assert shape_of(mask, WarpLayout.IN_ROWS) == VectorShape(1, 1, repeats=2)
 
 
 def test_writers_are_joined() -> None:

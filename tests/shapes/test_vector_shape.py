@@ -111,19 +111,18 @@ def affine_values(draw: st.DrawFn, type: ScalarType) -> tuple[ShapedValue, list[
     if draw(st.booleans()):
         number = draw(words(type) | st.sampled_from([1, 3, 4, 5, 31, 32, 124])) & cut
         return ShapedValue(UNIFORM, number), [number] * LANES
-    width = draw(st.sampled_from([1, 4]))
+    width, repeats = draw(st.sampled_from([1, 4])), draw(st.sampled_from([1, 2, 4]))
     stride, ones = draw(st.sampled_from([0, 1, 1, 4, -1, 1 << 27])), draw(bits)
     firsts = [draw(words(type) | st.integers(0, 1 << 12)) & ones for _ in range(width)]
-    length = LANES // width
-    lanes = [(firsts[n // length] + n % length * stride) & cut for n in range(LANES)]
-    return ShapedValue(strided(width, stride, type.bits, ones)), lanes
+    part, length = LANES // width, LANES // (width * repeats)
+    lanes = [(firsts[n // part] + n % length * stride) & cut for n in range(LANES)]
+    return ShapedValue(strided(width, stride, type.bits, ones, repeats)), lanes
 
 
 def _wraps(shape: VectorShape, type: ScalarType, lanes: list[int]) -> bool:
     """Returns whether the numbers of some run do not rise by the stride in their type."""
     numbers = [as_signed(bits, type.bits) if type.is_signed else bits for bits in lanes]
-    length = LANES // shape.width
-    inside = (lane for lane in range(LANES) if lane % length)
+    inside = (lane for lane in range(LANES) if lane % shape.length)
     return any(numbers[lane] - numbers[lane - 1] != shape.stride for lane in inside)
 
 
@@ -155,8 +154,31 @@ def test_lanes_of_a_result_are_as_its_shape_says(
         collect(values, argument.type) for values, argument in zip(lanes, term.args, strict=True)
     ]
     found = [int(value) for value in evaluate(term, arguments, LANES)]
-    length = LANES // shape.width
+    part = LANES // shape.width
     for lane, value in enumerate(found):
-        begins = value - lane % length * shape.stride
+        begins = value - lane % shape.length * shape.stride
         assert (begins & ~shape.ones) % (1 << term.type.bits) == 0
-        assert (begins - found[lane - lane % length]) % (1 << term.type.bits) == 0
+        assert (begins - found[lane - lane % part]) % (1 << term.type.bits) == 0
+
+
+def test_sums_have_the_runs_of_both_operands() -> None:
+    """In a block 8 threads wide `%tid.x` is equal in four runs, `%tid.y` is another number in each;
+    in one line of threads, 8 lanes are a part of the only run."""
+    term = Term("add", U32, (argument(0, U32), argument(1, U32)))
+    x, y, lane = (
+        ShapedValue(s) for s in (VectorShape(1, 1, repeats=4), VectorShape(4), VectorShape(1, 1))
+    )
+    assert TermShapes([x, y]).shape(term) == VectorShape(4, 1)
+    assert TermShapes([x, x]).shape(term) == VectorShape(1, 2, repeats=4)
+    assert TermShapes([x, ShapedValue(UNIFORM)]).shape(term) == VectorShape(1, 1, repeats=4)
+    assert TermShapes([x, lane]).shape(term) == VectorShape(4, 2)
+    difference = Term("sub", U32, (argument(0, U32), argument(1, U32)))
+    assert TermShapes([x, x]).shape(difference) == UNIFORM
+
+
+def test_equal_runs_are_joined_with_others() -> None:
+    x, rising = VectorShape(1, 1, repeats=4), VectorShape(1, 1)
+    assert x.join(x) == x
+    assert x.join(VectorShape(4, 1)) == x.join(rising) == rising.join(x) == VectorShape(4, 1)
+    assert x.join(VectorShape(1, 1, repeats=2)) == VectorShape(4, 1)
+    assert x.join(UNIFORM) == VARYING

@@ -21,10 +21,11 @@ class ShapedRegister(WordRecord):
     lanes_at: int  # the offset of lane 0
     lane_bits: int  # the distance of two lanes
     size: int  # the bits of a value
-    shaped_at: int  # the offset of the first run's value
-    step_bits: int  # the distance of two runs' values
+    shaped_at: int  # the offset of the first value
+    step_bits: int  # the distance of two values
     written_bits: int  # the bits to write for each
-    runs: int  # of lanes
+    values: int  # each the first one of a run, or of equal runs that follow each other
+    length: int  # the lanes of a run
     stride: int  # the difference of two lanes of a run
 
 
@@ -34,33 +35,33 @@ _WORD_SHIFT, _BIT_IN_WORD = 6, 63
 
 
 def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
-    """Writes the first value of each run of `count` registers to the slots of `context` that
-    convergent code reads, computed from the run's lowest lane among the bits of `active`; 0 for a
-    run without active lanes.
+    """Writes the first value of each run (one for equal runs) of `count` registers to the slots of
+    `context` that convergent code reads, computed from its lowest lane among the bits of `active`;
+    0 for a run without active lanes.
 
     Returns 1 if all active lanes have the registers' strides, else 0; the values are written in
     either case. `table` has a `ShapedRegister` for each."""
     holds = 1
     for entry in range(count):
         register = ShapedRegister(table, 0, entry)
-        size, length = register.size, _LANES // register.runs
+        size, part = register.size, _LANES // register.values
         wanted = -1 if size == 64 else (1 << size) - 1
-        for run in range(register.runs):
+        for number in range(register.values):
             first = 0
             found = False
-            for step in range(length):
-                lane = run * length + step
+            for step in range(part):
+                lane = number * part + step
                 if (active >> lane) & 1 == 0:
                     continue
                 # No value crosses a word: sizes are powers of two, and offsets multiples of them.
                 bit = register.lanes_at + lane * register.lane_bits
-                distance = step * register.stride
+                distance = step % register.length * register.stride
                 value = (context[bit >> _WORD_SHIFT] >> (bit & _BIT_IN_WORD)) - distance
                 if not found:
                     first, found = value & wanted, True
                 elif (value ^ first) & wanted != 0:
                     holds = 0
-            bit = register.shaped_at + run * register.step_bits
+            bit = register.shaped_at + number * register.step_bits
             written = register.written_bits
             kept = -1 if written == 64 else (1 << written) - 1
             others = context[bit >> _WORD_SHIFT] & ~(kept << (bit & _BIT_IN_WORD))

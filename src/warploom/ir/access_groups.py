@@ -144,4 +144,5 @@ def _describe(
     plan = select(shape, addresses, accesses.facts)
     if plan.is_general:
         return None
-    return address, AccessGroup(shape, plan, addresses.lanes), (shape, address.offset % shape.size)
+    base = addresses.base(shape, plan)
+    return address, AccessGroup(shape, plan, base), (shape, address.offset % shape.size)

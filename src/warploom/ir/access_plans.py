@@ -59,7 +59,7 @@ class Move(Enum):
     """Names the ways in which data move; each has an emitter (`lower.access.loads`, `stores`)."""
 
     SCALAR = "a scalar for each run of lanes"
-    VECTOR = "a vector for each run of lanes"
+    VECTOR = "a vector for each run of lanes, one for equal runs of a load"
     EACH = "a gather of one element for each run of lanes"
     PAIRS = "a gather or a scatter of two words at once"
     STRUCTURES = "vectors that cover each run, and shuffles; a gather where some lanes are off"
@@ -144,7 +144,14 @@ class Addresses:
     def are_distinct(self, access_type: AccessType) -> bool:
         """Returns whether lanes certainly access disjoint bytes: one run, with a positive stride of
         at least an access."""
-        return self.lanes.width == 1 and self.lanes.stride >= access_type.size
+        return self.lanes.runs == 1 and self.lanes.stride >= access_type.size
+
+    def base(self, access_type: AccessType, plan: AccessPlan) -> VectorShape:
+        """Returns the vector shape of the addresses as a plan takes them: with equal runs
+        (`VectorShape.repeats`) for loads of a vector for each run, which then load one for all
+        equal runs; else each run with an address of its own."""
+        loads_once = access_type.op == "load" and plan.move is Move.VECTOR
+        return self.lanes if loads_once else self.lanes.without_repeats
 
 
 ANYWHERE = Addresses(Pattern.ANY)
@@ -205,14 +212,14 @@ _HOLDS: Mapping[Need, Callable[[AccessType, Addresses, Facts], bool]] = {
     Need.ONE_ELEMENT: lambda access_type, _addresses, _facts: (
         access_type.parts == 1 and access_type.size in (4, 8)
     ),
-    Need.PAIRS: lambda _access_type, addresses, _facts: addresses.lanes.width == LANES // 2,
+    Need.PAIRS: lambda _access_type, addresses, _facts: addresses.lanes.runs == LANES // 2,
     Need.NEAR: lambda access_type, addresses, _facts: (
         addresses.lanes.stride in _near_strides(access_type)
     ),
     Need.BACKWARDS: lambda access_type, addresses, _facts: (
-        addresses.lanes.stride == -access_type.size and addresses.lanes.width < LANES // 2
+        addresses.lanes.stride == -access_type.size and addresses.lanes.runs < LANES // 2
     ),
-    Need.ONE_RUN: lambda _access_type, addresses, _facts: addresses.lanes.width == 1,
+    Need.ONE_RUN: lambda _access_type, addresses, _facts: addresses.lanes.runs == 1,
     Need.NO_OVERLAP: lambda access_type, addresses, facts: (
         facts.fixed or addresses.are_distinct(access_type)
     ),

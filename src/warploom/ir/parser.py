@@ -290,11 +290,14 @@ def _shape(text: str) -> VectorShape | None:
     word."""
     if text == "varying":
         return VARYING
-    match = re.fullmatch(r"(?:uniform|affine<(-?\d+)>)(?:x(\d+))?(?:&(-?0x[\da-f]+))?", text)
+    runs = r"(?:x(\d+))?(?:r(\d+))?"
+    match = re.fullmatch(rf"(?:uniform|affine<(-?\d+)>){runs}(?:&(-?0x[\da-f]+))?", text)
     if match is None:
         return None
-    stride, run, ones = match.groups()
-    return VectorShape(LANES // int(run or LANES), int(stride or 0), int(ones or "-1", 16))
+    stride, length, repeats, ones = match.groups()
+    repeated = int(repeats or 1)
+    width = LANES // int(length or LANES) // repeated
+    return VectorShape(width, int(stride or 0), int(ones or "-1", 16), repeated)
 
 
 def _plan(text: str) -> AccessPlan:

@@ -13,7 +13,6 @@ from warploom.ir.warp_ir import WarpIR
 from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, spaces_of
-from warploom.shapes.vector_shape import LANES
 
 PLANNED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
 PATTERNS = {
@@ -76,5 +75,5 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
 
 def _runs(group: AccessGroup) -> str:
     """Returns the words for the runs of a group's addresses: `the warp`, or `each N lanes`."""
-    lanes = LANES // group.base.width
-    return "the warp" if group.base.width == 1 else f"each {lanes} lanes"
+    base = group.base
+    return "the warp" if base.runs == 1 else f"each {base.length} lanes"

@@ -29,7 +29,7 @@ from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.isa.instruction import Register
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.regions import Region, regions
-from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
+from warploom.shapes.vector_shape import VARYING, VectorShape
 
 END = "exit"
 """The label that follows those of all blocks: the end of the program."""
@@ -42,15 +42,16 @@ def print_warp_ir(ir: WarpIR) -> str:
 
 def shape_text(shape: VectorShape) -> str:
     """Returns the text of a vector shape: `uniform`, `varying`, `affine<STRIDE>`, or
-    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes; with `&ONES` if not all bits may be 1 in
-    the first value of a run."""
+    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes, `rREPEATS` if so many are equal; with
+    `&ONES` if not all bits may be 1 in the first value of a run."""
     if shape == VARYING:
         return "varying"
     ones = "" if shape.ones == -1 else f"&{shape.ones:#x}"
     if shape == VectorShape(1):
         return f"uniform{ones}"
-    runs = "" if shape.width == 1 else f"x{LANES // shape.width}"
-    return f"affine<{shape.stride}>{runs}{ones}"
+    runs = "" if shape.runs == 1 else f"x{shape.length}"
+    repeats = "" if shape.repeats == 1 else f"r{shape.repeats}"
+    return f"affine<{shape.stride}>{runs}{repeats}{ones}"
 
 
 def plan_text(plan: AccessPlan) -> str:

@@ -173,26 +173,27 @@ class Lanes:
             return alone
         return self.b.shuffle_vector(alone, undefined(vector_type), first(width))
 
-    def expand(self, value: Value, stride: int, width: int = LANES) -> Value:
-        """Expands an affine value to `width` lanes.
+    def expand(self, value: Value, width: int = LANES, offsets: Sequence[int] = ()) -> Value:
+        """Expands an affine value to `width` lanes at equal distances from lane 0 on.
 
-        `value` has one element for each run of lanes, that of its first lane; lane l of a run gets
-        the element plus l * `stride`: <10, 50> with stride 1 becomes <10, 11, .., 25, 50, .., 65>.
-        If `width` is less than 32, element e of the result stands for lane e * (32 / width), and
-        gets that lane's value. A value of `width` elements is returned as it is."""
+        `value` has one element for each of equal parts of the lanes, that of the part's first lane.
+        `offsets` has one for each of the `width` lanes, its difference from the first lane of its
+        run (`VectorShape.offsets`); if empty, lanes of a part are equal. <10, 50> with offsets 0,
+        1, .., 15, 0, 1, .., 15 becomes <10, 11, .., 25, 50, .., 65>. A value of `width` elements is
+        returned as it is."""
         count = value.type.count
         if count == width:
             return value
         if value.type == ir.VectorType(I1, 1) and width == LANES:
             # LLVM lowers a shuffle of i1 elements to 16 instructions.
             return self.mask(self.b.sext(self.lane(value, 0), I32))
-        part, step = width // count, LANES // width
+        part: int = width // count
         order = selection([lane // part for lane in range(width)])
         spread = self.b.shuffle_vector(value, value, order)
-        if not stride:
+        if not any(offsets):
             return spread
-        steps = tuple([stride * (lane % part) * step for lane in range(width)])
-        return self.b.add(spread, _integers(value.type.element, steps))
+        steps = [offsets[lane] - offsets[lane // part * part] for lane in range(width)]
+        return self.b.add(spread, _integers(value.type.element, tuple(steps)))
 
     def firsts(self, value: Value, width: int) -> Value:
         """Returns a vector with `width` elements: the first lane of each of `width` equal parts of

@@ -50,6 +50,7 @@ from warploom.program.accesses import bytes_of
 from warploom.program.effects.completions import completion
 from warploom.program.effects.tensor_waits import late_copy
 from warploom.program.services import service_of
+from warploom.shapes.vector_shape import UNIFORM
 
 
 class InstructionCode:
@@ -255,8 +256,10 @@ class InstructionCode:
             results = [(instruction.operands[0], value, type)]
         else:
             results = self._compute_by_shape(instruction, on_wrap)
+        shapes = self.shaped.results(instruction) or {}
         for target, value, type in results:
-            self.shaped.write(target, value, type, guard)
+            given = shapes.get(target, UNIFORM) if isinstance(target, Register) else UNIFORM
+            self.shaped.write(target, value, type, guard, given)
 
     def _compute_by_shape(
         self, instruction: Instruction, on_wrap: Callable[[Value], None]

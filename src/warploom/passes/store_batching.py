@@ -156,7 +156,7 @@ def _deferrable_store(
     )
     # A base of known shape qualifies only with one positive stride, so that lanes write disjoint
     # addresses in ascending order.
-    if base.is_affine and (base.width > 1 or base.stride <= 0):
+    if base.is_affine and (base.runs > 1 or base.stride <= 0):
         return None
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)
     if plan.is_general:

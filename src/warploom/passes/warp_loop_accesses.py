@@ -85,7 +85,7 @@ def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | 
     element at one address or at consecutive ones, in warps of one lane run."""
     operand_shapes = ir.operand_shapes(warp_loop.blocks[0])
     group = group_alone(ir.accesses, operand_shapes, index, ir.program.instructions[index])
-    if group is None or group.shape.parts > 1 or group.base.width > 1:
+    if group is None or group.shape.parts > 1 or group.base.runs > 1:
         return None
     fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
     return replace(group, plan=group.plan.in_one_version()) if fits else None

@@ -3,10 +3,11 @@
 A value is uniform (one value), affine (a constant stride from lane to lane), either of them in each
 of several runs of consecutive lanes, or varying, as in the region vectorizer RV:
 
-    %ctaid.x                VectorShape(1)       uniform
-    4 * %tid.x              VectorShape(1, 4)    affine<4>, in blocks with all threads along x
-    4 * %tid.x              VectorShape(2, 4)    affine<4>x16, in blocks 16 threads wide
-    %r1 loaded by %tid.x    VectorShape(32)      varying
+    %ctaid.x                uniform           VectorShape(1)
+    4 * %tid.x              affine<4>         VectorShape(1, 4): all threads of a block along x
+                            affine<4>x16      VectorShape(2, 4): blocks 48, 80, 112 ... threads wide
+                            affine<4>x16r2    VectorShape(1, 4, repeats=2): 16 threads wide
+    %r1 loaded by %tid.x    varying           VectorShape(32)
 
 Strides are exact in the arithmetic of the value's type, which wraps around. `TermShapes` evaluates
 terms (`isa.terms`) over shapes. A mask or a shift of an affine value is affine or uniform where
@@ -18,7 +19,7 @@ each run begins at a multiple of a power of two and ends before the next (`shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warploom.core.types import PRED, ScalarType
@@ -26,19 +27,22 @@ from warploom.isa.terms import Term
 from warploom.shapes.run_starts import as_signed, from_lowest, result_ones
 
 LANES = 32
-WIDTHS = (1, 2, 4, 8, 16, LANES)
+WIDTHS = frozenset({1, 2, 4, 8, 16, LANES})
 """The numbers of runs that a warp can consist of."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorShape:
-    """The shape of a value: a warp is `width` runs of equal length (WIDTHS), and lane l of a run
-    has the run's first value plus l times `stride`. Width 32: varying. `ones` are the bits that may
-    be 1 in a run's first value, -1 if all; shapes are equal if the others are."""
+    """The shape of a value: a warp is `runs` runs of equal length (WIDTHS), and lane l of a run has
+    the run's first value plus l times `stride`. 32 runs: varying. `width` values describe the warp:
+    each is the first one of `repeats` runs that follow each other and are equal (1 if the stride is
+    0). `ones` are the bits that may be 1 in a run's first value, -1 if all; shapes are equal if the
+    others are."""
 
     width: int
     stride: int = 0
     ones: int = field(default=-1, compare=False)
+    repeats: int = 1
 
     @property
     def is_affine(self) -> bool:
@@ -47,10 +51,31 @@ class VectorShape:
         return self.width < LANES
 
     @property
+    def runs(self) -> int:
+        """Returns the number of runs of a warp."""
+        return self.width * self.repeats
+
+    @property
+    def length(self) -> int:
+        """Returns the number of lanes of a run."""
+        return LANES // self.runs
+
+    @property
     def extent(self) -> int:
         """Returns the difference between the last and the first lane of a run, in the unit of the
         stride."""
-        return self.stride * (LANES // self.width - 1)
+        return self.stride * (self.length - 1)
+
+    @property
+    def without_repeats(self) -> VectorShape:
+        """Returns the shape that has a value of its own for each run."""
+        return VectorShape(self.runs, self.stride, self.ones)
+
+    def offsets(self, width: int) -> tuple[int, ...]:
+        """Returns, for `width` lanes at equal distances from lane 0 on, the difference of each from
+        the first lane of its run; `width` is at least that of the shape."""
+        step = LANES // width
+        return tuple([self.stride * (lane * step % self.length) for lane in range(width)])
 
     def join(self, other: VectorShape) -> VectorShape:
         """Returns the least shape that covers both shapes: the one of more runs if both are affine
@@ -58,25 +83,41 @@ class VectorShape:
         the lowest on, so that those of a loop's counter are found in few joins."""
         if not (self.is_affine and other.is_affine and self.stride == other.stride):
             return VARYING
-        width = max(self.width, other.width)
-        ones, others = self.ones_in(width), other.ones_in(width)
+        width, runs = common_runs((self, other))
+        ones, others = self.ones_in(runs), other.ones_in(runs)
         both = ones if ones == others else from_lowest(ones | others)
-        return VectorShape(width, self.stride, both)
+        return VectorShape(width, self.stride, both, 1 if self.stride == 0 else runs // width)
 
-    def ones_in(self, width: int) -> int:
-        """Returns the bits that may be 1 in the first values of `width` runs (`ones`), if the
-        shape's own runs are split into so many; `width` is not less than the shape's."""
-        if self.width == width or self.stride == 0:
+    def ones_in(self, runs: int) -> int:
+        """Returns the bits that may be 1 in the first values of `runs` runs (`ones`), if the
+        shape's own runs are split into so many; `runs` is not less than the shape's."""
+        if self.runs == runs or self.stride == 0:
             return self.ones
-        return from_lowest(self.ones | self.stride * (LANES // width))
+        return from_lowest(self.ones | self.stride * (LANES // runs))
 
 
 UNIFORM, VARYING = VectorShape(1), VectorShape(LANES)
 
 
-def strided(width: int, stride: int, bits: int, ones: int = -1) -> VectorShape:
-    """Returns a shape with the stride reduced to the signed range of `bits` bits."""
-    return VectorShape(width, as_signed(stride, bits), ones)
+def common_runs(shapes: Iterable[VectorShape]) -> tuple[int, int]:
+    """Returns the least width and number of runs that all shapes can be split into. A strided run
+    that is split into shorter ones gives each a first value of its own:
+
+        affine<1>x16r2, affine<0>x8    4 values, 4 runs: each run of 16 lanes is two, that differ
+        affine<1>x16r2, affine<0>x16   2 values, 2 runs
+        affine<1>x16r2, affine<4>x16r2 1 value, 2 runs"""
+    shapes = tuple(shapes)
+    runs = max(shape.runs for shape in shapes)
+    kept = (shape.stride == 0 or shape.runs == runs for shape in shapes)
+    widths = (s.width if is_kept else runs for s, is_kept in zip(shapes, kept, strict=True))
+    return max(widths), runs
+
+
+def strided(width: int, stride: int, bits: int, ones: int = -1, repeats: int = 1) -> VectorShape:
+    """Returns a shape with the stride reduced to the signed range of `bits` bits; without repeats
+    if that is 0."""
+    reduced = as_signed(stride, bits)
+    return VectorShape(width, reduced, ones, repeats if reduced else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +127,15 @@ class ShapedValue:
     shape: VectorShape
     constant: int | None = None
 
-    def ones(self, width: int, type: ScalarType) -> int:
-        """Returns the bits that may be 1 in the first values of `width` runs, without sign."""
-        ones = self.shape.ones_in(width) if self.constant is None else self.constant
+    def ones(self, runs: int, type: ScalarType) -> int:
+        """Returns the bits that may be 1 in the first values of `runs` runs, without sign."""
+        ones = self.shape.ones_in(runs) if self.constant is None else self.constant
         return ones & ((1 << type.bits) - 1)
 
     def ends_before_next(self, type: ScalarType) -> bool:
         """Returns whether each run begins at a multiple of a power of two, does not fall, and ends
         before the next multiple and the sign bit: no lane then carries into a bit of `ones`."""
-        ones = self.ones(self.shape.width, type) | 1 << type.bits - 1
+        ones = self.ones(self.shape.runs, type) | 1 << type.bits - 1
         return 0 <= self.shape.extent < ones & -ones
 
 
@@ -151,14 +192,15 @@ def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
     if not all(s.is_affine for s in shapes):
         return VARYING
     term, args = _without_division(term, args)
-    width = max(s.width for s in shapes)
+    width, runs = common_runs(shapes)
     is_integer = term.type.is_integer and all(a.type.is_integer for a in term.args[-2:])
     # Any operation maps operands that are equal in each run to a result that is.
     equal = all(s.stride == 0 for s in shapes)
     stride = 0 if equal else _stride(term, args) if is_integer else None
     if stride is None:
         return VARYING
-    return strided(width, stride, term.type.bits, _ones(term, args, width) if is_integer else -1)
+    ones = _ones(term, args, runs) if is_integer else -1
+    return strided(width, stride, term.type.bits, ones, runs // width)
 
 
 def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
@@ -198,7 +240,7 @@ def _bitwise_stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
         (by, value), operand = args, term.args[1]
     if by.constant is None or not value.ends_before_next(operand.type):
         return None
-    lanes, stride = range(LANES // value.shape.width), value.shape.stride
+    lanes, stride = range(value.shape.length), value.shape.stride
     added = [_BINARY[term.op](lane * stride, by.constant) for lane in lanes]
     return added[1] if added == [lane * added[1] for lane in lanes] else None
 
@@ -211,17 +253,17 @@ def _without_division(
     divisor, bits = args[-1].constant, term.type.bits
     if term.op not in ("div", "rem") or divisor is None or divisor.bit_count() != 1:
         return term, args
-    ones = args[0].ones(args[0].shape.width, term.type) | divisor
+    ones = args[0].ones(args[0].shape.runs, term.type) | divisor
     if term.type.is_signed and ones >> bits - 1:
         return term, args
     op, by = ("and", divisor - 1) if term.op == "rem" else ("lshr", divisor.bit_length() - 1)
     return Term(op, term.type, term.args), (args[0], ShapedValue(UNIFORM, by))
 
 
-def _ones(term: Term, args: Sequence[ShapedValue], width: int) -> int:
-    """Returns the bits that may be 1 in the first values of an integer node's runs."""
+def _ones(term: Term, args: Sequence[ShapedValue], runs: int) -> int:
+    """Returns the bits that may be 1 in the first values of an integer node's `runs` runs."""
     types = [arg.type for arg in term.args[-2:]]
-    ones = [arg.ones(width, type) for arg, type in zip(args[-2:], types, strict=True)]
+    ones = [arg.ones(runs, type) for arg, type in zip(args[-2:], types, strict=True)]
     result = result_ones(term, ones, args[-1].constant)
     # Lanes of a run that wraps around tell another first value of it when they are extended.
     wraps = term.op == "extend" and not args[0].ends_before_next(types[0])

@@ -46,7 +46,7 @@ the grid, took 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 witho
 def _is_global_line(group: GroupValues) -> bool:
     """Returns true if the lanes of a warp access consecutive elements of global memory, in one lane
     run: the only accesses that are prefetched."""
-    follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
+    follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.runs == 1
     return follow and group.access_type.space is Space.GLOBAL
 
 
@@ -168,7 +168,7 @@ class AffineAccess:
         lane_addresses = self._lane_addresses(index, group, instruction, on)
         values = load(self.transfers, group.plan.move, lane_addresses)
         # Moves give all lanes, or one element for each run with one address: stride 0.
-        return [self.lanes.expand(value, 0, width) for value in values]
+        return [self.lanes.expand(value, width) for value in values]
 
     def _prefetch_for_next_warps(self, index: int, group: GroupValues) -> None:
         """Emits, in a batch of loop iterations at distant addresses, prefetches of the lines that
@@ -255,9 +255,10 @@ class AffineAccess:
         extent = runs = None
         if group.plan.guard is not Guard.COMPARED and group.base.is_affine:
             step = I64(group.base.stride) if group.step is None else group.step
-            extent = extent_of(self.lanes, access_type.size, group.base.width, step, addresses, on)
+            extent = extent_of(self.lanes, access_type.size, group.base.runs, step, addresses, on)
         if group.plan.guard is Guard.CACHE:
-            runs = LaneRuns(self.operands.address(address, group.base.width), group.base)
+            layout = group.base.without_repeats
+            runs = LaneRuns(self.operands.address(address, layout.width), layout)
         event = self.memory.event(index, access_type, addresses, on)
         detector.access(replace(event, extent=extent, runs=runs))
 
@@ -282,4 +283,13 @@ class AffineAccess:
             )
         firsts, mask = self.group_addresses.firsts(group, index), self.group_guards.mask(group, on)
         stride, step = group.base.stride, group.step
-        return LaneAddresses(group.access_type, firsts, mask, stride, step, pointers, first_vector)
+        return LaneAddresses(
+            group.access_type,
+            firsts,
+            mask,
+            stride,
+            step,
+            pointers,
+            first_vector,
+            group.base.repeats,
+        )

@@ -63,14 +63,17 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads consecutive elements of each lane run by one vector load, under the mask if there is
-    one (inactive lanes get 0), joins the runs, and returns one vector of 32 lanes for each part."""
+    """Loads consecutive elements of each lane run by one vector load, once for equal runs, under
+    the mask if there is one (inactive lanes get 0, or what the same lane of an equal run gets),
+    joins the runs, and returns one vector of 32 lanes for each part."""
     b, parts = transfers.b, lane_addresses.access_type.parts
-    whole = _load_runs(transfers, lane_addresses)
-    if parts == 1:
+    whole, length = _load_runs(transfers, lane_addresses), lane_addresses.length
+    if parts == lane_addresses.repeats == 1:
         return [whole]
+    same = length * lane_addresses.repeats
+    places = [lane // same * length + lane % length for lane in range(LANES)]
     return [
-        b.shuffle_vector(whole, whole, selection(range(part, LANES * parts, parts)))
+        b.shuffle_vector(whole, whole, selection(place * parts + part for place in places))
         for part in range(parts)
     ]
 
@@ -82,7 +85,7 @@ def load_reversed(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
     b, parts = transfers.b, lane_addresses.access_type.parts
     whole = _load_runs(transfers, lane_addresses, reverse=True)
     # Lane n of a run is element length - 1 - n of what was loaded for it.
-    length = LANES // len(lane_addresses.firsts)
+    length = lane_addresses.length
     places = [lane + length - 1 - 2 * (lane % length) for lane in range(LANES)]
     return [
         b.shuffle_vector(whole, whole, selection(place * parts + part for place in places))
@@ -97,8 +100,7 @@ def _load_runs(
     with `reverse`, under the mask if there is one; returns all runs joined, as they lie in
     memory."""
     b, access_type = transfers.b, lane_addresses.access_type
-    count = LANES // len(lane_addresses.firsts) * access_type.parts
-    type = ir.VectorType(access_type.element, count)
+    type = ir.VectorType(access_type.element, lane_addresses.length * access_type.parts)
     runs: list[Value] = []
     for run in range(len(lane_addresses.firsts)):
         pointer = transfers.run_pointer(lane_addresses, run, reverse=reverse)
@@ -222,7 +224,7 @@ def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
         lane_addresses.stride // access_type.type.bytes,
-        LANES // len(lane_addresses.firsts),
+        lane_addresses.length,
     )
     begins = covering(length, step, access_type.parts)
     type = ir.VectorType(access_type.element, length)

@@ -52,6 +52,8 @@ class RangeCache:
         b = self.b
         entry = self._entry(group, lane_set)
         conditions = [self._is_in_range(entry, group)]
+        # Runs with one value for all have the same address wherever code makes an entry here:
+        # their pitches are 0.
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
         if group.step is not None and not group.accesses.is_laid_out:
@@ -132,9 +134,9 @@ class RangeCache:
             b.icmp_signed("<=", offset, last),
             b.icmp_unsigned("==", b.and_(offset, b.sub(size, I64(1))), I64(0)),
             b.icmp_unsigned("==", self._word(entry, RangeCacheEntry.step), I64(group.base.stride)),
-            b.icmp_unsigned("==", self._cached_runs(group), I64(group.base.width)),
+            b.icmp_unsigned("==", self._cached_runs(group), I64(group.base.runs)),
         ]
-        if group.base.width > 1:
+        if group.base.runs > 1:
             holds.append(self._has_pitches(entry, group))
         return offset, last, reduce(b.and_, holds)
 
@@ -176,16 +178,16 @@ class RangeCache:
         """Returns true (an i1) if the distance of each lane run's base address from the first run's
         (pitch) is that of the entry.
         """
-        b, width, first = self.b, group.base.width, group.firsts[0]
+        b, runs, first = self.b, group.base.runs, group.firsts[0]
+        bases = self.lanes.expand(group.bases, runs)
         # One scalar comparison: the first run's distance from itself is 0.
-        if width == 2:
-            return b.icmp_unsigned(
-                "==", b.sub(group.firsts[1], first), self._word(entry, RangeCacheEntry.pitches + 1)
-            )
-        type = ir.VectorType(I64, width)
+        if runs == 2:
+            second = b.sub(self.lanes.lane(bases, 1), first)
+            return b.icmp_unsigned("==", second, self._word(entry, RangeCacheEntry.pitches + 1))
+        type = ir.VectorType(I64, runs)
         hit = b.load(self.lanes.slot(entry, RangeCacheEntry.pitches), typ=type, align=8)
-        difference = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), hit)
-        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [difference])
+        difference = b.xor(b.sub(bases, self.lanes.splat(first, runs)), hit)
+        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{runs}i64", I64, [difference])
         return b.icmp_unsigned("==", some, I64(0))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:

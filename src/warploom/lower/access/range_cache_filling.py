@@ -67,7 +67,7 @@ class RangeCacheFilling:
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
-        b.store(group.bases, self._bases, align=8)
+        b.store(self.lanes.expand(group.bases, group.base.runs), self._bases, align=8)
         if group.step is not None and not group.accesses.is_laid_out:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
         bounds = self._bounds(group)
@@ -110,7 +110,7 @@ class RangeCacheFilling:
         offset from the group's base address in bytes. Equal groups share one."""
         found_at_run_time = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found_at_run_time else group.base.stride
-        words = [group.base.width, stride, group.access_type.size, self._layout.unit]
+        words = [group.base.runs, stride, group.access_type.size, self._layout.unit]
         words += [len(group.members), self._layout.sets, self._layout.runs]
         words += [self._layout.entries_at, self._layout.set_words]
         for index, offset in group.members:

@@ -42,7 +42,8 @@ HOST_LINE = 64
 class LaneAddresses:
     """Holds the addresses of a warp's lanes in one access, and the lanes that are active.
 
-    `firsts`: the address of the first lane of each lane run; `on`: the active lanes, None for all.
+    `firsts`: the address of the first lane of each lane run, of the first one of `repeats` equal
+    runs; `on`: the active lanes, None for all.
     `stride` is the bytes from lane to lane in each run, if that is a constant; else `step` holds it
     as a value, and `pointers` the host pointer of each lane. `run_pointers` are the host pointers
     of the first lanes of 16 runs of two lanes, a vector."""
@@ -54,6 +55,12 @@ class LaneAddresses:
     step: Value | None = None
     pointers: Value | None = None
     run_pointers: Value | None = None
+    repeats: int = 1
+
+    @property
+    def length(self) -> int:
+        """Returns the number of lanes of a run."""
+        return LANES // (len(self.firsts) * self.repeats)
 
     @property
     def mask(self) -> Value:
@@ -116,21 +123,33 @@ class Transfers:
         pointer = self.pointer(lane_addresses.access_type, lane_addresses.firsts[run])
         if not reverse:
             return pointer
-        last = LANES // len(lane_addresses.firsts) - 1
+        last = lane_addresses.length - 1
         return self.b.gep(pointer, [I64(last * lane_addresses.stride)], source_etype=I8)
 
     def run_mask_of(
         self, lane_addresses: LaneAddresses, run: int, *, reverse: bool = False
     ) -> Value:
         """Returns the mask of one lane run, each lane repeated once for each of its parts, the last
-        lane first with `reverse`; the access has a mask."""
-        runs, parts = len(lane_addresses.firsts), lane_addresses.access_type.parts
-        if runs == 1 and parts == 1 and not reverse:
+        lane first with `reverse`; the access has a mask. A lane of equal runs is active if it is so
+        in one of them."""
+        length, parts = lane_addresses.length, lane_addresses.access_type.parts
+        if length == LANES and parts == 1 and not reverse:
             return lane_addresses.on
-        length = LANES // runs
-        order = range(length)[::-1] if reverse else range(length)
-        lanes = [run * length + lane for lane in order for _ in range(parts)]
-        return self.b.shuffle_vector(lane_addresses.on, lane_addresses.on, selection(lanes))
+        begin, order = run * length * lane_addresses.repeats, range(length)
+        lanes = [begin + lane for lane in (order[::-1] if reverse else order) for _ in range(parts)]
+        on = self._in_first_runs(lane_addresses)
+        return self.b.shuffle_vector(on, on, selection(lanes))
+
+    def _in_first_runs(self, lane_addresses: LaneAddresses) -> Value:
+        """Returns a mask whose lanes of each first one of equal runs are active if they are so in
+        one of these runs; other lanes are undefined. With one run, it is the mask of the access."""
+        if lane_addresses.repeats == 1:
+            return lane_addresses.on
+        b, bits, distance = self.b, self.lanes.bits(lane_addresses.on), lane_addresses.length
+        # Each step joins twice as many runs; the next ones follow the first.
+        while distance < lane_addresses.length * lane_addresses.repeats:
+            bits, distance = b.or_(bits, b.lshr(bits, I32(distance))), 2 * distance
+        return self.lanes.mask(bits)
 
     def local_row(self, pointer: Value, number: int) -> Value:
         """Returns the pointer to the row (128 bytes) of word `number` after the one at `pointer`,

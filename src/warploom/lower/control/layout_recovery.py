@@ -96,12 +96,12 @@ class LayoutRecovery:
     def _descriptor_of(self, register: Register) -> list[int]:
         """Returns the words of a register in the helper's table (`ShapedRegister`): the offset, the
         distance of two values and the size of one, in bits, in its slot of 32 lanes, and these
-        three in its short slot; then the number of runs and the stride of its shape. A register of
-        more than 64 bits has an entry for each 64."""
+        three in its short slot; then the number of values, the length of runs and the stride of its
+        shape. A register of more than 64 bits has an entry for each 64."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.position.shapes[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
-        vector_shape = shape.width, shape.stride
+        vector_shape = shape.width, shape.length, shape.stride
         if register.type == PRED:
             # A predicate is one bit a lane in its wide slot, one byte in its short one.
             return [by_lane, 1, 1, shaped, 8, 8, *vector_shape]

@@ -99,7 +99,8 @@ class LinearBlockLayout(BlockLayout):
         `%tid.z` as zeros, in `width` lanes; a width of 1 gives lane 0's index."""
         warp = self.b.trunc(self.frame.warp, I32)
         first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
-        return self.lanes.expand(self.lanes.splat(first, 1), int(dimension == 0), width)
+        offsets = VectorShape(1, int(dimension == 0)).offsets(width)
+        return self.lanes.expand(self.lanes.splat(first, 1), width, offsets)
 
     def step(self, value: Value, stride: int) -> Value | None:
         """Returns 32 times the stride, a constant; None if the stride is 0."""
@@ -124,12 +125,13 @@ class HalfWarpRowLayout(BlockLayout):
     def thread_index(self, dimension: int, width: int) -> Value:
         """Returns `%tid.x` (dimension 0) as the lane modulo 16, `%tid.y` as the warp's two row
         numbers, `%tid.z` as zeros, in `width` lanes; a width of 2 gives the index of each row's
-        first lane."""
-        b = self.b
-        row = b.shl(b.trunc(self.frame.warp, I32), I32(1))
+        first lane, a width of 1 that of lane 0."""
+        if dimension != 1:
+            shape = VectorShape(1, int(dimension == 0), repeats=LANES // ROW_LANES)
+            return self.lanes.expand(repeated(0, I32, 1), width, shape.offsets(width))
+        row = self.b.shl(self.b.trunc(self.frame.warp, I32), I32(1))
         rows = ir.Constant(ir.VectorType(I32, 2), [I32(0), I32(1)])
-        down = b.add(self.lanes.splat(row, 2), rows) if dimension == 1 else repeated(0, I32, 2)
-        return self.lanes.expand(down, int(dimension == 0), width)
+        return self.lanes.expand(self.b.add(self.lanes.splat(row, 2), rows), width)
 
     def step(self, value: Value, stride: int) -> Value | None:
         """Returns twice the difference of the two rows, None if the value is uniform."""

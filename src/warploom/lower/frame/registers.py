@@ -78,15 +78,15 @@ class Registers:
         shape = self._frame.position.shapes[register]
         type = storage_type(register.type, shape.width)
         values = self.lanes.b.load(self._affine_slot(register, shape), typ=type)
-        return self.lanes.expand(values, shape.stride, width)
+        return self.lanes.expand(values, width, shape.offsets(width))
 
     def store(self, register: Register, value: Value) -> None:
         """Stores a register in all lanes, inactive ones included, and to the context as well if it
         is one of `spilled` in convergent code.
 
-        If it is uniform or affine here, the value may have the width of its shape, fewer elements,
-        or 32: then it is known to have the shape in the active lanes, and the short form is
-        computed from these."""
+        If it is uniform or affine here, the value may have the width of its shape, fewer elements
+        if the stride is 0, or 32: then it is known to have the shape in the active lanes, and the
+        short form is computed from these."""
         self._store(register, value)
         if self._frame.position.convergent and register in self._frame.position.spilled:
             self.save(register, self._frame.position.spilled[register])
@@ -108,7 +108,8 @@ class Registers:
             shape = self._frame.position.shapes[register]
             if value.type.count > shape.width:
                 value = values_by_shape(self.lanes, value, self._active.bits(), shape)
-            whole = self.lanes.expand(value, shape.stride, shape.width)
+            assert value.type.count == shape.width or shape.stride == 0, register
+            whole = self.lanes.expand(value, shape.width)
             self.lanes.b.store(whole, self._affine_slot(register, shape))
         else:
             assert value.type.count == LANES, register
@@ -154,12 +155,13 @@ class Registers:
 
 def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape) -> Value:
     """Returns the first value of each run of an affine value of 32 lanes, computed from the run's
-    lowest lane in `bits` (an i32), at distance d: its value minus d times the stride. Inactive
+    lowest lane in `bits` (an i32), at distance d: its value minus d times the stride; with
+    repeats, from the lowest lane of all equal runs, at distance d in its own. Inactive
     lanes may hold anything; a run without active lanes takes its last lane's."""
     b, element = lanes.b, whole.type.element
     values: Value = undefined(ir.VectorType(element, shape.width))
+    part = LANES // shape.width
     for row in range(shape.width):
-        part = LANES // shape.width
         inside = b.lshr(bits, I32(row * part))
         # The last lane's bit is set in any case: the count of zeros stays below the run's length if
         # none of its lanes is active. (With one run, that is bit 31, written as a negative i32.)
@@ -167,7 +169,8 @@ def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape)
         step = lanes.intrinsic("llvm.cttz.i32", I32, [inside, I1(0)])
         value = lanes.lane(whole, b.add(step, I32(row * part)))
         if shape.stride:
-            value = b.sub(value, b.mul(_as(b, step, element), element(shape.stride)))
+            distance = b.and_(step, I32(shape.length - 1))
+            value = b.sub(value, b.mul(_as(b, distance, element), element(shape.stride)))
         values = b.insert_element(values, value, I32(row))
     return values
 

@@ -111,7 +111,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
         DetectorEvent.base: b.ptrtoint(base, I64),
     }
     fill_event(lanes, event, remaining_fields)
-    b.store(lanes.expand(firsts, runs.stride), places)
+    b.store(lanes.expand(firsts, offsets=runs.offsets(LANES)), places)
     none = ir.Constant(PTR, None)
     permitted = call(lanes, "detect_event", state, event, plan, none, places, data)
     b.ret(b.trunc(permitted, I32))

@@ -159,7 +159,8 @@ class IterationLimits:
             extend = b.sext if operand.type.is_signed else b.zext
             values = extend(values, ir.VectorType(I64, width))
         low, high = (self._reduced(values, name) for name in ("smin", "smax"))
-        extent = VectorShape(width, operand.shape.stride).extent
+        assert width == operand.shape.width
+        extent = operand.shape.extent
         return b.add(low, I64(min(extent, 0))), b.add(high, I64(max(extent, 0)))
 
     def _reduced(self, values: Value, name: str) -> Value:

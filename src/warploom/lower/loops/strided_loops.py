@@ -173,7 +173,8 @@ class StridedLoopCode:
                 shape = batched.shapes[register]
                 firsts = self.lanes.firsts(value, shape.width)
                 registers.store(register, firsts)
-                differ = self.b.icmp_unsigned("!=", self.lanes.expand(firsts, shape.stride), value)
+                expected = self.lanes.expand(firsts, LANES, shape.offsets(LANES))
+                differ = self.b.icmp_unsigned("!=", expected, value)
                 limits.forbid(self.lanes.some(differ))
 
     def _check(

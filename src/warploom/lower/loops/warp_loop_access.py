@@ -102,4 +102,5 @@ class WarpLoopAccess:
         b, group = self.b, self._groups[index]
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))
-        return LaneAddresses(group.access_type, [b.add(first, offset) for first in group.firsts])
+        firsts = [b.add(first, offset) for first in group.firsts]
+        return LaneAddresses(group.access_type, firsts, repeats=group.base.repeats)

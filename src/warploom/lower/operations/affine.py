@@ -20,7 +20,7 @@ from llvmlite import ir
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import Instruction, Operand, Register
 from warploom.isa.terms import Term
-from warploom.llvm.lanes import Value
+from warploom.llvm.lanes import LANES, Value
 from warploom.lower.frame.operands import Operands
 from warploom.lower.frame.position import ThreadLayout
 from warploom.shapes.vector_shape import UNIFORM, VARYING, TermShapes, VectorShape
@@ -77,15 +77,22 @@ class AffineCode:
         )
         return evaluation.of(term), evaluation.wraps
 
-    def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
-        """Writes a uniform or affine value to a register in its short form, or in 32 lanes if it
-        has none here; where `guard`, of 1 lane, does not hold, the register keeps its value. A sink
-        (`_`) discards it."""
+    def write(
+        self,
+        target: Operand,
+        value: Value,
+        type: ScalarType,
+        guard: Value | None,
+        given: VectorShape = UNIFORM,
+    ) -> None:
+        """Writes an affine value of the shape `given`, or one of stride 0, to a register in its
+        short form, or in 32 lanes if it has none here; where `guard`, of 1 lane, does not hold, the
+        register keeps its value. A sink (`_`) discards it."""
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
         shape = self.frame.position.shapes.get(target, VARYING)
-        bits = self.lanes.expand(bits, shape.stride, shape.width)
+        bits = self.lanes.expand(bits, shape.width, given.offsets(shape.width))
         if guard is not None:
             # The guard is uniform: else the result would be varying.
             held = self.lanes.lane(guard, 0)
@@ -137,7 +144,8 @@ class _TermEmission:
         """Adds to `wraps` whether an affine value, given by the first lanes of its runs, wraps
         around in its type: inside a run (nothing for stride 0), or in code for all warps anywhere
         in the thread block (nothing for uniform values)."""
-        b, extent = self.b, VectorShape(self.width, shape.stride).extent
+        # Values are given for `width` lanes at equal distances, which may be within runs.
+        b, extent = self.b, shape.stride * (min(shape.length, LANES // self.width) - 1)
         if self._block is not None and shape != UNIFORM:
             some = self._block.overflows(firsts, shape, type)
             self.wraps = some if self.wraps is None else b.or_(self.wraps, some)

@@ -106,7 +106,7 @@ def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup
         shape = operand_shapes.address(address)
         if group.plan.guard is not Guard.COMPARED:
             runs = RUNS.get(operand_shapes.warp_layout, 1)
-            shape = Addresses.of(access_type, shape, runs).lanes
+            shape = Addresses.of(access_type, shape, runs).base(access_type, group.plan)
         if shape != group.base:
             yield f"operation {member} has addresses of another shape"
     if len(bases) > 1:

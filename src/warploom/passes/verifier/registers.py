@@ -51,8 +51,8 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
     register's shape, in its warp (`shapes`) or thread block (`block_shapes`)."""
     begun = ir.program.live_in[0] if ir.program.live_in else ()
     for register, shape in (*ir.shapes.items(), *ir.block_shapes.items()):
-        if shape.width not in WIDTHS or not shape.is_affine:
-            yield f"{register.name} has a shape of {shape.width} runs"
+        if not (shape.is_affine and {shape.width, shape.runs} <= WIDTHS):
+            yield f"{register.name} has a shape of {shape.width} values for {shape.runs} runs"
         elif register in begun and UNIFORM.join(shape) != shape:
             yield f"{register.name} begins as zero in all lanes"
     block_layout = BLOCK_LAYOUT.get(ir.variant.warp_layout)
@@ -67,7 +67,7 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
                     claimed = operand_shapes.shapes.get(register, VARYING)
                     covers = shape.join(claimed) == claimed
                     if covers and claimed.is_affine:
-                        covers = shape.ones_in(claimed.width) | claimed.ones == claimed.ones
+                        covers = shape.ones_in(claimed.runs) | claimed.ones == claimed.ones
                     if not covers:
                         yield f"operation {index} gives {register.name} another shape"
 
