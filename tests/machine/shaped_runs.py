@@ -19,7 +19,7 @@ from warploom.program.program import Program
 from warploom.ptx.parser import parse
 
 BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (24, 4), (4, 17), (12, 5)]
-BLOCKS += [(18, 4), (5, 7)]
+BLOCKS += [(18, 4), (5, 7), (2, 20)]
 """In lines, in rows of 16, 8, 4 and 2, and neither; with and without a last warp that is not
 full."""
 
