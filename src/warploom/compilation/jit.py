@@ -44,11 +44,13 @@ rows, the first block and one past the last."""
 class CompiledKernel:
     """Holds a kernel's machine code and what its host has to provide.
 
-    `suspends`: the scheduler runs its warps. `context_bytes`: the size of a warp's context.
-    `engine` owns the code. `effort`: the level at which LLVM compiled it.
+    `variant`: that of the code (`Compilation.code_variant`). `suspends`: the scheduler runs its
+    warps. `context_bytes`: the size of a warp's context. `engine` owns the code. `effort`: the
+    level at which LLVM compiled it.
     """
 
     program: Program
+    variant: KernelVariant
     layout: CountLayout
     run: RunFunction
     suspends: bool
@@ -80,8 +82,15 @@ class Compilation:
 
     @property
     def code_variant(self) -> KernelVariant:
-        """Returns `variant`, made that of baseline code (`for_baseline`) if the effort is NONE."""
-        return self.variant.for_baseline() if self.effort is Effort.NONE else self.variant
+        """Returns `variant`, made that of baseline code (`for_baseline`) if the effort is NONE, and
+        of code for any order (`for_any_order`) in sanitized code if a policy chooses the order, or
+        the effort is LEAST."""
+        if self.effort is Effort.NONE:
+            return self.variant.for_baseline()
+        if self.variant.sanitizes is None:
+            return self.variant
+        any_order = self.variant.shuffles or self.effort is Effort.LEAST
+        return self.variant.for_any_order() if any_order else self.variant
 
     @property
     def layout(self) -> CountLayout:
@@ -175,7 +184,14 @@ def _link(
         engine.get_function_address("run")
     )
     return CompiledKernel(
-        wanted.program, wanted.layout, run, scheduled, context_bytes, engine, wanted.effort
+        wanted.program,
+        wanted.code_variant,
+        wanted.layout,
+        run,
+        scheduled,
+        context_bytes,
+        engine,
+        wanted.effort,
     )
 
 

@@ -105,12 +105,37 @@ class KernelVariant:
         with no transformation left out."""
         return replace(self, baseline=True, size=None, disabled=frozenset())
 
+    def for_any_order(self) -> KernelVariant:
+        """Returns the variant of sanitized code that runs launches under each policy, which it
+        reads from the schedule (`any_order`); for blocks of any size."""
+        assert self.sanitizes is not None
+        return replace(self, interleaves_paths=self.independent, shuffles=True, size=None)
+
+    @property
+    def any_order(self) -> bool:
+        """Returns whether code runs launches under each policy, `converge` among them: sanitized
+        code whose policy is chosen by the launch (`shuffles`)."""
+        return self.sanitizes is not None and self.shuffles
+
+    @property
+    def has_one_copy(self) -> bool:
+        """Returns whether each basic block has the divergent copy alone, right for lanes in
+        any state: in baseline code, and in code for any order."""
+        return self.baseline or self.any_order
+
+    @property
+    def has_policy_layout(self) -> bool:
+        """Returns whether a launch's buffers are laid out as under a policy, with slots of resident
+        blocks and space for operations that complete late: under one, and in sanitized code, whose
+        launches may begin in code for any order."""
+        return self.shuffles or self.sanitizes is not None
+
     @property
     def stores_lane_by_lane(self) -> bool:
         """Returns whether all registers are stored lane by lane, without uniform or affine forms:
         under a policy that mixes lanes, in code that records, is observed or debugged step by step,
-        in baseline code, or without the pass `uniformity`."""
-        by_lane = self.interleaves_paths or self.is_watched or self.steps or self.baseline
+        in code of one copy, or without the pass `uniformity`."""
+        by_lane = self.interleaves_paths or self.is_watched or self.steps or self.has_one_copy
         return by_lane or not self.does(Pass.UNIFORMITY)
 
     @property

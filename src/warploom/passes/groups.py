@@ -21,8 +21,8 @@ from warploom.isa.instruction import Register
 def group_accesses(ir: WarpIR) -> WarpIR:
     """Adds the groups of accesses of each block in code for converged lanes
     (`BasicBlock.accesses`); for a predicated block, also those of its copy under a mask (`masked`).
-    Changes nothing for baseline code, or if accesses are not inlined."""
-    if ir.variant.baseline or not ir.accesses.facts.inlined:
+    Changes nothing for code of one copy, or if accesses are not inlined."""
+    if ir.variant.has_one_copy or not ir.accesses.facts.inlined:
         return ir
     accesses, masks = ir.accesses, _mask_registers(ir)
 

@@ -49,9 +49,9 @@ def fit_plans(ir: WarpIR) -> WarpIR:
 
 def plan_general_accesses(ir: WarpIR) -> WarpIR:
     """Adds the plans of accesses at any addresses (loads, stores, atomics) as `plans`, by the
-    number of the operation and the space; none in baseline code, whose lanes count as diverged, so
-    that its accesses are done out of line."""
-    if ir.variant.baseline:
+    number of the operation and the space; none in code of one copy, whose lanes count as diverged,
+    so that its accesses are done out of line."""
+    if ir.variant.has_one_copy:
         return ir
     typed = ((record, access_type_of(ir, record)) for record in ir.layout.rows)
     facts = ir.accesses.facts

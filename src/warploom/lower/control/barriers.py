@@ -76,7 +76,7 @@ class BarrierCode:
     ) -> None:
         """Emits the barrier at the end of a basic block. If its guard holds in no active lane, code
         jumps to the next block. Otherwise an arrival alone (`arrive`) leaves with ARRIVED_ONLY, to
-        go on at once; a wait suspends the active lanes in the divergent copy (in baseline code,
+        go on at once; a wait suspends the active lanes in the divergent copy (in code of one copy,
         which has no other, the warp as a whole if its lanes are together and the number is plain).
         Elsewhere it switches to the next warp in a region version if the number is plain
         (`_plain_number`), and else suspends the warp as a whole. The barrier of a cluster is
@@ -98,7 +98,7 @@ class BarrierCode:
             self._store_operands(number, threads)
             self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
-            if frame.variant.baseline and _plain_number(instruction) is not None:
+            if frame.variant.has_one_copy and _plain_number(instruction) is not None:
                 with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
                     self._wait_together(block, index, instruction, number, threads)
             self._wait(index, number, threads, following)

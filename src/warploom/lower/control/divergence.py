@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.abi.environment import Slot, Status
+from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I32, I64, Value
@@ -104,15 +104,11 @@ class DivergenceCode:
         self._run_diverged(through[1], through[0], block)
 
     def _run_diverged(self, bits: Value, index: int, origin: int) -> None:
-        """Makes lanes `bits` active and continues at block `index` in the divergent copy; if the
-        schedule mixes diverged lanes, suspends them with DIVERGED instead, and it chooses the side
-        that runs. `origin`: the block that they come from, for the test whether the jump is a back
-        edge."""
+        """Makes lanes `bits` active, which continue at block `index` in the divergent copy, unless
+        they are suspended (`Suspension.diverge`). `origin`: the block that they come from, for the
+        test whether the jump is a back edge."""
         self.frame.active.set(bits)
-        if self._variant.interleaves_paths:
-            self.edges.suspension.suspend(Status.DIVERGED, index)
-        else:
-            self.edges.jump(Copy.DIVERGENT, index, origin)
+        self.edges.suspension.diverge(index, lambda: self.edges.jump(Copy.DIVERGENT, index, origin))
 
     def store_live_lanes(self, block: int) -> None:
         """Stores the registers that are live in a successor of a block to the context, in 32 lanes,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.abi.environment import Status
 from warploom.core.types import U32
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction
@@ -141,10 +140,9 @@ class IndexedBranchCode:
         self.control.divergence.store_live_lanes(block.index)
         self.control.suspension.spills.restore_head()
         frame.counters.add(frame.layout.branches[index], I64(1))
-        if self.frame.variant.interleaves_paths:
-            self.control.suspension.suspend(Status.DIVERGED, target_block)
-        else:
-            self._switch(Copy.DIVERGENT, block, target_block, index)
+        self.control.suspension.diverge(
+            target_block, lambda: self._switch(Copy.DIVERGENT, block, target_block, index)
+        )
 
     def _target_buffer(self) -> Value:
         """Returns a stack buffer with a 64-bit word for each lane, in which indices are passed;

@@ -43,9 +43,9 @@ class LayoutRecovery:
     def reconverge(self, index: int) -> None:
         """Emits the jump by which all living lanes continue at block `index` in the convergent
         copy: at once if the flag *stale* is false, else through the check of `recover`, which may
-        lead to the divergent copy. Baseline code jumps to its only copy."""
-        # Baseline code has one copy of each block, and registers lane by lane.
-        if self.frame.variant.baseline:
+        lead to the divergent copy. Code of one copy jumps there."""
+        # Such code keeps registers lane by lane.
+        if self.frame.variant.has_one_copy:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return
         stale = self.b.load(self._stale, typ=I1)

@@ -8,7 +8,7 @@ by their vector shapes; at all other exits they are in the context lane by lane.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -21,6 +21,7 @@ from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import SpillCode
 from warploom.program.uses import member_mask
 from warploom.simt.schedule_layout import FROM_TABLE, WarpState
+from warploom.simt.split_policy import CONVERGE
 from warploom.simt.warp_table import WarpTable
 
 
@@ -83,6 +84,19 @@ class Suspension:
             I64(index) if isinstance(index, int) else index, frame.context.table(WarpTable.block)
         )
         b.branch(self._exits[status, is_whole])
+
+    def diverge(self, index: int | Value, run: Callable[[], None]) -> None:
+        """Emits the end of a divergence, whose active lanes continue at block `index`: `run` emits
+        the jump there. If the schedule mixes diverged lanes, they are suspended with DIVERGED
+        instead, and it chooses those that run; code for any order tests whether it does."""
+        variant = self.frame.variant
+        if not variant.interleaves_paths:
+            run()
+            return
+        if variant.any_order:
+            with self.b.if_then(self.frame.has_policy(CONVERGE)):
+                run()
+        self.suspend(Status.DIVERGED, index)
 
     def wait_together(self, block: int, instruction: int, plain_number: int | None) -> None:
         """Emits the wait of the warp as a whole at a barrier at the end of `block`: saves it, and
@@ -174,14 +188,14 @@ class Suspension:
     def _resume_from_table(self) -> ir.Block:
         """Emits the entry that resumes the split (lanes that run together) that the scheduler has
         chosen, at the block in the warp's table: in the convergent copy if it has all living lanes
-        and the SIMT stack is empty, else in the divergent one; baseline code in its only copy.
+        and the SIMT stack is empty, else in the divergent one, the only copy of some code.
         Shapes of registers count as stale. Returns the entry."""
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
         self.spills.restore_head()
         index = frame.get(frame.context.table(WarpTable.block))
-        if frame.variant.baseline:
+        if frame.variant.has_one_copy:
             self._resume_at(index, self.blocks.main)
             return resume_block
         all_living = b.icmp_signed(

@@ -3,13 +3,13 @@ and their divergence after."""
 
 from __future__ import annotations
 
-from warploom.abi.environment import Slot, Status
+from warploom.abi.environment import Status
 from warploom.llvm.lanes import I32, I64
 from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import gathering_mask, member_mask
-from warploom.simt.schedule_layout import Plan, WarpState
+from warploom.simt.schedule_layout import WarpState
 from warploom.simt.split_policy import ADVERSARIAL
 from warploom.simt.warp_table import WarpTable
 
@@ -64,9 +64,7 @@ class SyncCode:
         ):
             return
         b, frame = self.b, self.frame
-        policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), Plan.policy))
-        adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
         count = self.lanes.popcount(frame.active.bits())
         several = b.icmp_unsigned(">", count, I64(1))
-        with b.if_then(b.and_(adversarial, several)):
+        with b.if_then(b.and_(frame.has_policy(ADVERSARIAL), several)):
             self.control.suspension.suspend(Status.DIVERGED, block.successors[-1])

@@ -6,7 +6,7 @@ others are in, and registers are values, uniform or affine where analysis says s
 copy any subset may be active, and shared registers are in the warp's context. The region copy is a
 second convergent copy of barrier regions, in which the warps of a thread block run one after the
 other (warp order); whatever else happens (divergence, an exit) branches to the other copies.
-Baseline code has the divergent copy alone.
+Baseline code, and sanitized code for any order, have the divergent copy alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Blocks:
     copy that they return to. `batches`: the entries of batches of iterations, by copy and loop
     header (`lower.loops.strided_loops`). `arrivals`: entries of the divergent copy at possible
     reconvergence points. `ended`: the block where all lanes have ended. `main`: the copy in which a
-    warp begins: the convergent one, in baseline code the divergent one.
+    warp begins: the convergent one, in code of one copy the divergent one.
     """
 
     def __init__(self, frame: Frame) -> None:
@@ -47,7 +47,7 @@ class Blocks:
             frame.warp_ir.predicated_blocks.values(),
             frame.warp_ir.reconvergence.points,
         )
-        self.main = Copy.DIVERGENT if frame.variant.baseline else Copy.CONVERGENT
+        self.main = Copy.DIVERGENT if frame.variant.has_one_copy else Copy.CONVERGENT
         self.copies = {
             (copy, index): self.append(f"{copy.value}{index}")
             for copy in Copy
@@ -70,8 +70,8 @@ class Blocks:
 
     def _present(self, copy: Copy) -> Iterable[int]:
         """Returns the numbers of the basic blocks that have a copy: all in the main and the
-        divergent copy, those of `region_versions` in the region copy, none in baseline code's
-        convergent one.
+        divergent copy, those of `region_versions` in the region copy, none in the convergent one in
+        code of one copy.
         """
         if copy is self.main or copy is Copy.DIVERGENT:
             return range(len(self.program.blocks))

@@ -16,6 +16,7 @@ from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, zero
 from warploom.lower.frame.position import Position
 from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
+from warploom.simt.schedule_layout import Plan
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I64])
 """The type of `status = warp(environment, counts, rows, contexts, warp)`: contexts of the thread
@@ -149,6 +150,11 @@ class FunctionFrame:
     def get(self, slot_address: Value) -> Value:
         """Loads an i64 from an address."""
         return self.lanes.b.load(slot_address, typ=I64)
+
+    def has_policy(self, policy: int) -> Value:
+        """Returns whether the launch has a scheduling policy (`simt.split_policy`), an i1."""
+        chosen = self.get(self.lanes.slot(self.pointer(Slot.PLAN_AT), Plan.policy))
+        return self.lanes.b.icmp_unsigned("==", chosen, I64(policy))
 
     # ---- returns ---------------------------------------------------------------------------------
 

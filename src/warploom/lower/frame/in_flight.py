@@ -87,12 +87,11 @@ class InFlightCode:
         (`simt.product_groups.completes_late`).
         """
         b, frame = self.b, self.frame
-        plan = frame.pointer(Slot.PLAN_AT)
-        policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (Plan.policy, Plan.seed))
+        seed = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), Plan.seed))
         number = b.add(b.add(seed, frame.slot(Slot.BLOCK)), frame.warp)
         odd = b.icmp_unsigned("!=", b.and_(number, I64(1)), I64(0))
-        drawn = b.and_(b.icmp_unsigned("==", policy, I64(RANDOM)), odd)
-        return b.or_(b.icmp_unsigned("==", policy, I64(ADVERSARIAL)), drawn)
+        drawn = b.and_(frame.has_policy(RANDOM), odd)
+        return b.or_(frame.has_policy(ADVERSARIAL), drawn)
 
     def is_full(self) -> Value:
         """Returns whether CAPACITY operations are in flight, an i1."""

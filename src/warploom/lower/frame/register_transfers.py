@@ -38,9 +38,9 @@ class RegisterTransfers:
     def clear(self, retained: Iterable[Register] = ()) -> None:
         """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
         the begin of a warp; zeros also let LLVM drop the values of the previous warp. Writes their
-        allocas, of 32 lanes and of the short form; in baseline code instead the context, of the
+        allocas, of 32 lanes and of the short form; in code of one copy instead the context, of the
         registers that are live at the program's begin, whatever is `retained`."""
-        if self._frame.variant.baseline:
+        if self._frame.variant.has_one_copy:
             for register in _sorted(self._warp_ir.live(0)):
                 self._context_registers.write(register, zero(storage_type(register.type)))
             return

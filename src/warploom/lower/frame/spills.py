@@ -73,14 +73,14 @@ class SpillCode:
         """Restores the live lanes, which become the active ones, and the `live` registers that
         `save_convergent` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known
         to be live, so that the live mask is a constant. Other shared registers become zero, unless
-        the kernel is too long for LLVM's optimiser or code is baseline code."""
+        the kernel is too long for LLVM's optimiser or code has one copy of each block."""
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(WarpTable.live)), I32)
         )
-        # Dead registers are set to zero for LLVM's optimiser only, which large kernels and baseline
-        # code do not run.
-        if not (self._is_long or frame.variant.baseline):
+        # Dead registers are set to zero for LLVM's optimiser only, which does not run on large
+        # kernels and on baseline code; code of one copy reads the context alone.
+        if not (self._is_long or frame.variant.has_one_copy):
             frame.transfers.clear(live)
         for register in self._registers_to_save(live):
             frame.registers.restore(register, self._together[register])
@@ -150,8 +150,8 @@ class SpillCode:
 
     def _registers_to_save(self, live: Iterable[Register]) -> list[Register]:
         """Returns the live registers, by name (not by hash, so that emitted code is reproducible),
-        then the parameters of inlined calls; none in baseline code, whose registers are in the
-        context already."""
-        if self.frame.variant.baseline:
+        then the parameters of inlined calls; none in code of one copy, whose registers are in
+        the context already."""
+        if self.frame.variant.has_one_copy:
             return []  # all are in the context already
         return [*sorted(live, key=lambda r: r.name), *self.frame.call_parameter_registers.values()]

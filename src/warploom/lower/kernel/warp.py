@@ -60,7 +60,7 @@ class WarpFunction:
         program, variant = warp_ir.program, warp_ir.variant
         self.program, self.warp_ir = program, warp_ir
         shuffles, pieces = variant.shuffles, frame_pieces(program)
-        delays = shuffles and Needs.IN_FLIGHT_RING in program.needs
+        delays = variant.has_policy_layout and Needs.IN_FLIGHT_RING in program.needs
         context = context_layout(
             program,
             warp_ir.uniformity,

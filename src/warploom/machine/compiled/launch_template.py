@@ -98,7 +98,7 @@ class LaunchTemplate:
         bytes_per_slot = bytes_per_slot_of(kernel, launch)
         # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
-        if launch.schedule.shuffles and Needs.COMPLETION_QUEUE in kernel.program.needs:
+        if kernel.variant.has_policy_layout and Needs.COMPLETION_QUEUE in kernel.program.needs:
             zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
             zeros[Slot.HELD_AT] = 8 * LIST_WORDS
         zeros |= {base: slots * size for base, size in bytes_per_slot.items()}
@@ -264,12 +264,14 @@ class TieredTemplate:
         """Starts a compilation that is due, or loads one that is done (`Tiers.improve_when_due`);
         returns the template of the current code, in which a launch that runs in `launch_template`
         should continue, None if there is no other code than its own. Launches whose order a policy
-        chooses, and launches with clusters, finish in baseline code if they began in it (None)."""
+        chooses, and launches with clusters, finish in code of the variant that they began in."""
         self.tiers.improve_when_due()
-        if self.tiers.current in (None, launch_template.kernel):
+        current = self.tiers.current
+        if current is None or current is launch_template.kernel:
             return None
         variant = self.tiers.variant
-        if launch_template.kernel.baseline and (variant.shuffles or variant.clusters):
+        is_converted = current.variant != launch_template.kernel.variant
+        if is_converted and (variant.shuffles or variant.clusters):
             return None
         return self.current()
 

@@ -142,9 +142,10 @@ class WorkerLaunch:
         return status
 
     def _switch_to_better_code(self) -> None:
-        """Moves a paused launch to better code if there is some. From baseline code it converts its
-        buffers, gives the old ones back, and sets up the host callbacks for the new environment;
-        other code of the variant has the same layout."""
+        """Moves a paused launch to better code if there is some. From code of another variant
+        (baseline code, sanitized code for any order) it converts its buffers, gives the old ones
+        back, and sets up the host callbacks for the new environment; code of one variant has the
+        same layout."""
         if self.tiered is None:
             return
         new_template = self.tiered.better(self.launch_template)
@@ -152,7 +153,7 @@ class WorkerLaunch:
             return
         old_template, old_buffers = self.launch_template, self.buffers
         self.launch_template = new_template
-        if not old_template.kernel.baseline:
+        if old_template.kernel.variant == new_template.kernel.variant:
             return
         self.buffers = hand_over(old_template, old_buffers, new_template)
         if self.host_callbacks is not None:
