@@ -3,6 +3,8 @@ compiled code against Python."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -11,50 +13,59 @@ from hypothesis import strategies as st
 from rule_costs import ALL, accesses
 
 from warploom.cost.caches import (
-    CONSTANT,
     DROPS_L1,
-    ENTRY_WORDS,
-    HEADER_WORDS,
-    L1,
-    L2,
-    ORIGIN,
-    SMS,
-    TEXTURE,
     THROUGH_CONSTANT,
     THROUGH_L1,
     WRITES,
+    CacheEntry,
+    CacheHierarchy,
     count_cached,
 )
-from warploom.cost.fields import FIELDS, RECORD_WIDTH
+from warploom.cost.fields import FIELDS, CostRecord
 from warploom.simt.lane_counts import register_jitables
 
 Words = npt.NDArray[np.int64]
 
 register_jitables()
-COMPILED = numba.njit(count_cached)
+_numba: Any = numba
+COMPILED = _numba.cfunc(
+    "int64(CPointer(uint64), int64, int64, CPointer(int64), CPointer(int64), int64, int64, int64)",
+    nopython=True,
+)(count_cached).ctypes
+
+
+def count_compiled(*arguments: Any) -> None:
+    """Calls the machine code of `count_cached`, with pointers to arrays."""
+    COMPILED(
+        *(
+            value.ctypes.data_as(kind) if isinstance(value, np.ndarray) else value
+            for value, kind in zip(arguments, COMPILED.argtypes, strict=True)
+        )
+    )
 
 
 def caches(l1_sets: int = 2, l1_ways: int = 2, l2_sets: int = 4, sms: int = 2) -> Words:
     """Returns the array of small caches: L1 with `l1_sets` and `l1_ways` per SM, a two-way L2, a
     constant cache of one line."""
-    sizes = {L1: (l1_sets, l1_ways), TEXTURE: (0, 1), CONSTANT: (1, 1), L2: (l2_sets, 2)}
-    header = [0] * HEADER_WORDS
-    header[SMS] = sms
-    end = HEADER_WORDS
-    for level, (sets, ways) in sizes.items():
-        words = sets * ways * ENTRY_WORDS
-        header[4 * level : 4 * level + 4] = end, sets, ways, words
-        end += words * (1 if level == L2 else sms)
-    state = np.zeros(end, np.int64)
-    state[:HEADER_WORDS] = header
-    return state
+    hierarchy = CacheHierarchy(np.zeros(CacheHierarchy.WORDS, np.int64), 0)
+    hierarchy.sms = sms
+    end = CacheHierarchy.WORDS
+    for level, sets, ways, copies in (
+        (hierarchy.l1, l1_sets, l1_ways, sms),
+        (hierarchy.constant, 1, 1, sms),
+        (hierarchy.l2, l2_sets, 2, 1),
+    ):
+        level.first_entry, level.sets, level.ways = end, sets, ways
+        level.words_per_sm = sets * ways * CacheEntry.WORDS
+        end += level.words_per_sm * copies
+    return np.concatenate([hierarchy.words, np.zeros(end - CacheHierarchy.WORDS, np.int64)])
 
 
 def look_up(
     caches_state: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
 ) -> dict[str, int]:
     """Returns the hits and misses of one access, in a lane for each address."""
-    record = np.zeros(RECORD_WIDTH, np.int64)
+    record = np.zeros(CostRecord.WORDS, np.int64)
     where = np.zeros(32, np.uint64)
     where[: len(addresses)] = addresses
     count_cached(where, (1 << len(addresses)) - 1, size, record, caches_state, path, block, 0)
@@ -116,7 +127,7 @@ def test_a_device_without_caches_counts_nothing() -> None:
 
 def test_addresses_count_from_the_origin() -> None:
     caches_state, moved = caches(), caches()
-    moved[ORIGIN] = 1 << 40
+    moved[CacheHierarchy.origin] = 1 << 40
     for step in (0, 256, 512, 0, 768, 256):
         assert look_up(caches_state, [step]) == look_up(moved, [(1 << 40) + step])
 
@@ -155,9 +166,9 @@ def test_compiled_caches_count_as_python_does(
     addresses, mask, size = case
     where = np.array(addresses, np.uint64)
     plain, compiled = caches(), caches()
-    rows = np.zeros((2, RECORD_WIDTH), np.int64)
+    rows = np.zeros((2, CostRecord.WORDS), np.int64)
     for lanes in (mask, ALL):
         count_cached(where, lanes, size, rows[0], plain, path, block, 0)
-        COMPILED(where, lanes, size, rows[1], compiled, path, block, 0)
+        count_compiled(where, lanes, size, rows[1], compiled, path, block, 0)
     assert rows[0].tolist() == rows[1].tolist()
     assert plain.tolist() == compiled.tolist()

@@ -11,18 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warploom.abi.environment import ROW_WIDTH, CountLayout
+from warploom.abi.environment import CountLayout
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.atomics import WORD_BYTES
-from warploom.cost.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
-from warploom.cost.pattern_table import (
-    COSTS,
-    PATTERN_WIDTH,
-    PATTERNS_AT,
-    PATTERNS_END,
-    REPEATS,
-    SLOTS,
-)
+from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.fields import FIELDS, CostRecord
+from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.cache_costs import add_range_cache_costs
 from warploom.machine.compiled.launch_template import Bytes, Words
@@ -95,13 +89,13 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
     parts = [part.view(np.int64) for each in counted for part in each.parts]
     count = len(layout.rows)
-    caches_at = rows_at + count * ROW_WIDTH
+    caches_at = rows_at + layout.caches_at
     # A row for each worker of each launch: range caches, which follow, differ in length.
     words = np.stack([part[:caches_at] for part in parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
     _set_counts(tally, layout, words[:, :rows_at].sum(axis=0))
     if count:
-        rows = words[:, rows_at:].reshape(-1, count, ROW_WIDTH)
+        rows = words[:, rows_at:].reshape(-1, count, AccessRow.WORDS)
         # Atomics that were still batched when the launch ended are counted now.
         for number in layout.deferring_rows:
             for row in rows[:, number]:
@@ -146,11 +140,12 @@ def _set_records(tally: Tally, layout: CountLayout, rows: Words) -> None:
     """Overwrites the access records of a tally: the sums of their costs over the parts (one for
     each worker of each launch) plus those of the hits of their pattern tables, and as example the
     costliest access, of equal ones the first part's; `rows` has shape (parts, access records,
-    ROW_WIDTH)."""
+    AccessRow.WORDS)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
-    parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
-    tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
+    parts = rows[:, :, CostRecord.example_cost].argmax(axis=0)
+    tally.records[...] = rows[parts, np.arange(len(parts)), : CostRecord.WORDS]
     # The pattern table has counted hits only; a hit costs what the pattern's first access did.
-    patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
-    repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
+    patterns = rows[:, :, CostTable.patterns : CostTable.WORDS]
+    patterns = patterns.reshape(*rows.shape[:2], SLOTS, StoredPattern.WORDS)
+    repeated = patterns[..., StoredPattern.repeats, None] * patterns[..., StoredPattern.costs :]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))

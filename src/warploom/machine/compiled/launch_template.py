@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.environment import ROW_WIDTH, Slot
+from warploom.abi.environment import Slot
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
-from warploom.cost.fields import EXAMPLE_COST
+from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.isa.spec import Unit
 from warploom.machine.compiled.initial_contents import (
@@ -176,8 +177,8 @@ class LaunchBuffers:
         layout = launch_template.kernel.layout
         rows = len(layout.rows)
         by_row = self.words(launch_template.rows_at, layout.row_words)
-        self._cost_of_row = by_row[EXAMPLE_COST : rows * ROW_WIDTH : ROW_WIDTH]
-        self._caches = by_row[rows * ROW_WIDTH :]
+        self._cost_of_row = by_row[CostRecord.example_cost : layout.caches_at : AccessRow.WORDS]
+        self._caches = by_row[layout.caches_at :]
         self._fill()
         self.environment = self.words(0, len(Slot))
         self.plan = Plan(self.words(launch_template.starts[Slot.PLAN_AT], Plan.WORDS), 0)
@@ -193,7 +194,7 @@ class LaunchBuffers:
         are in use."""
         template = self._launch_template
         layout = template.kernel.layout
-        words = ROW_WIDTH * len(layout.rows) + layout.caches.used_words(self._caches)
+        words = layout.caches_at + layout.caches.used_words(self._caches)
         return self.arena[template.counts_at : template.rows_at + 8 * words]
 
     @property
