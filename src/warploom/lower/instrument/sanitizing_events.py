@@ -95,32 +95,24 @@ class EventCode:
             arguments[DetectorEvent.number] = number
         self._record(index, kind, on, arguments)
 
-    def copies(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
-        """Emits the event of tensor copies, if accesses are checked. `arguments` are memory,
-        operand rows (32 lanes of each operand), the words that `asynchronous.issue.tensor_copies`
-        works with, and the allocations; `request` the packed options."""
-        self._issue("detect_copies", index, on, arguments, request)
+    def copies(self, index: int, on: Value, arguments: Sequence[Value]) -> None:
+        """Emits the event of tensor copies, if accesses are checked. `arguments` are memory, the
+        issue (`WarpIssue`) and the allocations."""
+        self._issue("detect_copies", index, on, arguments)
 
-    def tensor_memory(
-        self, index: int, on: Value, arguments: Sequence[Value], request: int
-    ) -> None:
+    def tensor_memory(self, index: int, on: Value, arguments: Sequence[Value]) -> None:
         """Emits the event of a `tcgen05` instruction, if accesses are checked. `arguments` are
-        memory, operand rows (32 lanes of each operand), and the words that
-        `asynchronous.issue.tensor_memory` works with; `request` the packed options."""
-        self._issue("detect_tensor_memory", index, on, arguments, request)
+        memory and the issue (`WarpIssue`)."""
+        self._issue("detect_tensor_memory", index, on, arguments)
 
-    def _issue(
-        self, helper: str, index: int, on: Value, arguments: Sequence[Value], request: int
-    ) -> None:
+    def _issue(self, helper: str, index: int, on: Value, arguments: Sequence[Value]) -> None:
         """Emits the call of a helper of the detector, which checks the memory that a request
-        accesses; nothing if no accesses are checked. `request`: its packed options.
-        """
+        accesses; nothing if no accesses are checked."""
         if not self._config.accesses:
             return
         all_memory = ir.Constant(PTR, None)
         event = self._issued(index, on)
-        issued_arguments = *event, arguments[0], all_memory, *arguments[1:], self._values
-        call(self.lanes, helper, *issued_arguments, I64(request))
+        call(self.lanes, helper, *event, arguments[0], all_memory, *arguments[1:], self._values)
 
     def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
         """Emits the event of accesses to textures or surfaces, if accesses are checked. `arguments`
