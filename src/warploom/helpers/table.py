@@ -26,7 +26,7 @@ CHECKS = {
     "lasting": "int64(u64*, int64, i64*, int64)",
     "lane_order": "int64(u64*, int64, i64*, int64)",
     "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
-    "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*)",
     "issue_copies": "int64(u8*, i64*, u64*, i64*, i64*, i64*, i64*)",
     "issue_tensor_memory": "int64(u8*, i64*, u32*, i64*, i64*, i64*, int64)",
     "find_unfreed": "int64(u8*, int64, int64, int64, i64*)",
@@ -65,7 +65,7 @@ CHECKS = {
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
     "detect_lane_runs": "int64(i64*, i64*, i64*, i64*, int64, int64)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, u8*)",
-    "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
+    "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, u8*)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, u64*, u8*)",
 }
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from warploom.asynchronous.records import WarpIssue
 from warploom.core.types import B32, U32
-from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent
 from warploom.isa.instruction import Space
@@ -155,7 +154,7 @@ class EventSource:
                 np.zeros(LANES * PIECE, np.uint8),
             )
 
-    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
+    def texels(self, warp: Warp, instruction: int, work: TexelWork) -> None:
         """Passes an access to a texture or a surface."""
         from warploom.detector.tensor.tensor_copies import PIECE
         from warploom.detector.tensor.texels import detect_texels
@@ -164,16 +163,14 @@ class EventSource:
         with np.errstate(all="ignore"):
             detect_texels(
                 state,
-                _issued(warp, instruction, mask),
+                _issued(warp, instruction, work.issue.mask),
                 warp.run.plan.words,
                 HostMemory(),
                 memory.textures.table().words,
                 memory.bytes,
                 work.rows,
-                work.scratch,
-                np.zeros(RECORD_WIDTH, np.int64),
+                work.issue.words,
                 np.zeros(LANES * PIECE, np.uint8),
-                work.request,
             )
 
     def _pass_event(

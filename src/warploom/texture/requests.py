@@ -2,7 +2,7 @@
 kernels: resolves handles, executes lane by lane, counts sectors.
 
 Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
-textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:
+textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `issue`:
 fault and work space; `record`: the counters of the access. Functions that can fault return 0, or 1
 with the fault recorded. `texture` is the row of a texture; at index 0, where the header is, for
 none."""
@@ -48,6 +48,7 @@ from warploom.texture.descriptors import (
     LOAD,
     MODE_OF,
     MOST_LEVELS,
+    NO_PATH,
     NORMALIZED,
     NORMALIZED_OF,
     OP,
@@ -66,8 +67,8 @@ from warploom.texture.descriptors import (
     TWO_ARRAY,
     UNNORMALIZED_OF,
     WIDTH_OF,
+    TexelIssue,
     TexelOperands,
-    TexelScratch,
     TextureHeader,
     TextureRow,
 )
@@ -82,36 +83,31 @@ from warploom.texture.surface import (
 )
 from warploom.texture.texels import Memory, count_sector, format_bytes, read_bytes
 
-NO_PATH = -1
-"""The value of `path` if no caches are simulated (`cost.caches`)."""
-
 
 @jitable
 def serve_texels(
-    table_words: Ints, memory: Memory, data_words: Addresses, scratch_words: Ints, record: Ints,
-    caches: Ints, schedule: Ints, mask: int, request: int, path: int, block: int,
+    table_words: Ints, memory: Memory, data_words: Addresses, issue_words: Ints, record: Ints,
+    caches: Ints, schedule: Ints,
 ) -> int:  # fmt: skip
-    """Executes a texture or surface instruction, which `request` encodes as bit fields, in the
-    lanes of `mask` of a block with grid index `block`: stores results in `data`, and counts the
-    request and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
-    simulated caches. Queries and an empty `mask` count nothing. Returns 0, or 1 with the fault of
-    the lowest lane in `scratch`; then the request is not counted, but the sectors of the lanes
+    """Executes a texture or surface instruction: stores results in `data`, and counts the request
+    and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
+    simulated caches. Queries and an empty mask count nothing. Returns 0, or 1 with the fault of
+    the lowest lane in `issue`; then the request is not counted, but the sectors of the lanes
     before that one are."""
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
-    scratch = TexelScratch(scratch_words, 0)
-    scratch.fault_kind = 0
-    scratch.touched = 0
-    if mask == 0:
+    issue = TexelIssue(issue_words, 0)
+    issue.fault_kind = 0
+    issue.touched = 0
+    if issue.mask == 0:
         return 0
-    op = request >> OP & 15
+    op, path = issue.request >> OP & 15, issue.path
     if op in (QUERY, IS_TYPE):
-        return serve_query(table, memory, data, scratch, mask, request)
+        return serve_query(table, memory, data, issue)
     sectors = int(record[SECTORS])
     if op in (FETCH, GATHER):
-        failed = fetch_lanes(table, memory, data, scratch, record, mask, request)
+        failed = fetch_lanes(table, memory, data, issue, record)
     else:
-        plan = Plan(schedule, 0)
-        failed = surface_lanes(table, memory, data, scratch, record, plan, mask, request, block)
+        failed = surface_lanes(table, memory, data, issue, record, Plan(schedule, 0))
     if failed:
         return 1
     moved = int(record[SECTORS]) - sectors
@@ -120,19 +116,19 @@ def serve_texels(
     record[TRANSACTIONS_32] += moved
     record[BYTES_MOVED] += 32 * moved
     if path != NO_PATH:
-        sm = block % int(caches[SMS])
-        for index in range(scratch.touched):
-            sector = int(scratch.sectors[index])
+        sm = issue.block % int(caches[SMS])
+        for index in range(issue.touched):
+            sector = int(issue.sectors[index])
             look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, record)
     return 0
 
 
 @jitable
-def fail(scratch: TexelScratch, kind: int, lane: int, address: int, size: int) -> int:
+def fail(issue: TexelIssue, kind: int, lane: int, address: int, size: int) -> int:
     """Records the kind, lane, address and size of a fault (for some kinds, other details of its
-    message in place of the last two) in the scratch array; returns 1."""
-    scratch.fault_kind, scratch.fault_lane = kind, lane
-    scratch.fault_address, scratch.fault_size = address, size
+    message in place of the last two) in the issue; returns 1."""
+    issue.fault_kind, issue.fault_lane = kind, lane
+    issue.fault_address, issue.fault_size = address, size
     return 1
 
 
@@ -219,33 +215,32 @@ def fetch_lanes(
     table: TextureHeader,
     memory: Memory,
     data: TexelOperands,
-    scratch: TexelScratch,
+    issue: TexelIssue,
     record: Ints,
-    mask: int,
-    request: int,
 ) -> int:
-    """Executes `tex` or `tld4`, by `request`, in the lanes of `mask`, in order, with the sampler
+    """Executes `tex` or `tld4`, in order of lanes, with the sampler
     operand or, without one, the texture's own sampler, and adds the bytes of one texel per lane to
-    BYTES_REQUESTED. Returns 0, or 1 at the first lane with a fault, recorded in `scratch`: a handle
+    BYTES_REQUESTED. Returns 0, or 1 at the first lane with a fault, recorded in `issue`: a handle
     or sampler that is invalid, or a texture of another geometry; the lanes before it have been
     executed and counted."""
+    request = issue.request
     for lane in range(32):
-        if mask >> lane & 1:
+        if issue.mask >> lane & 1:
             handle = lane_handle(table, memory, data.handle, lane)
             texture = descriptor_row(table, handle)
             if texture.at == 0:
-                return fail(scratch, BAD_HANDLE, lane, handle, 0)
+                return fail(issue, BAD_HANDLE, lane, handle, 0)
             if not matches_request(texture, TEXTURE, request >> GEOMETRY_AT & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(texture))
+                return fail(issue, OTHER_GEOMETRY, lane, handle, descriptor_code(texture))
             sampler = texture.sampler
             if request >> HAS_SAMPLER & 1:
                 sampler = sampler_at(table, memory, data, lane)
                 if sampler == 0:
-                    return fail(scratch, BAD_HANDLE, lane, handle, 1)
+                    return fail(issue, BAD_HANDLE, lane, handle, 1)
             if request >> OP & 15 == GATHER:
-                gather(texture, sampler, memory, data, lane, request, scratch, record)
+                gather(texture, sampler, memory, data, lane, issue, record)
             else:
-                fetch(texture, sampler, memory, data, lane, request, scratch, record)
+                fetch(texture, sampler, memory, data, lane, issue, record)
             texel = format_bytes(texture.format) * texture.components
             record[BYTES_REQUESTED] += texel
     return 0
@@ -253,49 +248,51 @@ def fetch_lanes(
 
 @jitable
 def surface_lanes(
-    table: TextureHeader, memory: Memory, data: TexelOperands, scratch: TexelScratch, record: Ints,
-    plan: Plan, mask: int, request: int, block: int,
+    table: TextureHeader, memory: Memory, data: TexelOperands, issue: TexelIssue, record: Ints,
+    plan: Plan,
 ) -> int:  # fmt: skip
-    """Executes `suld`, `sust` or `sured` in the lanes of `mask`. First checks each lane, stores its
-    offset in `address` (`locate_access`) and the index of its surface's row in `handle`, in
+    """Executes `suld`, `sust` or `sured` in the lanes that issue. First checks each lane, stores
+    its offset in `address` (`locate_access`) and the index of its surface's row in `handle`, in
     place of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
     memory, so that a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves
-    it unchanged. Returns 0, or 1 with the fault in `scratch`."""
-    addressed, size = 0, 0
+    it unchanged. Returns 0, or 1 with the fault in `issue`."""
+    addressed, size, request = 0, 0, issue.request
     for lane in range(32):
-        if mask >> lane & 1:
+        if issue.mask >> lane & 1:
             handle = lane_handle(table, memory, data.handle, lane)
             texture = descriptor_row(table, handle)
             if texture.at == 0:
-                return fail(scratch, BAD_HANDLE, lane, handle, 0)
+                return fail(issue, BAD_HANDLE, lane, handle, 0)
             if not matches_request(texture, SURFACE, request >> GEOMETRY_AT & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(texture))
+                return fail(issue, OTHER_GEOMETRY, lane, handle, descriptor_code(texture))
             size = access_bytes(texture, request)
             kind = locate_access(texture, data, lane, request)
             if kind != 0:
                 x, y = signed_at(data.x, lane), signed_at(data.y, lane)
-                return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
+                return fail(issue, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
             record[BYTES_REQUESTED] += size
             address = int(np.int64(data.address[lane]))
             if address >= 0:
                 addressed |= 1 << lane
-                count_sector(address, scratch, record)
-                count_sector(address + size - 1, scratch, record)
+                count_sector(address, issue, record)
+                count_sector(address + size - 1, issue, record)
             data.handle[lane] = texture.at
-    access_surfaces(table, memory, data, record, plan, mask, addressed, request, block)
+    access_surfaces(table, memory, data, issue, record, plan, addressed)
     return 0
 
 
 @jitable
 def access_surfaces(
-    table: TextureHeader, memory: Memory, data: TexelOperands, record: Ints, plan: Plan,
-    mask: int, addressed: int, request: int, block: int,
+    table: TextureHeader, memory: Memory, data: TexelOperands, issue: TexelIssue, record: Ints,
+    plan: Plan, addressed: int,
 ) -> None:  # fmt: skip
     """Loads, stores or reduces in the checked lanes, in an order that the policy chooses for
     reductions; of stores to one address, only the one that the policy lets last is executed. Only
-    the lanes `addressed` of `mask` are in bounds: others load zeros and store nothing. `handle`
-    holds the index of each lane's table row. Adds the passes of reductions to `record`, and counts
-    changes of memory in `plan`: one for the stores, one for each reduction that changes a value."""
+    the lanes `addressed` of those that issue are in bounds: others load zeros and store nothing.
+    `handle` holds the index of each lane's table row. Adds the passes of reductions to `record`,
+    and counts changes of memory in `plan`: one for the stores, one for each reduction that changes
+    a value."""
+    request, block = issue.request, issue.block
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
         plan.changes += 1
@@ -309,7 +306,7 @@ def access_surfaces(
         address = int(np.int64(data.address[lane]))
         texture = TextureRow(table, int(np.int64(data.handle[lane])))
         if op == LOAD:
-            if mask >> lane & 1:
+            if issue.mask >> lane & 1:
                 load_lane(memory, data, lane, address, request)
         elif addressed >> lane & 1:
             if op == STORE:
@@ -325,28 +322,23 @@ def access_surfaces(
 
 @jitable
 def serve_query(
-    table: TextureHeader,
-    memory: Memory,
-    data: TexelOperands,
-    scratch: TexelScratch,
-    mask: int,
-    request: int,
+    table: TextureHeader, memory: Memory, data: TexelOperands, issue: TexelIssue
 ) -> int:
-    """Executes `txq`, `suq` or `istypep` in the lanes of `mask`, and stores each result in
+    """Executes `txq`, `suq` or `istypep` in the lanes that issue, and stores each result in
     `result`. Returns 0, or 1 after a fault: an invalid handle, but not for `istypep`. Queries of
     sampler properties (from NORMALIZED_OF on) are of a sampler, or of a texture's own one; the
     others need a texture or surface. The level operand is clamped to 0 to MOST_LEVELS."""
-    query = request >> COMPONENT & 15
+    query = issue.request >> COMPONENT & 15
     for lane in range(32):
-        if mask >> lane & 1:
+        if issue.mask >> lane & 1:
             handle = lane_handle(table, memory, data.handle, lane)
             texture = descriptor_row(table, handle)
-            if request >> OP & 15 == IS_TYPE:
+            if issue.request >> OP & 15 == IS_TYPE:
                 result = is_kind(texture, handle, query)
             else:
                 sampler = sampler_of(texture, handle)
                 if sampler == 0 or (texture.at == 0 and query < NORMALIZED_OF):
-                    return fail(scratch, BAD_HANDLE, lane, handle, 0)
+                    return fail(issue, BAD_HANDLE, lane, handle, 0)
                 if query >= NORMALIZED_OF:
                     result = query_sampler(sampler, query)
                 else:

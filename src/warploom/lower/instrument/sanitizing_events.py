@@ -11,7 +11,6 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.core.types import B32
-from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent, DetectorState, WarpKnowledge
 from warploom.detector.tensor.tensor_copies import PIECE
@@ -114,20 +113,13 @@ class EventCode:
         event = self._issued(index, on)
         call(self.lanes, helper, *event, arguments[0], all_memory, *arguments[1:], self._values)
 
-    def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
+    def texels(self, index: int, on: Value, arguments: Sequence[Value]) -> None:
         """Emits the event of accesses to textures or surfaces, if accesses are checked. `arguments`
-        are the descriptor table, memory, operand rows, and the words that `texture.requests` works
-        with; `request` the packed options.
-        """
+        are the descriptor table, memory, operand rows, and the issue (`TexelIssue`)."""
         if not self._config.accesses:
             return
-        issued_arguments = (
-            *self._issued(index, on),
-            ir.Constant(PTR, None),
-            *arguments,
-            self._counts,
-        )
-        call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
+        event, all_memory = self._issued(index, on), ir.Constant(PTR, None)
+        call(self.lanes, "detect_texels", *event, all_memory, *arguments, self._values)
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
         """Stores an ACCESS event with the instruction, the block, the warp and the lanes in the
@@ -146,11 +138,6 @@ class EventCode:
             },
         )
         return frame.pointer(Slot.DETECTOR_AT), self._event, frame.pointer(Slot.PLAN_AT)
-
-    @functools.cached_property
-    def _counts(self) -> Value:
-        """Returns a buffer for the counts of an access, which are discarded."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
     @functools.cached_property
     def _values(self) -> Value:

@@ -42,6 +42,7 @@ from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.simt.schedule_layout import Plan, WarpState, Words
 from warploom.simt.warp_table import WarpTable
+from warploom.texture.descriptors import TexelIssue
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -126,20 +127,17 @@ class Sanitizer(Protocol):
         mask."""
         ...
 
-    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
-        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp:
-        `mask` has those lanes, its lowest bit the first of the 32."""
+    def texels(self, warp: Warp, instruction: int, work: TexelWork) -> None:
+        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TexelWork:
-    """The operands of `texture.requests`: the packed request, one row of lane values per operand,
-    and scratch words."""
+    """The arguments of `texture.requests`: one row of lane values per operand, and the issue."""
 
-    request: int
     rows: npt.NDArray[np.uint64]
-    scratch: Words
+    issue: TexelIssue
 
 
 @dataclass(frozen=True, slots=True)
