@@ -133,62 +133,72 @@ def next_warp(plan: Plan, slots: Words, states: Words, tables: Words) -> int:
     block has ended, DEADLOCK if all warps of the block wait at its own barriers, or resident blocks
     remain, none of which can progress, and none can begin.
 
-    Gives each warp of the current block a turn; then completes full barriers, and ends the block if
-    its warps have ended. Switches to another block if this one is stuck, has had more than
-    TURN_LIMIT rounds or cancels a cluster, and after every round unless the policy is CONVERGE.
-    `slots` holds the block in each slot.
+    Gives each warp of the current block a turn, then ends the round (`end_round`). `slots` holds
+    the block in each slot.
     """
     warps = plan.warps
     while True:
-        slot = plan.slot
-        if slot == NONE:
+        if plan.slot == NONE:
             if not enter_slot(plan, slots, states, tables):
                 return DONE if plan.resident == 0 else DEADLOCK
             continue
         # A barrier with a thread count is completed as soon as it is full, before the end of the
         # round: other warps of the block may have nothing to do with it.
+        first = plan.slot * warps
         if plan.touched_barrier != NONE:
-            complete_barrier_if_full(plan, states, tables, slot * warps, plan.touched_barrier)
+            complete_barrier_if_full(plan, states, tables, first, plan.touched_barrier)
             plan.touched_barrier = NONE
         while plan.position < warps:
             warp = warp_at_position(plan)
             plan.position += 1
-            if can_run(plan, states, tables, slot * warps + warp):
+            if can_run(plan, states, tables, first + warp):
                 plan.turns += 1
-                plan.length = turn_length(plan, table_of(plan, tables, slot * warps + warp))
+                plan.length = turn_length(plan, table_of(plan, tables, first + warp))
                 plan.changes_before = plan.changes
                 return warp
-        plan.position = 0
-        plan.round += 1
-        outcome = complete_full_barriers(plan, states, tables, slot * warps)
-        if plan.cluster_waits and outcome != ENDED:
-            released = release_cluster_waits(plan, slots, states, tables, slot * warps)
-            if released == 1:
-                outcome = RUNNABLE
-            elif released == 2 and outcome == BLOCKED:
-                # Another block of the cluster can release it: that is no deadlock yet.
-                outcome = TURN_END
-        if outcome == ENDED:
-            end_block(plan, slots, slot)
-            plan.stuck_blocks = 0
-            plan.slot = NONE
-        elif outcome == TURN_END:
-            plan.rounds += 1
-            if is_block_stuck(plan, states, tables, slot * warps):
-                # Every resident block stuck, with no change of memory between: a deadlock.
-                count_stuck_block(plan, has_clock_wait(plan, states, slot * warps))
-                if plan.stuck_blocks >= plan.resident and not can_start(plan):
-                    return DEADLOCK
-                leave_slot(plan, slots)
-            else:
-                plan.stuck_blocks = 0
-                if plan.rounds > TURN_LIMIT or plan.yields_slot or plan.policy != CONVERGE:
-                    leave_slot(plan, slots)
-        elif outcome == BLOCKED:
-            # All warps wait at barriers of their block, which no other block can complete.
+        if not end_round(plan, slots, states, tables):
             return DEADLOCK
-        elif plan.yields_slot:
+
+
+@jitable
+def end_round(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
+    """Ends a round of turns of the current block: completes full barriers, and ends the block if
+    its warps have ended. Switches to another block if this one is stuck, has had more than
+    TURN_LIMIT rounds or cancels a cluster, and after every round unless the policy is CONVERGE.
+    Returns False for a deadlock."""
+    slot, first = plan.slot, plan.slot * plan.warps
+    plan.position = 0
+    plan.round += 1
+    outcome = complete_full_barriers(plan, states, tables, first)
+    if plan.cluster_waits and outcome != ENDED:
+        released = release_cluster_waits(plan, slots, states, tables, first)
+        if released == 1:
+            outcome = RUNNABLE
+        elif released == 2 and outcome == BLOCKED:
+            # Another block of the cluster can release it: that is no deadlock yet.
+            outcome = TURN_END
+    if outcome == ENDED:
+        end_block(plan, slots, slot)
+        plan.stuck_blocks = 0
+        plan.slot = NONE
+    elif outcome == TURN_END:
+        plan.rounds += 1
+        if is_block_stuck(plan, states, tables, first):
+            # Every resident block stuck, with no change of memory between: a deadlock.
+            count_stuck_block(plan, has_clock_wait(plan, states, first))
+            if plan.stuck_blocks >= plan.resident and not can_start(plan):
+                return False
             leave_slot(plan, slots)
+        else:
+            plan.stuck_blocks = 0
+            if plan.rounds > TURN_LIMIT or plan.yields_slot or plan.policy != CONVERGE:
+                leave_slot(plan, slots)
+    elif outcome == BLOCKED:
+        # All warps wait at barriers of their block, which no other block can complete.
+        return False
+    elif plan.yields_slot:
+        leave_slot(plan, slots)
+    return True
 
 
 @jitable
