@@ -26,53 +26,38 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.simt.schedule_layout import Plan
 from warploom.texture.descriptors import (
     BAD_HANDLE,
-    COMPONENT,
-    CUBE,
-    CUBE_ARRAY,
-    DEPTH_OF,
     FETCH,
-    FILTER_OF,
-    FREE,
     GATHER,
     GEOMETRY_AT,
-    HANDLE_TAG,
     HAS_SAMPLER,
-    HEIGHT_OF,
-    IS_SAMPLER,
-    IS_SURFACE,
     IS_TYPE,
-    LAYERS_OF,
-    LAYOUT_OF,
-    LEVELS_OF,
-    LINEAR,
     LOAD,
-    MODE_OF,
-    MOST_LEVELS,
     NO_PATH,
-    NORMALIZED,
-    NORMALIZED_OF,
     OP,
-    ORDER_OF,
     OTHER_GEOMETRY,
     OUTSIDE_SURFACE,
     QUERY,
     REDUCE,
     REDUCE_FORMATTED,
-    SAMPLER_TAG,
-    SAMPLES_OF,
     STORE,
     STORE_FORMATTED,
     SURFACE,
     TEXTURE,
-    TWO_ARRAY,
-    UNNORMALIZED_OF,
-    WIDTH_OF,
     TexelIssue,
     TexelOperands,
     TextureHeader,
     TextureRow,
 )
-from warploom.texture.fetch import extent, fetch, gather, mode_of, signed_at
+from warploom.texture.fetch import fetch, gather, signed_at
+from warploom.texture.handles import (
+    descriptor_code,
+    descriptor_row,
+    fail,
+    lane_handle,
+    matches_request,
+    sampler_at,
+)
+from warploom.texture.queries import serve_query
 from warploom.texture.surface import (
     access_bytes,
     load_lane,
@@ -81,7 +66,7 @@ from warploom.texture.surface import (
     store_lane,
     store_texel,
 )
-from warploom.texture.texels import Memory, count_sector, format_bytes, read_bytes
+from warploom.texture.texels import Memory, count_sector, format_bytes
 
 
 @jitable
@@ -121,93 +106,6 @@ def serve_texels(
             sector = int(issue.sectors[index])
             look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, record)
     return 0
-
-
-@jitable
-def fail(issue: TexelIssue, kind: int, lane: int, address: int, size: int) -> int:
-    """Records the kind, lane, address and size of a fault (for some kinds, other details of its
-    message in place of the last two) in the issue; returns 1."""
-    issue.fault_kind, issue.fault_lane = kind, lane
-    issue.fault_address, issue.fault_size = address, size
-    return 1
-
-
-# ---- handles ------------------------------------------------------------------------------------
-
-
-@jitable
-def resolve_handle(table: TextureHeader, memory: Memory, value: int) -> int:
-    """Returns the handle or sampler that an operand `value` stands for: the value itself or, if it
-    is an address in device memory, the 8 bytes there (a `.texref` variable in global memory)."""
-    offset = value - table.base
-    if offset >= 0 and offset + 8 <= table.size:
-        return read_bytes(memory, offset, 8)
-    return value
-
-
-@jitable
-def descriptor_row(table: TextureHeader, value: int) -> TextureRow:
-    """Returns the row of a texture or surface handle; a record at offset 0 (`at`), where no row is,
-    if the handle is invalid or freed, or if `value` is a sampler."""
-    # Other values, as those of samplers, give an index that is negative or too large.
-    index = value - HANDLE_TAG
-    if index < 0 or index >= table.count:
-        return TextureRow(table, 0)
-    texture = TextureRow(table, TextureHeader.WORDS, index)
-    return TextureRow(table, 0) if texture.kind == FREE else texture
-
-
-@jitable
-def lane_handle(table: TextureHeader, memory: Memory, row: Addresses, lane: int) -> int:
-    """Returns the handle or sampler of a lane in a row of operands: the operand itself or, if it is
-    an address in device memory, the 8 bytes there (`resolve_handle`)."""
-    return resolve_handle(table, memory, int(np.int64(row[lane])))
-
-
-@jitable
-def sampler_at(table: TextureHeader, memory: Memory, data: TexelOperands, lane: int) -> int:
-    """Returns the sampler operand of a lane as its encoded integer; for a texture's handle, that
-    texture's sampler; 0 if it is neither."""
-    value = lane_handle(table, memory, data.sampler, lane)
-    return sampler_of(descriptor_row(table, value), value)
-
-
-@jitable
-def sampler_of(texture: TextureRow, value: int) -> int:
-    """Returns the encoded sampler that the handle or sampler `value`, whose table row is `texture`,
-    stands for: that of its texture, or the value itself; 0 if it is neither."""
-    if texture.at:
-        return texture.sampler
-    return value if is_sampler(value) else 0
-
-
-@jitable
-def is_sampler(value: int) -> bool:
-    """Returns whether a value is an encoded sampler: SAMPLER_TAG is its highest bit (of handles
-    HANDLE_TAG, one above)."""
-    return SAMPLER_TAG <= value < HANDLE_TAG
-
-
-@jitable
-def matches_request(texture: TextureRow, kind: int, expected: int) -> bool:
-    """Returns whether a row has the kind and geometry that an instruction expects. A cube surface
-    counts as a layered one (CUDA compiles surfCubemapread to `suld.a2d`)."""
-    if texture.kind != kind:
-        return False
-    geometry = texture.geometry
-    if kind == SURFACE and (geometry in (CUBE, CUBE_ARRAY)):
-        geometry = TWO_ARRAY
-    return geometry == expected
-
-
-@jitable
-def descriptor_code(texture: TextureRow) -> int:
-    """Encodes kind and geometry of a row for a fault's record: the geometry, plus 16 for a
-    surface."""
-    return 16 * (texture.kind - TEXTURE) + texture.geometry
-
-
-# ---- lanes --------------------------------------------------------------------------------------
 
 
 @jitable
@@ -315,97 +213,3 @@ def access_surfaces(
                 store_texel(texture, memory, data, lane, address, request)
             else:
                 plan.changes += reduce_lane(texture, memory, data, lane, address, request)
-
-
-# ---- queries ------------------------------------------------------------------------------------
-
-
-@jitable
-def serve_query(
-    table: TextureHeader, memory: Memory, data: TexelOperands, issue: TexelIssue
-) -> int:
-    """Executes `txq`, `suq` or `istypep` in the lanes that issue, and stores each result in
-    `result`. Returns 0, or 1 after a fault: an invalid handle, but not for `istypep`. Queries of
-    sampler properties (from NORMALIZED_OF on) are of a sampler, or of a texture's own one; the
-    others need a texture or surface. The level operand is clamped to 0 to MOST_LEVELS."""
-    query = issue.request >> COMPONENT & 15
-    for lane in range(32):
-        if issue.mask >> lane & 1:
-            handle = lane_handle(table, memory, data.handle, lane)
-            texture = descriptor_row(table, handle)
-            if issue.request >> OP & 15 == IS_TYPE:
-                result = is_kind(texture, handle, query)
-            else:
-                sampler = sampler_of(texture, handle)
-                if sampler == 0 or (texture.at == 0 and query < NORMALIZED_OF):
-                    return fail(issue, BAD_HANDLE, lane, handle, 0)
-                if query >= NORMALIZED_OF:
-                    result = query_sampler(sampler, query)
-                else:
-                    level = min(max(signed_at(data.lod, lane), 0), MOST_LEVELS)
-                    result = query_texture(texture, level, query)
-            data.result[lane] = result
-    return 0
-
-
-@jitable
-def is_kind(texture: TextureRow, value: int, query: int) -> int:
-    """Returns 1 if the handle or sampler `value`, whose table row is `texture`, is a texture,
-    surface or sampler, as `query` (IS_TEXTURE, ...) names (PTX ISA, istypep), else 0."""
-    if query == IS_SAMPLER:
-        return 1 if is_sampler(value) else 0
-    kind = SURFACE if query == IS_SURFACE else TEXTURE
-    return 1 if texture.at and texture.kind == kind else 0
-
-
-@jitable
-def query_sampler(sampler: int, query: int) -> int:
-    """Returns a property of an encoded sampler: NORMALIZED_OF, 1 if coordinates are normalized;
-    UNNORMALIZED_OF, 1 if they are not; FILTER_OF, 1 if it filters linearly, each else 0; or the
-    address mode of an axis (MODE_OF plus the axis; PTX ISA, txq)."""
-    if query == FILTER_OF:
-        return sampler & LINEAR
-    if query >= MODE_OF:
-        return mode_of(sampler, query - MODE_OF)
-    normalized = 1 if sampler & NORMALIZED else 0
-    return 1 - normalized if query == UNNORMALIZED_OF else normalized
-
-
-@jitable
-def query_texture(texture: TextureRow, level: int, query: int) -> int:
-    """Returns a property of a texture or surface, by `query` (WIDTH_OF, ...): width, height or
-    depth of mipmap level `level`, number of layers or levels, channel order or type; 1 for number
-    of samples and memory layout (PTX ISA, txq and suq)."""
-    if query == WIDTH_OF:
-        return extent(texture.width, level)
-    if query == HEIGHT_OF:
-        return extent(texture.height, level)
-    if query == DEPTH_OF:
-        return extent(texture.depth, level)
-    if query == LAYERS_OF:
-        return texture.layers
-    if query == LEVELS_OF:
-        return texture.levels
-    if query == ORDER_OF:
-        return channel_order(texture.components)
-    if query in (SAMPLES_OF, LAYOUT_OF):
-        return 1
-    return channel_type(texture.format, texture.as_float)
-
-
-@jitable
-def channel_order(components: int) -> int:
-    """Returns the OpenCL code of the channel order of 1, 2 or 4 components: R, RG or RGBA (PTX ISA,
-    "Channel Data Type and Channel Order")."""
-    if components == 1:
-        return 0x10B0
-    return 0x10B2 if components == 2 else 0x10B5
-
-
-@jitable
-def channel_type(format: int, as_float: int) -> int:
-    """Returns the OpenCL code of the type of a component (PTX ISA, "Channel Data Type and Channel
-    Order"): a normalized one for integers that are read as floats."""
-    numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
-    normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
-    return normalized[format] if as_float and format < 4 else numbers[format]

@@ -42,7 +42,7 @@ from warploom.texture.descriptors import (
     corner_of,
 )
 from warploom.texture.fetch import fetch, gather
-from warploom.texture.requests import descriptor_row, lane_handle, matches_request, sampler_at
+from warploom.texture.handles import descriptor_row, lane_handle, matches_request, sampler_at
 from warploom.texture.surface import access_bytes, locate_access
 from warploom.texture.texels import format_bytes
 
