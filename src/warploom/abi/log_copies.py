@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.abi.log import SPACES, LogAccess, LogHead, append_access
-from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
+from warploom.asynchronous.issue.box_copies import prepare_box
+from warploom.asynchronous.issue.tensor_copies import prepare_bytes
 from warploom.asynchronous.mbarrier import phase
 from warploom.asynchronous.records import LANES, WarpIssue
 from warploom.asynchronous.tensors.addresses import check_shared, host_address

@@ -7,7 +7,7 @@ says that it is not in global memory, a 0 before that, that its message has no s
 
 from __future__ import annotations
 
-from warploom.asynchronous.issue.tensor_copies import check_shared, count_shared, fail, host_address
+from warploom.asynchronous.issue.access_counts import count_shared
 from warploom.asynchronous.records import (
     UNITS,
     TensorMemoryState,
@@ -29,6 +29,7 @@ from warploom.asynchronous.tensor_memory.memory import (
     word_offset,
     write_state,
 )
+from warploom.asynchronous.tensors.addresses import check_shared, fail, host_address
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, write_bytes

@@ -11,6 +11,8 @@ global memory; `global_record`, `shared_record`: counters of accesses; `plan`: t
 
 from __future__ import annotations
 
+from warploom.asynchronous.issue.access_counts import count_box, count_bytes, count_shared
+from warploom.asynchronous.issue.box_copies import load_map, prepare_box
 from warploom.asynchronous.issue.queue import append, execute_request, free_queue_slot
 from warploom.asynchronous.records import (
     LANES,
@@ -21,14 +23,8 @@ from warploom.asynchronous.records import (
 )
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
-    COLUMN_OPERANDS,
     NO_BLOCK,
     NO_TENSOR_MAP,
-    OPEN_HALO,
-    OTHER_TENSOR,
-    PACKED_RULE,
-    TENSOR_ALIGNMENT,
-    UNSUPPORTED_TENSOR,
     block_base,
     check_global,
     check_shared,
@@ -36,13 +32,6 @@ from warploom.asynchronous.tensors.addresses import (
     host_address,
     prepare_mbarrier,
     shared_base,
-)
-from warploom.asynchronous.tensors.boxes import (
-    count_rows,
-    find_row,
-    moved_bytes,
-    row_bytes,
-    row_elements,
 )
 from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, fill_response, prepare_response
 from warploom.asynchronous.tensors.entries import (
@@ -55,24 +44,10 @@ from warploom.asynchronous.tensors.entries import (
     REDUCTION,
 )
 from warploom.asynchronous.tensors.maps import (
-    FIRST_PACKED,
-    IM2COL,
-    IM2COL_W,
-    IM2COL_W128,
-    INTERLEAVE_32B,
     MAP_BYTES,
-    NO_INTERLEAVE,
-    TILED,
-    dim,
     is_map,
-    map_interleave,
-    map_mode,
-    map_rank,
-    map_type,
-    part,
     replace,
 )
-from warploom.asynchronous.tensors.packed import broken_rule, global_size
 from warploom.asynchronous.tensors.requests import (
     AXIS,
     CANCEL,
@@ -80,47 +55,26 @@ from warploom.asynchronous.tensors.requests import (
     COPY_MAP,
     FIELD,
     GROUPED,
-    IM2COL_MODE,
     LOAD,
     MODE,
     OP,
     PAIR,
     PREFETCH,
-    RANK,
     REDUCE,
     REDUCE_BYTES,
     REPLACE,
     STORE,
-    WIDE_128_MODE,
-    WIDE_MODE,
     field,
-)
-from warploom.asynchronous.tensors.wide import (
-    has_open_halo,
-    has_wrong_operands,
-    is_wide,
-    upper_corner,
-)
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    LINES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    TRANSACTIONS_32,
-    WAVEFRONTS,
 )
 from warploom.simt.address_windows import SHARED_WINDOW, WINDOW_SIZE
 from warploom.simt.allocations import Allocations
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import Plan
-from warploom.texture.texels import Memory, read_bytes, write_bytes
+from warploom.texture.texels import Memory, write_bytes
 
-BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
-"""Required alignment in bytes of boxes in shared memory, of interleaved boxes, and of bulk copies
-(PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
+BULK_UNIT = 16
+"""Required alignment in bytes of bulk copies (PTX ISA, "cp.async.bulk")."""
 
 
 @jitable
@@ -227,167 +181,6 @@ def multicast(
     return 0
 
 
-# ---- boxes of tensors ---------------------------------------------------------------------------
-
-
-@jitable
-def load_map(memory: Memory, issue: WarpIssue, address: int) -> None:
-    """Copies the words of the tensor map at a host address to the entry in `issue`."""
-    map = issue.entry.map
-    for word in range(MapWords.WORDS):
-        map.words[map.at + word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
-
-
-@jitable
-def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane: int) -> int:
-    """Fills the entry of a tensor copy in `issue` from a lane's operands, and checks its tensor
-    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared
-    memory, their bytes in the tensor in global memory, and for loads the mbarrier. For a prefetch
-    only the map and packed types are checked, and `size` is 0. Returns the kind of fault, its
-    details recorded in `issue`, or 0."""
-    entry, operands, request = issue.entry, issue.operands, issue.request
-    op, map_address = field(request, OP), int(operands.map[lane])
-    kind = check_global(issue, allocations, map_address, MAP_BYTES, False)
-    if kind != 0:
-        return kind
-    load_map(memory, issue, map_address)
-    kind = check_map(issue, map_address)
-    if kind != 0:
-        return kind
-    entry.kind = BOX_COPY
-    for axis in range(5):
-        entry.coordinates[axis] = operands.coordinates[LANES * axis + lane]
-    for axis in range(3):
-        entry.offsets[axis] = operands.offsets[LANES * axis + lane]
-    if map_type(entry.map) >= FIRST_PACKED:
-        rule = broken_rule(entry, row_elements(entry))
-        if rule != 0:
-            return fail(issue, PACKED_RULE, rule, map_type(entry.map), 0)
-    # A prefetch has no destination and signals no mbarrier.
-    if op == PREFETCH:
-        entry.size = 0
-        return 0
-    if is_wide(field(request, MODE)):
-        if has_wrong_operands(entry):
-            return fail(issue, COLUMN_OPERANDS, entry.wide.halo, entry.wide.shift, 0)
-        if has_open_halo(entry):
-            return fail(issue, OPEN_HALO, entry.wide.halo, upper_corner(entry), 0)
-    rows, size = count_rows(entry), row_bytes(entry)
-    entry.size = rows * size
-    shared = int(operands.shared[lane])
-    interleaved = map_interleave(entry.map) == INTERLEAVE_32B
-    alignment = INTERLEAVED_ALIGNMENT if interleaved else BOX_ALIGNMENT
-    if shared % alignment != 0:
-        return fail(issue, TENSOR_ALIGNMENT, shared, alignment, 1)
-    kind = check_shared(issue, shared, rows * size)
-    if kind != 0:
-        return kind
-    entry.target = host_address(issue, shared)
-    entry.shared = shared_base(issue, shared)
-    # Only the bytes of each row that lie in the tensor are accessed, so only these are checked.
-    for row in range(rows):
-        find_row(entry, row)
-        first, length = entry.row_from, entry.row_to - entry.row_from
-        if length > 0:
-            start = entry.row_address + first
-            kind = check_global(issue, allocations, start, length, op != LOAD)
-            if kind != 0:
-                return kind
-    if op == LOAD:
-        return prepare_mbarrier(memory, issue, lane, moved_bytes(entry))
-    return 0
-
-
-@jitable
-def has_slices(issue: WarpIssue) -> bool:
-    """Returns whether the channels of an interleaved tensor (its whole innermost dimension, in
-    bytes of global memory, not the box's) exceed one slice: 32 bytes for INTERLEAVE_32B, else 16;
-    False without interleave. That is unsupported: no field of a tensor map gives the distance
-    between slices."""
-    entry = issue.entry
-    layout = map_interleave(entry.map)
-    if layout == NO_INTERLEAVE:
-        return False
-    slice_bytes = 32 if layout == INTERLEAVE_32B else 16
-    return global_size(map_type(entry.map), dim(entry.map, 0)) > slice_bytes
-
-
-@jitable
-def map_mode_of(mode: int) -> int:
-    """Returns the mode that a tensor map must have (TILED, IM2COL, ...) for an instruction of mode
-    `mode` (TILE, IM2COL_MODE, ...). Gathers use tiled maps."""
-    if mode == WIDE_MODE:
-        return IM2COL_W
-    if mode == WIDE_128_MODE:
-        return IM2COL_W128
-    return IM2COL if mode == IM2COL_MODE else TILED
-
-
-@jitable
-def check_map(issue: WarpIssue, map_address: int) -> int:
-    """Returns the kind of fault if a request cannot use the tensor map in `issue`, or 0: the map
-    is not aligned to 64 bytes, invalid, of another rank or mode than the instruction, has several
-    slices, or is an im2col map without pixels. `map_address` is its host address, which is recorded
-    in `issue` with the fault."""
-    entry, request = issue.entry, issue.request
-    if map_address % 64 != 0 or not is_map(entry.map):
-        return fail(issue, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
-    wanted = map_mode_of(field(request, MODE))
-    rank, mode = map_rank(entry.map), map_mode(entry.map)
-    if rank != field(request, RANK) or mode != wanted:
-        # The message shows the map's rank and mode, which share the word for the size.
-        return fail(issue, OTHER_TENSOR, map_address, rank | mode << 4, 0)
-    if has_slices(issue):
-        return fail(issue, UNSUPPORTED_TENSOR, map_address, MAP_BYTES, 0)
-    # Bits 16 to 31 of `column`: pixels per column.
-    if mode != TILED and part(entry.map, MapWords.column, 16, 16) == 0:
-        return fail(issue, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
-    return 0
-
-
-@jitable
-def count_box(issue: WarpIssue, global_record: Ints, shared_record: Ints) -> None:
-    """Counts the access of the box in `issue`: one request to global memory, with the sectors and
-    lines of those parts of its rows that lie in the tensor, and its bytes in shared memory (none
-    for a prefetch)."""
-    entry = issue.entry
-    global_record[REQUESTS] += 1
-    for row in range(count_rows(entry)):
-        find_row(entry, row)
-        start = entry.row_address
-        if entry.row_to > entry.row_from:
-            count_global(global_record, start + entry.row_from, start + entry.row_to)
-    if entry.size > 0:
-        count_shared(shared_record, entry.size)
-
-
-@jitable
-def count_global(record: Ints, start: int, end: int) -> None:
-    """Adds the bytes of global memory from `start` up to `end` (not equal) to the counters of a
-    record: their 32-byte sectors to SECTORS, TRANSACTIONS and TRANSACTIONS_32, and 32 bytes for
-    each to BYTES_MOVED; their 128-byte lines to LINES; and to BYTES_REQUESTED. The caller counts
-    the request."""
-    sectors = ((end - 1) >> 5) - (start >> 5) + 1
-    record[SECTORS] += sectors
-    record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
-    record[TRANSACTIONS] += sectors
-    record[TRANSACTIONS_32] += sectors
-    record[BYTES_REQUESTED] += end - start
-    record[BYTES_MOVED] += 32 * sectors
-
-
-@jitable
-def count_shared(record: Ints, size: int) -> None:
-    """Adds one request for `size` bytes of shared memory to the counters of a record:
-    BYTES_REQUESTED and BYTES_MOVED, and a wavefront and a transaction for each 128 bytes begun; no
-    bank conflicts."""
-    record[REQUESTS] += 1
-    record[BYTES_REQUESTED] += size
-    record[BYTES_MOVED] += size
-    record[TRANSACTIONS] += (size + 127) >> 7
-    record[WAVEFRONTS] += (size + 127) >> 7
-
-
 # ---- contiguous bytes ---------------------------------------------------------------------------
 
 
@@ -428,21 +221,6 @@ def prepare_bytes(memory: Memory, issue: WarpIssue, allocations: Allocations, la
     if grouped:
         return 0
     return prepare_mbarrier(memory, issue, lane, size)
-
-
-@jitable
-def count_bytes(issue: WarpIssue, global_record: Ints, shared_record: Ints) -> None:
-    """Counts the bulk copy in `issue`: a request to global memory if one operand is global, and
-    one to shared memory (one even if both operands are shared). Nothing for size 0."""
-    entry = issue.entry
-    size, request = entry.size, entry.request
-    if size == 0:
-        return
-    if field(request, MODE):
-        global_address = entry.target if field(request, GROUPED) else entry.source
-        global_record[REQUESTS] += 1
-        count_global(global_record, global_address, global_address + size)
-    count_shared(shared_record, size)
 
 
 # ---- tensor maps --------------------------------------------------------------------------------

@@ -13,9 +13,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warploom.asynchronous.issue.access_counts import count_shared
 from warploom.asynchronous.issue.allocation import allocate, free, relinquish
 from warploom.asynchronous.issue.late_stores import allocate_store, register_word_offset, write_word
-from warploom.asynchronous.issue.tensor_copies import complete_or_queue, count_shared, multicast
+from warploom.asynchronous.issue.tensor_copies import complete_or_queue, multicast
 from warploom.asynchronous.mbarrier import is_valid
 from warploom.asynchronous.records import (
     LANES,

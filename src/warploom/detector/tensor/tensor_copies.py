@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
+from warploom.asynchronous.issue.box_copies import prepare_box
+from warploom.asynchronous.issue.tensor_copies import prepare_bytes
 from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensors.boxes import count_rows, find_row
 from warploom.asynchronous.tensors.cancel import prepare_response

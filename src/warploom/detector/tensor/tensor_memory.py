@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.asynchronous.issue.allocation import ADDRESS_BYTES, is_size
-from warploom.asynchronous.issue.tensor_copies import check_shared
 from warploom.asynchronous.issue.tensor_memory import check_move, fill_entry, has_peer
 from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
@@ -36,13 +35,14 @@ from warploom.asynchronous.tensor_memory.memory import (
     own_rank,
     to_tensor_memory,
 )
+from warploom.asynchronous.tensors.addresses import check_shared
 from warploom.detector.accesses import read_host_word
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import LOADS_OF_WARP, RACE, SHARED, STORES_OF_WARP
 from warploom.detector.layout import STORE as WRITES
-from warploom.detector.lines import clear_cell
+from warploom.detector.line_expansion import clear_cell
 from warploom.detector.records import (
     DetectorEvent,
     DetectorState,
