@@ -18,11 +18,11 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import (
     AttemptedAccess,
-    TexelWork,
     Warp,
 )
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
+from warploom.texture.descriptors import TexelIssue
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
 LOCAL = 2
@@ -154,7 +154,9 @@ class EventSource:
                 np.zeros(LANES * PIECE, np.uint8),
             )
 
-    def texels(self, warp: Warp, instruction: int, work: TexelWork) -> None:
+    def texels(
+        self, warp: Warp, instruction: int, rows: npt.NDArray[np.uint64], issue: TexelIssue
+    ) -> None:
         """Passes an access to a texture or a surface."""
         from warploom.detector.tensor.tensor_copies import PIECE
         from warploom.detector.tensor.texels import detect_texels
@@ -163,13 +165,13 @@ class EventSource:
         with np.errstate(all="ignore"):
             detect_texels(
                 state,
-                _issued(warp, instruction, work.issue.mask),
+                _issued(warp, instruction, issue.mask),
                 warp.run.plan.words,
                 HostMemory(),
                 memory.textures.table().words,
                 memory.bytes,
-                work.rows,
-                work.issue.words,
+                rows,
+                issue.words,
                 np.zeros(LANES * PIECE, np.uint8),
             )
 

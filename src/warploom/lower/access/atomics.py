@@ -50,11 +50,6 @@ class _Atomic:
         return len(elements(self.sources[0])) if self.sources else 1
 
     @property
-    def signature(self) -> tuple[Operation, int]:
-        """Returns the operation and the number of its sources."""
-        return self.operation, len(self.sources)
-
-    @property
     def returns_old(self) -> bool:
         """Returns whether the access function has to return old values."""
         return bool(self.results_read)
@@ -140,7 +135,11 @@ class AtomicCode:
                     values = [self.lanes.lane(values[0], 0)]
                 self._store_operands(access_type, values)
                 deferred = self.memory.functions.deferred(
-                    access_type, *atomic.signature, returns_old=atomic.returns_old, uniform=uniform
+                    access_type,
+                    atomic.operation,
+                    len(atomic.sources),
+                    returns_old=atomic.returns_old,
+                    uniform=uniform,
                 )
                 self._call_deferred(deferred, row, words)
             with on_miss:
@@ -152,7 +151,7 @@ class AtomicCode:
         """Emits the call of the access function, which takes any addresses and lanes."""
         self._store_operands(access_type, atomic.values)
         function = self.memory.functions.atomic(
-            access_type, *atomic.signature, returns_old=atomic.returns_old
+            access_type, atomic.operation, len(atomic.sources), returns_old=atomic.returns_old
         )
         self.memory.call(atomic.index, access_type, function, offsets, active)
 

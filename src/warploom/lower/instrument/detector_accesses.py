@@ -13,6 +13,7 @@ atomics and local memory take `detect_event`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -81,9 +82,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
         },
     )
     state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
-    shared = _HelperArguments(state, event, plan, places)
     if access_type.op != "atomic" and access_type.space is not Space.LOCAL:
-        _try_quick_path(lanes, access_type, LaneRuns(firsts, runs), mask, shared)
+        pointers = state, event, plan, places
+        _try_quick_path(lanes, access_type, LaneRuns(firsts, runs), mask, pointers)
     remaining_fields = {
         DetectorEvent.kind: I64(words.ACCESS),
         DetectorEvent.part: I64(access_type.type.bytes),
@@ -96,25 +97,15 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     b.ret(b.trunc(permitted, I32))
 
 
-@dataclass(frozen=True, slots=True)
-class _HelperArguments:
-    """Holds the pointers that both helpers get: to the detector's state, the event, the schedule,
-    and a buffer for the addresses of lanes."""
-
-    state: Value
-    event: Value
-    plan: Value
-    places: Value
-
-
 def _try_quick_path(
-    lanes: Lanes, access_type: AccessType, runs: LaneRuns, mask: Value, shared: _HelperArguments
+    lanes: Lanes, access_type: AccessType, runs: LaneRuns, mask: Value, pointers: Sequence[Value]
 ) -> None:
     """Stores which lanes the event reports, and which of them begin runs of memory; if few do
     (`_prefer_runs`), emits the call of `detect_lane_runs`, and the return of `mask` (an i32) if it
-    records them all."""
-    b, layout, event = lanes.b, runs.layout, shared.event
-    exact = b.load(lanes.slot(shared.state, DetectorState.exact), typ=I64)
+    records them all. `pointers` are the helper's: to the detector's state, the event, the schedule,
+    and a buffer for the addresses of lanes."""
+    b, layout, (state, event, _, places) = lanes.b, runs.layout, pointers
+    exact = b.load(lanes.slot(state, DetectorState.exact), typ=I64)
     # Where only barriers of whole blocks and warps synchronise (`exact` is 0), two reads of one
     # address make those of all lanes between redundant: no later write is ordered after both and
     # not after the others.
@@ -130,10 +121,9 @@ def _try_quick_path(
     }
     fill_event(lanes, event, lane_masks)
     with b.if_then(_prefer_runs(lanes, heads, steps)):
-        b.store(runs.firsts, shared.places)
+        b.store(runs.firsts, places)
         # The helper gets the length of a run as its logarithm.
         shift = (LANES // layout.width).bit_length() - 1
-        pointers = shared.state, event, shared.plan, shared.places
         recorded = call(lanes, "detect_lane_runs", *pointers, I64(shift), I64(layout.stride))
         with b.if_then(b.icmp_signed("!=", recorded, I64(0))):
             b.ret(mask)

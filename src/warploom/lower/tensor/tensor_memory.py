@@ -59,7 +59,8 @@ class TensorMemoryCode:
         empty list for others."""
         request, b = tensor_memory_request(instruction), self.b
         loads = part(request.request, OP) == LOAD
-        self._fill({row_input[0]: self._input(row_input) for row_input in request.inputs})
+        rows = {row_input[0]: self._input(row_input) for row_input in request.inputs}
+        self.tensors.fill(rows, TensorMemoryOperands.WORDS)
         # A load's registers are results, and need no values.
         for number, register in enumerate(() if loads else request.registers):
             b.store(self.operands.read(register, U32), self._register(number), align=64)
@@ -155,12 +156,11 @@ class TensorMemoryCode:
         operand rows and the buffer of registers."""
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
-        self._fill(
-            {
-                TensorMemoryOperands.d: self.lanes.splat(address),
-                TensorMemoryOperands.a: self.lanes.splat(split),
-            }
-        )
+        rows = {
+            TensorMemoryOperands.d: self.lanes.splat(address),
+            TensorMemoryOperands.a: self.lanes.splat(split),
+        }
+        self.tensors.fill(rows, TensorMemoryOperands.WORDS)
         self.tensors.store_context(self.b.zext(entry.on, I64), request.request)
         self._issue(index)
         mask = self.lanes.mask(entry.on)
@@ -185,11 +185,6 @@ class TensorMemoryCode:
         if type is not PRED:
             value = self.b.bitcast(value, vector(ir.IntType(type.bits)))
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
-
-    def _fill(self, rows: dict[int, Value]) -> None:
-        """Stores rows of operands (32 words of 64 bits), by their offsets in
-        `TensorMemoryOperands`, and zeros in its other rows."""
-        self.tensors.fill(rows, TensorMemoryOperands.WORDS)
 
     def _register(self, number: int) -> Value:
         """Returns the address of a register's 32 words in the array of registers."""

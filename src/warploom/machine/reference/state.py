@@ -127,17 +127,12 @@ class Sanitizer(Protocol):
         mask."""
         ...
 
-    def texels(self, warp: Warp, instruction: int, work: TexelWork) -> None:
-        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp."""
+    def texels(
+        self, warp: Warp, instruction: int, rows: npt.NDArray[np.uint64], issue: TexelIssue
+    ) -> None:
+        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp, with
+        one row of lane values for each operand."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TexelWork:
-    """The arguments of `texture.requests`: one row of lane values per operand, and the issue."""
-
-    rows: npt.NDArray[np.uint64]
-    issue: TexelIssue
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lane_access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
-from warploom.machine.reference.state import TexelWork, Warp
+from warploom.machine.reference.state import Warp
 from warploom.program.requests.texture import texel_request
 from warploom.simt.lane_counts import ALL_LANES
 from warploom.texture.descriptors import NO_PATH, TexelIssue, TexelOperands
@@ -43,7 +43,7 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         lanes = operand_rows[:, first_lane : first_lane + LANES].reshape(-1)
         issue.mask = mask >> first_lane & ALL_LANES
         if run.sanitizer is not None and issue.mask:
-            run.sanitizer.texels(warp, index, TexelWork(lanes, issue))
+            run.sanitizer.texels(warp, index, lanes, issue)
         tables = (run.memory.textures.table().words, run.memory.bytes, lanes, issue.words, counts)
         with np.errstate(all="ignore"):
             failed = serve_texels(*tables, run.caches, run.plan.words)
