@@ -110,11 +110,7 @@ def serve_texels(
 
 @jitable
 def fetch_lanes(
-    table: TextureHeader,
-    memory: Memory,
-    data: TexelOperands,
-    issue: TexelIssue,
-    record: Ints,
+    table: TextureHeader, memory: Memory, data: TexelOperands, issue: TexelIssue, record: Ints
 ) -> int:
     """Executes `tex` or `tld4`, in order of lanes, with the sampler
     operand or, without one, the texture's own sampler, and adds the bytes of one texel per lane to

@@ -71,15 +71,9 @@ PIECE = 16
 
 
 def detect_copies(
-    state_words: Any,
-    event_words: Any,
-    schedule: Any,
-    memory: Any,
-    all_memory: Any,
-    issue_words: Any,
-    allocations: Any,
-    values: Any,
-) -> int:
+    state_words: Any, event_words: Any, schedule: Any, memory: Any, all_memory: Any,
+    issue_words: Any, allocations: Any, values: Any,
+) -> int:  # fmt: skip
     """Records the copies that the lanes of an event issue (`asynchronous.issue.tensor_copies`);
     prefetches and changes of tensor maps are ignored. `all_memory` is the host's memory by address;
     `values` is a buffer for the bytes that lanes store, which is filled with a number of the copy
@@ -114,13 +108,9 @@ def detect_copies(
 
 @jitable
 def record_copy(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    issue: WarpIssue,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records the accesses of the copy whose entry is in `issue`, in global or remote memory and
     in the shared memory of each block of its multicast mask (0: of the block that the address is
     in), and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in
@@ -182,13 +172,9 @@ def base_of(issue: WarpIssue, rank: int) -> int:
 
 @jitable
 def record_other_operand(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    issue: WarpIssue,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records the accesses of the copy in `issue` on the side that is not the own shared memory:
     global memory, row by row for a box, or another block's shared memory. A store (GROUPED) writes
     or updates there, a load reads; a request to cancel a cluster (CANCEL) accesses nothing."""

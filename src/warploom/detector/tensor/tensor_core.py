@@ -122,13 +122,9 @@ def record_words(
 
 @jitable
 def record_matrix_reads(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    values: Any,
-    lane: int,
+    state: DetectorState, event: DetectorEvent, memory: Any, values: Any, lane: int,
     matrix: SharedMatrix,
-) -> None:
+) -> None:  # fmt: skip
     """Records the current agent's reads of a matrix in the selected shared memory, in units of 16
     bytes."""
     lines, units = lines_and_units(matrix)
@@ -140,14 +136,9 @@ def record_matrix_reads(
 
 @jitable
 def record_tensor_core_op(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    all_memory: Any,
-    issue: WarpIssue,
-    values: Any,
-    lane: int,
-) -> None:
+    state: DetectorState, event: DetectorEvent, memory: Any, all_memory: Any, issue: WarpIssue,
+    values: Any, lane: int,
+) -> None:  # fmt: skip
     """Records what a product, a copy or a shift (entry in `issue`) of the current thread's tensor
     core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
     request that faults."""
@@ -176,13 +167,9 @@ def record_tensor_core_op(
 
 @jitable
 def record_factors(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    issue: WarpIssue,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records what a product reads in the block whose memory is selected. Of a pair, each block
     reads half of the rows of A and half of the columns of B.
 
@@ -251,13 +238,9 @@ def record_accumulator_writes(
 
 @jitable
 def record_copied(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    issue: WarpIssue,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records the accesses of a `tcgen05.cp` in the block whose memory is selected: reads of shared
     memory, and writes of each row to every lane that it is multicast to."""
     operands = issue.entry.operands

@@ -61,14 +61,9 @@ WARP_LANES = 32
 
 
 def detect_tensor_memory(
-    state_words: Any,
-    event_words: Any,
-    schedule: Any,
-    memory: Any,
-    all_memory: Any,
-    issue_words: Any,
-    values: Any,
-) -> int:
+    state_words: Any, event_words: Any, schedule: Any, memory: Any, all_memory: Any,
+    issue_words: Any, values: Any,
+) -> int:  # fmt: skip
     """Records what the lanes of an event do to tensor memory (`asynchronous.issue.tensor_memory`):
     by the function for its op, once for an op of the whole warp, else for each lane; loads, stores
     and deallocations only with RACE in `tools`. `all_memory` is the host's memory by address,
@@ -145,13 +140,9 @@ assert STORES_OF_WARP == LOADS_OF_WARP + 1
 
 @jitable
 def record_allocation(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    issue: WarpIssue,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
     memory, as the current thread's; nothing if that address would fault. Bytes of the thread's
     number are stored in `values` in place of the stored address."""

@@ -50,16 +50,9 @@ LANES = 32
 
 
 def detect_texels(
-    state_words: Any,
-    event_words: Any,
-    schedule: Any,
-    all_memory: Any,
-    table_words: Any,
-    memory: Any,
-    data_words: Any,
-    issue_words: Any,
-    values: Any,
-) -> int:
+    state_words: Any, event_words: Any, schedule: Any, all_memory: Any, table_words: Any,
+    memory: Any, data_words: Any, issue_words: Any, values: Any,
+) -> int:  # fmt: skip
     """Records which texels the lanes of an event read or write by a texture or surface instruction,
     whose arguments are those of `texture.requests.serve_texels`; nothing for queries. A fetch is
     executed to find its texels, which it leaves in `issue` as corners; those outside of the texture

@@ -212,13 +212,9 @@ def apply_effect(
 
 @jitable
 def hold_warp(
-    arrays: EngineArrays,
-    sm: SmState,
-    warp: WarpSlot,
-    operation: TimedOperation,
-    waits: bool,
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, operation: TimedOperation, waits: bool,
     now: int,
-) -> None:
+) -> None:  # fmt: skip
     """Puts a warp to sleep where an operation makes it wait: at a barrier until that is released
     (`waits`), or for `latency_barrier` if it released it; polling, until all warps have polled; at
     a fence or a wait for groups of copies until its flights have ended (`pending_wait`), then for
