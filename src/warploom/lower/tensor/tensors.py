@@ -16,14 +16,17 @@ from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, LANES, PTR, Value, splat_constant, vector
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.frame.operands import WINDOWS
+from warploom.program.accesses import bytes_of
 from warploom.program.effects.tensor_waits import (
     GroupRequest,
     LateCopy,
     WaitRequest,
     group_request,
+    late_copy,
     wait_request,
 )
 from warploom.program.requests.tensor_memory import work_words
@@ -253,6 +256,21 @@ class TensorWaitCode:
         with b.if_then(some):
             arguments = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
+
+    def lane_operands(self, instruction: Instruction) -> dict[int, Value]:
+        """Returns the operands of an `st.async` or `red.async` that may complete late, by row of
+        the helper `hold_copies`: target address, bytes, mbarrier, and the value that a `red` adds,
+        as 64 bits. Empty for other instructions, or if copies complete at once."""
+        if late_copy(instruction) is None or not self.delays:
+            return {}
+        target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
+        size = splat_constant(bytes_of(instruction), I64)
+        rows = {CopyOperands.shared: target, CopyOperands.size: size, CopyOperands.barrier: barrier}
+        if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
+            type = instruction.operation.modifiers.scalar()
+            given = self.operands.bits(instruction.operands[1], type)
+            rows[CopyOperands.other] = given if type.bits == 64 else self.b.zext(given, vector(I64))
+        return rows
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
         """Emits stores of an mbarrier's address and of the phase or parity in operand rows, and the
