@@ -19,7 +19,7 @@ from warploom.texture.descriptors import (
     MIRROR,
     NORMALIZED,
     WRAP,
-    TexelScratch,
+    TexelIssue,
 )
 from warploom.texture.texels import (
     count_sector,
@@ -124,9 +124,9 @@ def test_components_are_clamped_to_their_format() -> None:
 
 
 def test_sectors_are_counted_once() -> None:
-    scratch = TexelScratch(np.zeros(TexelScratch.WORDS, np.int64), 0)
+    issue = TexelIssue(np.zeros(TexelIssue.WORDS, np.int64), 0)
     record = CostRecord(np.zeros(CostRecord.WORDS, np.int64), 0)
     for address in (0, 31, 32, 96, 128, 4, 130, 4096):
-        count_sector(address, scratch, record.words)
-    assert scratch.touched == record.sectors == 5  # 0, 1, 3, 4 and 128
+        count_sector(address, issue, record.words)
+    assert issue.touched == record.sectors == 5  # 0, 1, 3, 4 and 128
     assert record.lines == 3

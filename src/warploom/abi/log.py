@@ -15,7 +15,7 @@ from warploom.program.accesses import GENERIC_SPACES
 from warploom.simt.lane_counts import jitable
 from warploom.simt.records import WordRecord, Words
 from warploom.simt.warp_table import NONE, WarpTable, node_count, node_of, split_of
-from warploom.texture.descriptors import TexelScratch
+from warploom.texture.descriptors import TexelIssue
 
 
 class LogRegion(WordRecord):
@@ -243,12 +243,12 @@ def record_access(log_words: Words, addresses: Any, lanes: int, instruction: int
     return append_access(LogHead(log_words, 0), addresses, 0, lanes, instruction, kind)
 
 
-def record_texels(log_words: Words, scratch_words: Any, instruction: int, kind: int) -> int:
+def record_texels(log_words: Words, issue_words: Any, instruction: int, kind: int) -> int:
     """Records the sectors that a texture or surface request touched, as accesses of up to 32 lanes
-    with a sector each, of a kind (`access_kinds`). The scratch words have their number and the
-    sectors (`TexelScratch`), whose numbers are replaced in place by byte addresses. Returns 0."""
-    log, scratch = LogHead(log_words, 0), TexelScratch(scratch_words, 0)
-    touched, sectors = scratch.touched, scratch.sectors
+    with a sector each, of a kind (`access_kinds`). The issue words have their number and the
+    sectors (`TexelIssue`), whose numbers are replaced in place by byte addresses. Returns 0."""
+    log, issue = LogHead(log_words, 0), TexelIssue(issue_words, 0)
+    touched, sectors = issue.touched, issue.sectors
     # From numbers of 32-byte sectors to their addresses.
     for index in range(touched):
         sectors[index] <<= 5

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.abi.log import SPACES, LogAccess, LogHead, append_access
-from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
+from warploom.asynchronous.issue.box_copies import prepare_box
+from warploom.asynchronous.issue.tensor_copies import prepare_bytes
 from warploom.asynchronous.mbarrier import phase
-from warploom.asynchronous.records import LANES, CopyOperands, IssueScratch, TensorMemoryOperands
+from warploom.asynchronous.records import LANES, WarpIssue
 from warploom.asynchronous.tensors.addresses import check_shared, host_address
 from warploom.asynchronous.tensors.boxes import count_rows, find_row
 from warploom.asynchronous.tensors.entries import NO_GROUP, ORIGIN
@@ -52,7 +53,7 @@ def record_barriers(
     log_words: Words,
     addresses: Any,
     memory: Memory,
-    scratch_words: Any,
+    issue_words: Any,
     lanes: int,
     instruction: int,
     kind: int,
@@ -62,11 +63,11 @@ def record_barriers(
     and those outside of the block's shared memory or the cluster's, are left out. Returns 0.
 
     `addresses` are offsets in the block's shared memory, of `shared_bytes` from `own_shared` on
-    the host; the cluster's shared memory has `entry.size` bytes from `cluster_shared` on (of the
-    scratch words)."""
-    log, scratch = LogHead(log_words, 0), IssueScratch(scratch_words, 0)
-    base, limit = scratch.own_shared, scratch.shared_bytes
-    start, size = scratch.cluster_shared, scratch.entry.size
+    the host; the cluster's shared memory has `entry.size` bytes from `cluster_shared` on (of
+    `issue`)."""
+    log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)
+    base, limit = issue.own_shared, issue.shared_bytes
+    start, size = issue.cluster_shared, issue.entry.size
     remaining = lanes
     for lane in range(LANES):
         if (remaining >> lane) & 1 == 0:
@@ -84,28 +85,28 @@ def record_barriers(
 
 
 def record_copies(
-    log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any,
-    allocations: Any, mask: int, instruction: int,
+    log_words: Words, touched: Any, memory: Memory, issue_words: Any, allocations: Any,
+    instruction: int,
 ) -> int:  # fmt: skip
-    """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
+    """Appends to the log the sectors of global memory that each lane's request in `issue` moves
     (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE says that one end is
     there), and the mbarrier that it signals; nothing for requests that move no data, for one that
     will fault, and for the lanes after that. Returns 0.
 
-    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes. Overwrites
-    `groups` and `barrier` of the entry in `scratch`.
+    `touched` is a buffer of 32 words. Overwrites `groups`, `barrier` and `request` of the entry in
+    `issue`.
     """
-    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    log, entry, request = LogHead(log_words, 0), scratch.entry, scratch.entry.request
-    op = field(request, OP)
+    log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)
+    operands, entry, request = issue.operands, issue.entry, issue.request
+    op, entry.request = field(request, OP), request
     for lane in range(LANES):
-        if (mask >> lane) & 1 == 0:
+        if (issue.mask >> lane) & 1 == 0:
             continue
         entry.groups, entry.barrier = NO_GROUP, 0
         if op in (LOAD, STORE, REDUCE, PREFETCH):
-            kind = prepare_box(memory, data, scratch, allocations, lane, request)
+            kind = prepare_box(memory, issue, allocations, lane)
         elif op in (REDUCE_BYTES, COPY_BYTES):
-            kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
+            kind = prepare_bytes(memory, issue, allocations, lane)
         else:
             return 0
         if kind != 0:
@@ -114,7 +115,7 @@ def record_copies(
         count = 0
         if op in (REDUCE_BYTES, COPY_BYTES):
             if field(request, MODE):
-                start, size = data.other[lane], data.size[lane]
+                start, size = operands.other[lane], operands.size[lane]
                 count = append_sectors(
                     log, touched, count, int(start), int(start + size), instruction, written
                 )
@@ -123,62 +124,59 @@ def record_copies(
                 find_row(entry, row)
                 start, end = entry.row_address + entry.row_from, entry.row_address + entry.row_to
                 count = append_sectors(log, touched, count, start, end, instruction, written)
-        blocks = int(data.blocks[lane])
-        finish_copy(log, touched, memory, scratch, blocks, count, instruction, written)
+        blocks = int(operands.blocks[lane])
+        finish_copy(log, touched, memory, issue, blocks, count, instruction, written)
     return 0
 
 
 def record_commits(
-    log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
-    instruction: int, kind: int,
-) -> int:  # fmt: skip
-    """Appends to the log, for each lane in `mask`, an access of `kind` for each mbarrier that its
+    log_words: Words, touched: Any, memory: Memory, issue_words: Any, instruction: int, kind: int
+) -> int:
+    """Appends to the log, for each lane that issues, an access of `kind` for each mbarrier that its
     `tcgen05.commit` signals (in several blocks if it has a mask of them); one without mbarrier if
-    its address is invalid. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of
-    32 words; `scratch` describes the cluster's shared memory; `request` of its entry becomes 0,
-    `barrier` that of the last lane. Returns 0."""
-    data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    log, entry = LogHead(log_words, 0), scratch.entry
+    its address is invalid. `touched` is a buffer of 32 words; `request` of the entry in `issue`
+    becomes 0, `barrier` that of the last lane. Returns 0."""
+    log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)
+    operands, entry = issue.tensor_operands, issue.entry
     for lane in range(LANES):
-        if (mask >> lane) & 1 == 0:
+        if (issue.mask >> lane) & 1 == 0:
             continue
-        address = int(data.shared[lane])
+        address = int(operands.shared[lane])
         entry.request, entry.barrier = 0, 0
-        if check_shared(scratch, address, WORD_BYTES) == 0:
-            entry.barrier = host_address(scratch, address)
-        blocks = int(data.blocks[lane])
-        finish_copy(log, touched, memory, scratch, blocks, 0, instruction, kind)
+        if check_shared(issue, address, WORD_BYTES) == 0:
+            entry.barrier = host_address(issue, address)
+        blocks = int(operands.blocks[lane])
+        finish_copy(log, touched, memory, issue, blocks, 0, instruction, kind)
     return 0
 
 
 def record_bytes(
-    log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
-    instruction: int, kind: int,
-) -> int:  # fmt: skip
+    log_words: Words, touched: Any, memory: Memory, issue_words: Any, instruction: int, kind: int
+) -> int:
     """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
-    it touches in global memory if MODE of the request in `scratch` says that one end is there. An
+    it touches in global memory if MODE of the request in `issue` says that one end is there. An
     mbarrier that it signals, if its operand is a valid address in shared memory, is recorded with
     the copy. Afterwards `barrier` of the entry is that of the last active lane. Returns 0: nothing
     faults here.
 
-    `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
-    mbarrier address is none."""
-    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    log, entry = LogHead(log_words, 0), scratch.entry
+    `touched` is a buffer of 32 words; a negative mbarrier address is none."""
+    log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)
+    operands, entry = issue.operands, issue.entry
+    entry.request = issue.request
     for lane in range(LANES):
-        if (mask >> lane) & 1 == 0:
+        if (issue.mask >> lane) & 1 == 0:
             continue
         count = 0
         if field(entry.request, MODE):
-            start, size = data.other[lane], data.size[lane]
+            start, size = operands.other[lane], operands.size[lane]
             count = append_sectors(
                 log, touched, count, int(start), int(start + size), instruction, kind
             )
-        barrier = int(data.barrier[lane])
+        barrier = int(operands.barrier[lane])
         entry.barrier = 0
-        if barrier >= 0 and check_shared(scratch, barrier, WORD_BYTES) == 0:
-            entry.barrier = host_address(scratch, barrier)
-        finish_copy(log, touched, memory, scratch, 0, count, instruction, kind)
+        if barrier >= 0 and check_shared(issue, barrier, WORD_BYTES) == 0:
+            entry.barrier = host_address(issue, barrier)
+        finish_copy(log, touched, memory, issue, 0, count, instruction, kind)
     return 0
 
 
@@ -216,27 +214,27 @@ def sector_kind(kind: int) -> int:
 
 @jitable
 def finish_copy(
-    log: LogHead, touched: Any, memory: Memory, scratch: IssueScratch, blocks: int, count: int,
+    log: LogHead, touched: Any, memory: Memory, issue: WarpIssue, blocks: int, count: int,
     instruction: int, kind: int,
 ) -> None:  # fmt: skip
     """Appends the last `count` sectors of a copy, from `touched`, and the mbarriers that it signals
-    (`scratch.entry.barrier`, 0 for none).
+    (`issue.entry.barrier`, 0 for none).
 
     The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
     several thread blocks of the cluster, whose ranks are bits of `blocks` (0: only the mbarrier's
     own block), has an access of size 0 for each further one. With PAIR in the request, unless
     `blocks` is 0, both blocks of a pair signal the mbarrier of the even rank.
     """
-    entry = scratch.entry
+    entry = issue.entry
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:
         touched[0] = 0
         lanes, whole = LANE_0, kind
     first = append_access(log, touched, 0, lanes, instruction, whole)
-    barrier, start = entry.barrier, scratch.cluster_shared
+    barrier, start = entry.barrier, issue.cluster_shared
     if barrier == 0:
         return
-    stride = max(scratch.shared_stride, 1)
+    stride = max(issue.shared_stride, 1)
     own = (barrier - start) // stride
     pair = field(entry.request, PAIR)
     for rank in range(MOST_BLOCKS):

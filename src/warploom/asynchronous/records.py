@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from warploom.simt.lane_counts import jitable
 from warploom.simt.records import WordRecord, Words
 
 LANES = 32
@@ -122,9 +123,13 @@ class RequestEntry(WordRecord):
     row_to: int
 
 
-class IssueScratch(WordRecord):
-    """The words of an issue: the entry of its request, its fault, and the state of the machine."""
+class WarpIssue(WordRecord):
+    """The issue of an asynchronous instruction by a warp: its operands, the entry of one lane's
+    request, its fault, and the state of the machine. Work space follows it (`work_of`). It begins
+    with the operands: the offset of a row in them is its offset in the issue."""
 
+    operands: CopyOperands
+    tensor_operands: Annotated[TensorMemoryOperands, "operands"]
     entry: RequestEntry
     fault_kind: int
     fault_lane: int
@@ -140,6 +145,8 @@ class IssueScratch(WordRecord):
     first_thread: int  # number of the warp's first thread
     block: int  # its grid index
     warp: int  # its index in the block
+    mask: int  # the lanes that issue
+    request: int  # the encoded instruction
 
 
 # ---- what completes late ------------------------------------------------------------------------
@@ -225,3 +232,10 @@ class ProductWork(WordRecord):
     sums: Annotated[Words, BLOCK_COLUMNS]  # a row of them
     a: Annotated[Words, MOST_DEPTH]  # a row of A
     positions: Annotated[Words, MOST_DEPTH]  # along k, of each element of that row
+
+
+@jitable
+def work_of(issue: WarpIssue) -> ProductWork:
+    """Returns the work space after an issue, in the same array; of kernels without tensor memory,
+    only its entry exists (`program.requests.tensor_memory.work_words`)."""
+    return ProductWork(issue, WarpIssue.WORDS)

@@ -25,7 +25,7 @@ from warploom.machine.reference.state import LaunchState, Listener, ThreadBlock,
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.shapes.operand_shapes import NO_SHAPES
-from warploom.simt import schedule_layout, scheduling
+from warploom.simt import block_slots, schedule_layout
 from warploom.simt.record_copies import copy_record
 from warploom.simt.schedule_layout import WarpState, table_of
 from warploom.simt.warp_table import split_of
@@ -56,7 +56,7 @@ def grid_at(
     run = new_run(target, listener)
     run.issued = start.position
     if isinstance(start.state, BetweenBlocks):
-        scheduling.start_blocks(run.plan, run.slots)
+        block_slots.start_blocks(run.plan, run.slots)
         run.plan.next_block = start.state.following
         return Grid(run)
     engine = find_engine()

@@ -23,7 +23,8 @@ from warploom.detector.layout import (
     STORE,
     STRONG,
 )
-from warploom.detector.lines import current_tag, expand_line, record_run, tag_line
+from warploom.detector.line_expansion import expand_line
+from warploom.detector.lines import current_tag, record_run, tag_line
 from warploom.detector.pool import report
 from warploom.detector.quick_words import stored_word, try_record_words
 from warploom.detector.records import (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from llvmlite import ir
@@ -50,115 +51,88 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 @lru_cache(1)
 def register_vector_versions() -> None:
     """Registers with Numba, as replacements of Python functions in compiled helpers, vector
-    versions of those that work over the lanes of an access (counts of `cost.overlap`, `is_rising`,
-    `count_rising_segments`, `step_of`, `sum_deferred_costs`), and prefetching; later calls in a
-    process do nothing. They are for arguments that are pointers and integers. Those of
-    `count_distinct` and `count_ways` call the branchless loop where the vector code returns 0, as
-    it does for segments that are too distant."""
-    extending: Any = import_module("numba.extending")
-    intrinsic = extending.intrinsic
+    versions of those that work over the lanes of an access, and prefetching; later calls in a
+    process do nothing. They are for arguments that are pointers and integers."""
     register_prefetch()
+    _register_counts()
+    _register_sequences()
 
-    @intrinsic
-    def segments(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
-        """Defines the intrinsic of `emit_count_segments`, with two results."""
-        return _define_intrinsic(emit_count_segments, 2, addresses, mask, shift)
 
-    @intrinsic
-    def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
-        """Defines the intrinsic of `emit_count_in_columns`, with four results."""
-        return _define_intrinsic(emit_count_in_columns, 4, addresses, mask, shift, columns)
-
-    @intrinsic
-    def coinciding(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
-        """Defines the intrinsic of `emit_count_coinciding`, with a tuple of one result."""
-        return _define_intrinsic(emit_count_coinciding, 1, addresses, mask, shift)
-
-    @intrinsic
-    def rises(typing: Any, addresses: Any, mask: Any) -> Any:
-        """Defines the intrinsic of `_all_rise`, with a tuple of one result."""
-        return _define_intrinsic(_all_rise, 1, addresses, mask)
-
-    @intrinsic
-    def rising_segments(typing: Any, addresses: Any, shift: Any) -> Any:
-        """Defines the intrinsic of `_count_steps` (`count_rising_segments`), with a tuple of one
-        result."""
-        return _define_intrinsic(_count_steps, 1, addresses, shift)
-
-    @intrinsic
-    def lane_step(typing: Any, places: Any, mask: Any) -> Any:
-        """Defines the intrinsic of `emit_step` (`step_of`), with a tuple of one result."""
-        return _define_intrinsic(emit_step, 1, places, mask)
-
-    @intrinsic
-    def deferred_costs(typing: Any, row: Any, count: Any) -> Any:
-        """Defines the intrinsic of `count_deferred` (`sum_deferred_costs`), with seven results."""
-        return _define_intrinsic(count_deferred, 7, row, count)
+def _register_counts() -> None:
+    """Registers vector versions of counts of segments. Those of `count_distinct` and `count_ways`
+    call the branchless loop where the vector code returns 0, as it does for segments that are too
+    distant."""
+    segments = _vector_code(emit_count_segments, 2, count_segments)
+    in_columns = _vector_code(emit_count_in_columns, 4, count_in_columns)
+    coinciding = _vector_code(emit_count_coinciding, 1, count_coinciding)
 
     def compiled_segments(addresses: Any, mask: Any, shift: Any) -> Any:
-        """Returns the two counts of `count_segments`, by the vector code."""
+        """Returns the two counts of `count_segments`."""
         return segments(addresses, mask, shift)
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
-        """Returns the number of distinct segments (`count_distinct`): by the vector code or, if
-        that returns 0 or no lane is active, by `count_distinct_branchless`."""
+        """Returns the number of distinct segments (`count_distinct`); 0 if no lane is active."""
         count = segments(addresses, mask, shift)[0] if mask else 0
         return count if count != 0 else count_distinct_branchless(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
-        """Returns the four counts of `count_in_columns`, by the vector code."""
+        """Returns the four counts of `count_in_columns`."""
         return in_columns(addresses, mask, shift, columns)
 
     def compiled_ways(addresses: Any, mask: Any, shift: Any, banks: Any) -> Any:
-        """Returns the most distinct segments of one bank (`count_ways`): by the vector code or, if
-        that returns 0, by `count_ways_branchless`."""
+        """Returns the most distinct segments of one bank (`count_ways`)."""
         most = in_columns(addresses, mask, shift, banks)[3]
         return most if most != 0 else count_ways_branchless(addresses, mask, shift, banks)
 
     def compiled_coinciding(addresses: Any, mask: Any, shift: Any) -> Any:
-        """Returns the most active lanes in one segment (`count_coinciding`), by the vector code."""
+        """Returns the most active lanes in one segment (`count_coinciding`)."""
         return coinciding(addresses, mask, shift)[0]
 
+    compile_instead(count_segments, compiled_segments)
+    compile_instead(count_in_columns, compiled_in_columns)
+    compile_instead(count_distinct, compiled_distinct)
+    compile_instead(count_ways, compiled_ways)
+    compile_instead(count_coinciding, compiled_coinciding)
+
+
+def _register_sequences() -> None:
+    """Registers vector versions of what is computed from each lane's address and that of the lane
+    before, and of the costs of deferred atomics."""
+    rises = _vector_code(_all_rise, 1, is_rising)
+    rising_segments = _vector_code(_count_steps, 1, count_rising_segments)
+    lane_step = _vector_code(emit_step, 1, step_of)
+    deferred_costs = _vector_code(count_deferred, 7, sum_deferred_costs)
+
     def compiled_rise(addresses: Any, mask: Any) -> Any:
-        """Returns whether all lanes are active with rising addresses (`is_rising`), as a bool, by
-        the vector code."""
+        """Returns whether all lanes are active with rising addresses (`is_rising`), as a bool."""
         return rises(addresses, mask)[0] != 0
 
     def compiled_rising_segments(addresses: Any, shift: Any) -> Any:
-        """Returns the number of segments of rising addresses (`count_rising_segments`), by the
-        vector code."""
+        """Returns the number of segments of rising addresses (`count_rising_segments`)."""
         return rising_segments(addresses, shift)[0]
 
     def compiled_step(places: Any, mask: Any) -> Any:
-        """Returns the stride of the active lanes' offsets (`step_of`), by the vector code."""
+        """Returns the stride of the active lanes' offsets (`step_of`)."""
         return lane_step(places, mask)[0]
 
     def compiled_deferred_costs(row: Any, count: Any) -> Any:
-        """Returns the seven results of `sum_deferred_costs`, by the vector code."""
+        """Returns the seven results of `sum_deferred_costs`."""
         return deferred_costs(row, count)
 
-    for function, compiled in (
-        (sum_deferred_costs, compiled_deferred_costs),
-        (count_segments, compiled_segments),
-        (count_in_columns, compiled_in_columns),
-        (count_distinct, compiled_distinct),
-        (count_ways, compiled_ways),
-        (count_coinciding, compiled_coinciding),
-        (is_rising, compiled_rise),
-        (count_rising_segments, compiled_rising_segments),
-        (step_of, compiled_step),
-    ):
-        compile_instead(function, compiled)
+    compile_instead(is_rising, compiled_rise)
+    compile_instead(count_rising_segments, compiled_rising_segments)
+    compile_instead(step_of, compiled_step)
+    compile_instead(sum_deferred_costs, compiled_deferred_costs)
 
 
-def _define_intrinsic(emit: Emit, result_count: int, *arguments: Any) -> Any:
-    """Returns the two values that a Numba intrinsic returns: its signature, with a tuple of
-    `result_count` i64 as result, and the function that emits its code, a call of a function with
-    the code of `emit`. `arguments` are the Numba types of the intrinsic's arguments."""
+def _vector_code(emit: Emit, result_count: int, function: Callable[..., object]) -> Any:
+    """Returns a Numba intrinsic with the parameters of `function` that calls a function with the
+    code of `emit`, and returns a tuple of its `result_count` i64."""
     types: Any = import_module("numba.core.types")
+    extending: Any = import_module("numba.extending")
     answer = types.UniTuple(types.int64, result_count)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
+    def generate(context: Any, builder: Any, _signature: Any, values: Sequence[Value]) -> Value:
         """Emits the call of the shared function of `emit` (`_shared_function`); returns its results
         as Numba's tuple."""
         lanes = Lanes(builder.module, builder)
@@ -168,7 +142,15 @@ def _define_intrinsic(emit: Emit, result_count: int, *arguments: Any) -> Any:
             builder, answer, [builder.extract_value(results, n) for n in range(result_count)]
         )
 
-    return answer(*arguments), generate
+    def vector_code(_context: Any, *arguments: Any) -> Any:
+        """Returns, for Numba, the signature for arguments of some types, and the emitter."""
+        return answer(*arguments), generate
+
+    # Numba reads the number of parameters from the signature, and takes none of any number.
+    context = Parameter("_context", Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = signature(function).parameters.values()
+    vars(vector_code)["__signature__"] = Signature([context, *parameters])
+    return extending.intrinsic(vector_code)
 
 
 def _shared_function(

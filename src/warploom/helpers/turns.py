@@ -11,7 +11,14 @@ from typing import Any
 
 from warploom.abi.environment import Slot
 from warploom.llvm.lanes import LANES
-from warploom.simt import clusters, indexed_branch, register_pool, schedule_layout, scheduling
+from warploom.simt import (
+    block_slots,
+    clusters,
+    indexed_branch,
+    register_pool,
+    schedule_layout,
+    scheduling,
+)
 from warploom.simt.block_order import last_block
 from warploom.simt.convergence import begin
 from warploom.simt.schedule_layout import BARRIER_WAIT, ENDED, RUNNABLE, Plan, WarpState, table_of
@@ -30,8 +37,9 @@ each slot, and the scheduler state and the context of each warp in the slots."""
 
 def begin_launch(plan: Words, slots: Slots) -> int:
     """Initialises the schedule for a launch: all slots are empty, no block is resident
-    (`simt.scheduling.start_blocks`); `next_block`, the first to begin, is the host's. Returns 0."""
-    scheduling.start_blocks(Plan(plan, 0), slots)
+    (`simt.block_slots.start_blocks`); `next_block`, the first to begin, is the host's. Returns
+    0."""
+    block_slots.start_blocks(Plan(plan, 0), slots)
     return 0
 
 

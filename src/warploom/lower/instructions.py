@@ -10,20 +10,17 @@ instructions of a whole warp by `lower.operations`. Branches and barriers are em
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import TypeVar
 
 from warploom.abi.nans import is_copy
-from warploom.asynchronous.records import CopyOperands
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
 from warploom.isa.instruction import Instruction, Operand, Pair, Register, Symbol, flatten_operands
 from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.isa.spec import Unit
-from warploom.isa.terms import Term
-from warploom.llvm.lanes import I64, LANES, Value, splat_constant, vector
+from warploom.llvm.lanes import LANES, Value
 from warploom.lower.access.affine_access import AffineAccess
 from warploom.lower.access.atomics import AtomicCode
 from warploom.lower.access.memory import MemoryCode
@@ -39,14 +36,13 @@ from warploom.lower.operations.prefix_masks import PrefixMaskCode
 from warploom.lower.operations.register_pool import emit_register_count
 from warploom.lower.operations.routines import RoutineCode
 from warploom.lower.operations.shuffle import ShuffleCode
+from warploom.lower.operations.term_code import TermCode
 from warploom.lower.operations.warp_votes import WarpVoteCode
 from warploom.lower.tensor.copies import CopyCode
 from warploom.lower.tensor.matrix import MatrixCode
 from warploom.lower.tensor.tensor_memory import TensorMemoryCode
 from warploom.lower.tensor.tensors import TensorCode, TensorWaitCode
 from warploom.lower.tensor.texture import TextureCode
-from warploom.lower.terms.terms import ignores_nan_bits
-from warploom.program.accesses import bytes_of
 from warploom.program.effects.completions import completion
 from warploom.program.effects.tensor_waits import late_copy
 from warploom.program.services import service_of
@@ -58,11 +54,7 @@ class InstructionCode:
     is an instruction's number in the program, a result is (destination, value, type)."""
 
     def __init__(
-        self,
-        control: ControlFlow,
-        barriers: BarrierCode,
-        memory: MemoryCode,
-        guards: Guards,
+        self, control: ControlFlow, barriers: BarrierCode, memory: MemoryCode, guards: Guards
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
         operands; some allocate stack slots at the function's entry. Under an order policy
@@ -87,6 +79,7 @@ class InstructionCode:
         self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
         self.shaped = AffineCode(self.operands)
+        self.terms = TermCode(self.operands, self.shaped)
         self.leading = PrefixMaskCode(self.operands)
         self.affine_access = AffineAccess(memory)
 
@@ -115,7 +108,7 @@ class InstructionCode:
             self.routines.count(index, instruction, on)
             return
         with self.tensor_waits.deferring(
-            late_copy(instruction), self._late_copy_operands(instruction), on
+            late_copy(instruction), self.tensor_waits.lane_operands(instruction), on
         ):
             self.write(copy, guard, self._results(index, instruction, on))
             if instruction.operation.spec.unit is Unit.ATOMIC:
@@ -145,7 +138,7 @@ class InstructionCode:
         fills = instruction.operation.kind is OpKind.FILL
         store = self.copies.fill if fills else self.affine_access.store
         with self.tensor_waits.deferring(
-            late_copy(instruction), self._late_copy_operands(instruction), on
+            late_copy(instruction), self.tensor_waits.lane_operands(instruction), on
         ):
             store(index, instruction, on)
             self._signal_mbarrier(index, instruction, on)
@@ -188,16 +181,17 @@ class InstructionCode:
 
     def move(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a `mov`; returns its results."""
-        return self.compute(instruction) if is_copy(instruction) else self.moves.move(instruction)
+        emit = self.terms.compute if is_copy(instruction) else self.moves.move
+        return emit(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
         """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one 32-bit
         integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand;
         else, and at run time if a lane's value wraps around, by its terms. Returns its predicate,
         and for a second destination that of the opposite comparison."""
-        holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
+        holds = self.leading.compare(instruction, lambda: self.terms.compute(instruction)[0][1])
         if holds is None:
-            return self.compute(instruction)
+            return self.terms.compute(instruction)
         targets = flatten_operands(instruction.operands[:1])
         return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
@@ -255,46 +249,11 @@ class InstructionCode:
             )
             results = [(instruction.operands[0], value, type)]
         else:
-            results = self._compute_by_shape(instruction, on_wrap)
+            results = self.terms.compute_by_shape(instruction, on_wrap)
         shapes = self.shaped.results(instruction) or {}
         for target, value, type in results:
             given = shapes.get(target, UNIFORM) if isinstance(target, Register) else UNIFORM
             self.shaped.write(target, value, type, guard, given)
-
-    def _compute_by_shape(
-        self, instruction: Instruction, on_wrap: Callable[[Value], None]
-    ) -> list[Result]:
-        """Emits the terms of an instruction in the width of their vector shapes, and by `on_wrap`
-        the handling of an i1, if one arises, that is true where a run wraps around. Returns the
-        results; all are computed before the first is written."""
-        sources, types = self._sources(instruction)
-        results: list[Result] = []
-        for target, term, root, blind in self._results_to_compute(instruction):
-            given = [
-                partial(self.operands.read, source, type, blind=number in blind)
-                for number, (source, type) in enumerate(zip(sources, types, strict=False))
-                if type is not None
-            ]
-            value, wraps = self.shaped.compute(instruction, root, given)
-            if wraps is not None:
-                on_wrap(wraps)
-            results.append((target, value, term.type))
-        return results
-
-    def _late_copy_operands(self, instruction: Instruction) -> dict[int, Value]:
-        """Returns the operands of an `st.async` or `red.async` that may complete late, by row of
-        the helper `hold_copies`: target address, bytes, mbarrier, and the value that a `red` adds,
-        as 64 bits. Empty for other instructions, or if copies complete at once."""
-        if late_copy(instruction) is None or not self.tensor_waits.delays:
-            return {}
-        target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
-        size = splat_constant(bytes_of(instruction), I64)
-        rows = {CopyOperands.shared: target, CopyOperands.size: size, CopyOperands.barrier: barrier}
-        if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
-            type = instruction.operation.modifiers.scalar()
-            given = self.operands.bits(instruction.operands[1], type)
-            rows[CopyOperands.other] = given if type.bits == 64 else self.b.zext(given, vector(I64))
-        return rows
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits the arrival (`complete_tx`) of the bytes of an `st.async` or `red.async` at the
@@ -306,62 +265,6 @@ class InstructionCode:
         recording = self.memory.instruments.copies
         with nullcontext() if recording is None else recording.completing():
             self.atomics.emit(index, arrival, on)
-
-    def compute(self, instruction: Instruction) -> list[Result]:
-        """Emits the terms of an instruction in 32 lanes, before any result is written; returns the
-        results. Open NaNs of sources are made canonical, but for those that
-        `_results_to_compute` leaves out."""
-        sources, types = self._sources(instruction)
-        results: list[Result] = []
-        for target, term, root, blind in self._results_to_compute(instruction):
-            values = [
-                self.operands.read(source, type, blind=number in blind)
-                for number, (source, type) in enumerate(zip(sources, types, strict=False))
-                if type is not None
-            ]
-            results.append((target, self.operands.lower(root, values), term.type))
-        return results
-
-    def _sources(
-        self, instruction: Instruction
-    ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
-        """Returns the source operands of an instruction, vectors as their elements, and the types
-        in which they are read; None for one that its terms do not read."""
-        count = len(instruction.operation.spec.destinations)
-        return tuple(
-            flatten_operands(instruction.operands[count:])
-        ), instruction.operation.source_types
-
-    def _results_to_compute(
-        self, instruction: Instruction
-    ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
-        """Yields, for each destination: the destination, its term, the node of the term to compute
-        (`_root`), and the numbers of the sources to read without making an open NaN canonical:
-        its bits do not influence the result, or are copied to a register that may hold any NaN.
-        """
-        count = len(instruction.operation.spec.destinations)
-        terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
-        for target, term in zip(
-            flatten_operands(instruction.operands[:count]), terms, strict=False
-        ):
-            root = self._root(target, term, instruction)
-            blind = ignores_nan_bits(term)
-            if root is not term or is_copy(instruction):
-                blind = blind | self._copied_nan_sources(target, instruction)
-            yield target, term, root, blind
-
-    def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
-        """Returns the node of a target's term to compute: the term, or its argument if it is a
-        `canonical` and the target may hold any NaN (`abi.nans`)."""
-        if term.op == "canonical" and target in self.frame.open_nans:
-            return term.args[0]
-        return term
-
-    def _copied_nan_sources(self, target: Operand, instruction: Instruction) -> frozenset[int]:
-        """Returns source 0 of a plain `mov` to a register that may hold any NaN: its bits are
-        copied without making a NaN canonical. Empty for anything else."""
-        copies = is_copy(instruction) and target in self.frame.open_nans
-        return frozenset({0}) if copies else frozenset()
 
 
 def _has_no_code(instruction: Instruction) -> bool:
@@ -473,7 +376,7 @@ WITH_RESULTS: dict[OpKind, _Emit[Sequence[Result]]] = {
         *(OpKind.VOTE, OpKind.MATCH, OpKind.WARP_REDUCTION, OpKind.ELECT),
     ),
     **_of_kinds(
-        lambda code, _, instruction, on: code.compute(instruction),
+        lambda code, _, instruction, on: code.terms.compute(instruction),
         *(OpKind.COMPUTE, OpKind.MAP_ADDRESS),
     ),
     OpKind.BLOCK_BARRIER: lambda code, _, instruction, on: [

@@ -21,7 +21,8 @@ from warploom.ptx.printer import print_instruction
 from warploom.report.render import styled_table
 from warploom.report.source import source_line, split_line
 from warploom.report.time import ADDED
-from warploom.timing.result import LineTime, Timing
+from warploom.timing.readings import LineTime
+from warploom.timing.result import Timing
 
 WIDTH = 190
 

@@ -15,7 +15,8 @@ from warploom.report.advice import Advice
 from warploom.report.render import WIDTH, section_table, styled_table
 from warploom.report.sections import Metric, Report, Section
 from warploom.report.source import source_line, split_line
-from warploom.timing.result import LineTime, Timing
+from warploom.timing.readings import LineTime
+from warploom.timing.result import Timing
 
 LINES = 10
 """So many source lines are shown."""

@@ -9,8 +9,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from warploom.asynchronous.records import WarpIssue
 from warploom.core.types import B32, U32
-from warploom.cost.fields import CostRecord
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent
 from warploom.isa.instruction import Space
@@ -18,13 +18,11 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import (
     AttemptedAccess,
-    TensorCopies,
-    TensorWork,
-    TexelWork,
     Warp,
 )
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
+from warploom.texture.descriptors import TexelIssue
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
 LOCAL = 2
@@ -123,26 +121,23 @@ class EventSource:
             )
         self._pass_event(warp, instruction, mask, event_words, masks)
 
-    def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
+    def copies(self, warp: Warp, instruction: int, issue: WarpIssue) -> None:
         """Passes copies of tensors."""
         from warploom.detector.tensor.tensor_copies import PIECE, detect_copies
 
         state: Any = self._state
-        table = copies.table
         detect_copies(
             state,
-            _issued(warp, instruction, mask),
+            _issued(warp, instruction, issue.mask),
             warp.run.plan.words,
             host_memory(),
             HostMemory(),
-            copies.rows.tolist(),
-            copies.scratch,
-            table.rows,
+            issue.words,
+            warp.run.memory.table_in_launch().rows,
             np.zeros(LANES * PIECE, np.uint8),
-            copies.request,
         )
 
-    def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
+    def tensor_memory(self, warp: Warp, instruction: int, issue: WarpIssue) -> None:
         """Passes a `tcgen05` instruction."""
         from warploom.detector.tensor.tensor_copies import PIECE
         from warploom.detector.tensor.tensor_memory import detect_tensor_memory
@@ -151,17 +146,17 @@ class EventSource:
         with np.errstate(all="ignore"):
             detect_tensor_memory(
                 state,
-                _issued(warp, instruction, mask),
+                _issued(warp, instruction, issue.mask),
                 warp.run.plan.words,
                 host_memory(),
                 HostMemory(),
-                work.rows.tolist(),
-                work.scratch,
+                issue.words,
                 np.zeros(LANES * PIECE, np.uint8),
-                work.request,
             )
 
-    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
+    def texels(
+        self, warp: Warp, instruction: int, rows: npt.NDArray[np.uint64], issue: TexelIssue
+    ) -> None:
         """Passes an access to a texture or a surface."""
         from warploom.detector.tensor.tensor_copies import PIECE
         from warploom.detector.tensor.texels import detect_texels
@@ -170,16 +165,14 @@ class EventSource:
         with np.errstate(all="ignore"):
             detect_texels(
                 state,
-                _issued(warp, instruction, mask),
+                _issued(warp, instruction, issue.mask),
                 warp.run.plan.words,
                 HostMemory(),
                 memory.textures.table().words,
                 memory.bytes,
-                work.rows,
-                work.scratch,
-                np.zeros(CostRecord.WORDS, np.int64),
+                rows,
+                issue.words,
                 np.zeros(LANES * PIECE, np.uint8),
-                work.request,
             )
 
     def _pass_event(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import jitable
 from warploom.simt.records import WordRecord, Words
 
@@ -149,8 +150,14 @@ class Corner(WordRecord):
     weight: int
 
 
-class TexelScratch(WordRecord):
-    """The scratch words of a request: a fault's record, the touched sectors, one lane's corners."""
+class TexelIssue(WordRecord):
+    """The issue of a texture or surface instruction by a warp: its request, the record of its
+    fault, the touched sectors, one lane's corners."""
+
+    mask: int  # the lanes that issue
+    request: int  # the encoded instruction
+    path: int  # through the simulated caches (`cost.caches`), or NO_PATH
+    block: int  # its grid index
 
     fault_kind: int
     fault_lane: int
@@ -160,6 +167,11 @@ class TexelScratch(WordRecord):
     sectors: Annotated[Words, MOST_TOUCHED]  # their indices
     corners: int  # how many of the corners
     corner_list: Annotated[Words, MOST_CORNERS * Corner.WORDS]
+    counts: Annotated[Words, CostRecord.WORDS]  # of accesses that are not counted elsewhere
+
+
+NO_PATH = -1
+"""The value of `TexelIssue.path` if no caches are simulated (`cost.caches`)."""
 
 
 MISALIGNED, BAD_HANDLE, OTHER_GEOMETRY, OUTSIDE_SURFACE = 2, 11, 12, 13
@@ -167,6 +179,6 @@ MISALIGNED, BAD_HANDLE, OTHER_GEOMETRY, OUTSIDE_SURFACE = 2, 11, 12, 13
 
 
 @jitable
-def corner_of(scratch: TexelScratch, number: int) -> Corner:
-    """Returns a corner of the list in the scratch words."""
-    return Corner(scratch, scratch.at + TexelScratch.corner_list, number)
+def corner_of(issue: TexelIssue, number: int) -> Corner:
+    """Returns a corner of the list in the issue."""
+    return Corner(issue, issue.at + TexelIssue.corner_list, number)

@@ -8,7 +8,8 @@ docs/memory.md.
 
 Parameters: `texture`: the row of a texture (`texture.descriptors`); `sampler`: an encoded sampler;
 `memory`: device memory as bytes; `data`: the operands and results of 32 lanes; `request`: the
-encoded instruction; `scratch`: corners and touched sectors; u, v, w: coordinates along x, y and z.
+encoded instruction; `issue`: that, corners and touched sectors; u, v, w: coordinates along x, y and
+z.
 A *corner* is a texel that filtering mixes: its offset from `base`, -1 for the border, -2 out of
 bounds, and its weight. `record` holds the counters of the access."""
 
@@ -36,8 +37,8 @@ from warploom.texture.descriptors import (
     ONE_ARRAY,
     PACKED_HALVES,
     THREE,
+    TexelIssue,
     TexelOperands,
-    TexelScratch,
     TextureRow,
     corner_of,
 )
@@ -64,19 +65,19 @@ ONE_BITS = 0x3F800000
 @jitable
 def fetch(
     texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
-    request: int, scratch: TexelScratch, record: Ints,
+    issue: TexelIssue, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tex`, encoded in `request`, in one lane: stores four result words in the result
+    """Executes `tex` in one lane: stores four result words in the result
     rows of `data`, rounded to half precision if requested, and counts the sectors of its texels. A
     single texel is converted (`corner_word`), several are filtered as floats. Missing components
     are 0, the fourth is 1 (1.0 if texels are read as floats)."""
-    find_corners(texture, sampler, data, lane, request, scratch)
-    count = scratch.corners
+    find_corners(texture, sampler, data, lane, issue)
+    count = issue.corners
     as_float, format = texture.as_float, texture.format
     for corner in range(count):
-        address = corner_of(scratch, corner).address
+        address = corner_of(issue, corner).address
         if address >= 0:
-            count_sector(address, scratch, record)
+            count_sector(address, issue, record)
     components = texture.components
     for component in range(4):
         word = 0
@@ -84,11 +85,11 @@ def fetch(
             if component == 3:
                 word = ONE_BITS if is_number(format, as_float) else 1
         elif count == 1:
-            word = corner_word(texture, memory, corner_of(scratch, 0).address, component)
+            word = corner_word(texture, memory, corner_of(issue, 0).address, component)
         else:
-            word = filter_corners(texture, memory, component, scratch)
+            word = filter_corners(texture, memory, component, issue)
         data.result[32 * component + lane] = word
-    halves = request >> HALVES & 3
+    halves = issue.request >> HALVES & 3
     if halves:
         round_to_half(data, lane, halves)
 
@@ -111,27 +112,27 @@ def round_to_half(data: TexelOperands, lane: int, halves: int) -> None:
 @jitable
 def gather(
     texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
-    request: int, scratch: TexelScratch, record: Ints,
+    issue: TexelIssue, record: Ints,
 ) -> None:  # fmt: skip
     """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
     filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
-    (0, 0) (PTX ISA, tld4), and counts their sectors; leaves the texels in the scratch array, as
+    (0, 0) (PTX ISA, tld4), and counts their sectors; leaves the texels in the issue, as
     corners of weight 0. A component that the texture lacks is 0, the fourth 1 (1.0 if texels are
     read as floats); no texel is read for it."""
-    component = request >> COMPONENT & 3
+    component = issue.request >> COMPONENT & 3
     exists = component < texture.components
     missing = 0
     if component == 3:
         number = is_number(texture.format, texture.as_float)
         missing = ONE_BITS if number else 1
     linear = sampler | LINEAR
-    u, v, _, layer, face_flags = sample_position(texture, data, lane, request)
+    u, v, _, layer, face_flags = sample_position(texture, data, lane, issue.request)
     scale = (sampler | face_flags) & NORMALIZED
     width, height = texture.width, texture.height
     du, dv = offset_of(data, lane, 0), offset_of(data, lane, 1)
     x0, x1, _ = axis_texels(u, du, width, mode_of(sampler, 0), scale, linear)
     y0, y1, _ = axis_texels(v, dv, height, mode_of(sampler, 1), scale, linear)
-    scratch.corners = 0
+    issue.corners = 0
     for texel_index in range(4):
         x = x0 if texel_index == 0 or texel_index == 3 else x1
         y = y1 if texel_index < 2 else y0
@@ -139,9 +140,9 @@ def gather(
         word = missing
         if exists:
             word = corner_word(texture, memory, address, component)
-            add_corner(address, 0, scratch)
+            add_corner(address, 0, issue)
             if address >= 0:
-                count_sector(address, scratch, record)
+                count_sector(address, issue, record)
         data.result[32 * texel_index + lane] = word
 
 
@@ -150,43 +151,34 @@ def gather(
 
 @jitable
 def find_corners(
-    texture: TextureRow,
-    sampler: int,
-    data: TexelOperands,
-    lane: int,
-    request: int,
-    scratch: TexelScratch,
+    texture: TextureRow, sampler: int, data: TexelOperands, lane: int, issue: TexelIssue
 ) -> None:
     """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    scratch array, in place of those there, except those with weight 0: one texel for integer
+    issue array, in place of those there, except those with weight 0: one texel for integer
     coordinates (of the level operand, clamped, or level 0), else those of one or two mipmap levels
     (`select_levels`)."""
-    scratch.corners = 0
+    issue.corners, request = 0, issue.request
     if request >> INTEGER & 1:
         level = 0
         if request >> LOD & 3 == GIVEN_LEVEL:
             level = signed_at(data.lod, lane)
         level = min(max(level, 0), texture.levels - 1)
-        add_integer_corner(texture, data, lane, level, request >> GEOMETRY_AT & 15, scratch)
+        add_integer_corner(texture, data, lane, level, issue)
         return
     level, weight = select_levels(texture, sampler, data, lane, request)
-    add_corners(texture, sampler, data, lane, request, level, ONE_WEIGHT - weight, scratch)
+    add_corners(texture, sampler, data, lane, level, ONE_WEIGHT - weight, issue)
     if weight > 0:
-        add_corners(texture, sampler, data, lane, request, level + 1, weight, scratch)
+        add_corners(texture, sampler, data, lane, level + 1, weight, issue)
 
 
 @jitable
 def add_integer_corner(
-    texture: TextureRow,
-    data: TexelOperands,
-    lane: int,
-    level: int,
-    geometry: int,
-    scratch: TexelScratch,
+    texture: TextureRow, data: TexelOperands, lane: int, level: int, issue: TexelIssue
 ) -> None:
-    """Appends the texel at integer coordinates plus texel offsets to the scratch array as the only
+    """Appends the texel at integer coordinates plus texel offsets to the issue as the only
     corner, of weight WHOLE, with address -2 if they are out of bounds; the layer is clamped."""
     x, y, z = signed_at(data.x, lane), 0, 0
+    geometry = issue.request >> GEOMETRY_AT & 15
     if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data.y, lane)
     if geometry == THREE:
@@ -200,19 +192,19 @@ def add_integer_corner(
     address = -2
     if inside:
         address = texel_at(texture, level, x, y, z, layer_of(texture, data, lane))
-    add_corner(address, WHOLE, scratch)
+    add_corner(address, WHOLE, issue)
 
 
 @jitable
 def add_corners(
-    texture: TextureRow, sampler: int, data: TexelOperands, lane: int, request: int,
-    level: int, weight: int, scratch: TexelScratch,
+    texture: TextureRow, sampler: int, data: TexelOperands, lane: int, level: int, weight: int,
+    issue: TexelIssue,
 ) -> None:  # fmt: skip
-    """Appends the corners of one mipmap level to the scratch array, one or two along each axis of
+    """Appends the corners of one mipmap level to the issue, one or two along each axis of
     the geometry (one of integer texels, which are never filtered). The weight of a corner is
     `weight`, the level's, times its weights along three axes, all in 256ths; none is 0."""
-    geometry = request >> GEOMETRY_AT & 15
-    u, v, w, layer, face_flags = sample_position(texture, data, lane, request)
+    geometry = issue.request >> GEOMETRY_AT & 15
+    u, v, w, layer, face_flags = sample_position(texture, data, lane, issue.request)
     scale = (sampler | face_flags) & NORMALIZED
     width, height = extent(texture.width, level), extent(texture.height, level)
     linear = sampler if is_number(texture.format, texture.as_float) else 0
@@ -230,16 +222,16 @@ def add_corners(
         z, part_z = (z1, at_z) if corner & 4 else (z0, ONE_WEIGHT - at_z)
         corner_weight = weight * part_x * part_y * part_z
         if corner_weight > 0:
-            add_corner(texel_at(texture, level, x, y, z, layer), corner_weight, scratch)
+            add_corner(texel_at(texture, level, x, y, z, layer), corner_weight, issue)
 
 
 @jitable
-def add_corner(address: int, weight: int, scratch: TexelScratch) -> None:
-    """Appends a corner, its texel's address and weight, to the list in the scratch array."""
-    count = scratch.corners
-    corner = corner_of(scratch, count)
+def add_corner(address: int, weight: int, issue: TexelIssue) -> None:
+    """Appends a corner, its texel's address and weight, to the list in the issue."""
+    count = issue.corners
+    corner = corner_of(issue, count)
     corner.address, corner.weight = address, weight
-    scratch.corners = count + 1
+    issue.corners = count + 1
 
 
 @jitable
@@ -384,15 +376,13 @@ def corner_word(texture: TextureRow, memory: Memory, address: int, component: in
 
 
 @jitable
-def filter_corners(
-    texture: TextureRow, memory: Memory, component: int, scratch: TexelScratch
-) -> int:
+def filter_corners(texture: TextureRow, memory: Memory, component: int, issue: TexelIssue) -> int:
     """Returns a component of the weighted mean of all corners, as float bits; corners without a
     texel (border) have the border color. Summed in double precision, so that it is rounded once."""
     total, format = 0.0, texture.format
     inside = component * format_bytes(format)
-    for corner in range(scratch.corners):
-        texel = corner_of(scratch, corner)
+    for corner in range(issue.corners):
+        texel = corner_of(issue, corner)
         if texel.address < 0:
             value = float_value(int(texture.border[component]))
         else:

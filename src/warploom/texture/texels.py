@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import Ints, jitable
-from warploom.texture.descriptors import F16, F32, S8, S16, U8, U16, TexelScratch
+from warploom.texture.descriptors import F16, F32, S8, S16, U8, U16, TexelIssue
 
 Memory = npt.NDArray[np.uint8]
 
@@ -28,21 +28,21 @@ def format_bytes(format: int) -> int:
 
 
 @jitable
-def count_sector(address: int, scratch: TexelScratch, record: Ints) -> None:
+def count_sector(address: int, issue: TexelIssue, record: Ints) -> None:
     """Counts the 32-byte sector of an address, and its line if no sector of it was touched, in
     `record`, unless this request has touched the sector before; appends it to the list of touched
-    sectors in `scratch`. Searches backwards, as neighbouring lanes mostly touch the same sector."""
-    costs = CostRecord(record, 0)
+    sectors in `issue`. Searches backwards, as neighbouring lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
-    count = scratch.touched
+    count = issue.touched
     for index in range(count, 0, -1):
-        counted = int(scratch.sectors[index - 1])
+        counted = int(issue.sectors[index - 1])
         if counted == sector:
             return
         if counted >> 2 == sector >> 2:
             new_line = 0
-    scratch.sectors[count] = sector
-    scratch.touched = count + 1
+    issue.sectors[count] = sector
+    issue.touched = count + 1
+    costs = CostRecord(record, 0)
     costs.sectors += 1
     costs.lines += new_line
 

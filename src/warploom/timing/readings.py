@@ -1,5 +1,5 @@
 """Declares the types of what the model of time reports of a launch (roofs, states of warps, copies
-in flight), for modules that read a result.
+in flight, times of lines, its basis), for modules that read a result.
 
 `Roof`, `StateInterval` and `CopyInFlight` are parts of a result. `TimedLaunch` is the interface
 through which `timing.roofs` (what bounds a kernel) and `timing.traced` (modelled time in a trace)
@@ -8,6 +8,7 @@ read a result. `timing.result.Timing` implements it and imports both modules, so
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -178,3 +179,42 @@ class TimedLaunch(Protocol):
     def warp_cycles(self, sm: int = 0) -> int:
         """Returns the cycles of residency, summed over the warps of an SM."""
         ...
+
+
+@dataclass(frozen=True)
+class LineTime:
+    """Holds the time of a source line: machine instructions issued for it, and the cycles that all
+    warps spent before them, by state."""
+
+    line: str
+    issued: int
+    states: Mapping[str, int]
+
+    @property
+    def stalled(self) -> int:
+        """Returns the cycles, summed over all warps, in which a warp could not issue: all states
+        but "selected" and "not_selected"."""
+        issuable = self.states["selected"] + self.states["not_selected"]
+        return sum(self.states.values()) - issuable
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Describes the code that a time rests on: "machine code", "ptx" or "trace".
+
+    `found` is, for machine code, the share of the executed PTX instructions that were found in it,
+    from 0 to 1; `reason` says for "ptx" why machine code, which was requested, was not used.
+    """
+
+    code: str
+    found: float = 0.0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Returns the basis as text for users: PTX, with the reason if there is one; a trace; or
+        machine code, with the share of the executed PTX that was found in it."""
+        if self.code == "ptx":
+            return "PTX" + (f": {self.reason}" if self.reason else "")
+        if self.code == "trace":
+            return "a trace of machine code"
+        return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"

@@ -3,8 +3,6 @@ the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +12,7 @@ from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
 from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
-from warploom.timing.readings import CopyInFlight, NamedCode, Roof, StateInterval
+from warploom.timing.readings import Basis, CopyInFlight, LineTime, NamedCode, Roof, StateInterval
 from warploom.timing.record.record import Record
 from warploom.timing.record.visits import VisitCounter
 from warploom.timing.records import (
@@ -30,46 +28,6 @@ from warploom.timing.sampling import extrapolate_cycles
 from warploom.timing.traced import check_sm, with_time
 from warploom.timing.work.costs import TICKS, UNITS
 from warploom.timing.work.operations import MachineWork
-
-
-@dataclass(frozen=True)
-class LineTime:
-    """Holds the time of a source line: machine instructions issued for it, and the cycles that all
-    warps spent before them, by state."""
-
-    line: str
-    issued: int
-    states: Mapping[str, int]
-
-    @property
-    def stalled(self) -> int:
-        """Returns the cycles, summed over all warps, in which a warp could not issue: all states
-        but "selected" and "not_selected"."""
-        issuable = self.states["selected"] + self.states["not_selected"]
-        return sum(self.states.values()) - issuable
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Describes the code that a time rests on: "machine code", "ptx" or "trace".
-
-    `found` is, for machine code, the share of the executed PTX instructions that were found in it,
-    from 0 to 1; `reason` says for "ptx" why machine code, which was requested, was not used.
-    """
-
-    code: str
-    found: float = 0.0
-    reason: str = ""
-
-    def __str__(self) -> str:
-        """Returns the basis as text for users: PTX, with the reason if there is one; a trace; or
-        machine code, with the share of the executed PTX that was found in it."""
-        if self.code == "ptx":
-            return "PTX" + (f": {self.reason}" if self.reason else "")
-        if self.code == "trace":
-            return "a trace of machine code"
-        return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"
-
 
 PTX_BASIS = Basis("ptx")
 

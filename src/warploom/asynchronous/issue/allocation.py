@@ -2,17 +2,16 @@
 ISA, "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit").
 
 Each block has all 512 columns, as if it were alone on its SM, so no other block can free columns,
-for which hardware would wait. `fail` records details of a fault in `scratch`; a last argument of 1
+for which hardware would wait. `fail` records details of a fault in `issue`; a last argument of 1
 says that it is not in global memory, a 0 before that, that its message has no second detail."""
 
 from __future__ import annotations
 
-from warploom.asynchronous.issue.tensor_copies import check_shared, count_shared, fail, host_address
+from warploom.asynchronous.issue.access_counts import count_shared
 from warploom.asynchronous.records import (
     UNITS,
-    IssueScratch,
-    TensorMemoryOperands,
     TensorMemoryState,
+    WarpIssue,
 )
 from warploom.asynchronous.tensor_memory.checks import (
     ALLOCATION_SIZE,
@@ -30,6 +29,7 @@ from warploom.asynchronous.tensor_memory.memory import (
     word_offset,
     write_state,
 )
+from warploom.asynchronous.tensors.addresses import check_shared, fail, host_address
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, write_bytes
@@ -38,10 +38,10 @@ ADDRESS_BYTES = 4
 
 
 @jitable
-def memory_start(scratch: IssueScratch) -> int:
+def memory_start(issue: WarpIssue) -> int:
     """Returns the host address of the executing block's tensor memory, which begins with its
     allocation state."""
-    return scratch.own_shared + to_tensor_memory(scratch)
+    return issue.own_shared + to_tensor_memory(issue)
 
 
 @jitable
@@ -66,37 +66,32 @@ def find_free_units(memory: Memory, start: int, units: int) -> int:
 
 @jitable
 def allocate(
-    memory: Memory,
-    data: TensorMemoryOperands,
-    scratch: IssueScratch,
-    shared_record: Ints,
-    lane: int,
-    instruction: int,
+    memory: Memory, issue: WarpIssue, shared_record: Ints, lane: int, instruction: int
 ) -> int:
     """Executes `tcgen05.alloc` with the operands of a lane: marks columns of the block's tensor
     memory as allocated, sets them to zero, stores their address in shared memory, and counts that
     store in `shared_record`. `instruction` (an index) and the block are recorded for
-    `find_unfreed`. Returns 0, or the kind of fault, its details recorded in `scratch` and memory
+    `find_unfreed`. Returns 0, or the kind of fault, its details recorded in `issue` and memory
     unchanged: an invalid size, a relinquished permit, more columns than the block's previous
     allocation, no space, or a bad shared address."""
-    columns = int(data.columns[lane])
-    target = int(data.shared[lane])
-    start = memory_start(scratch)
+    columns = int(issue.tensor_operands.columns[lane])
+    target = int(issue.tensor_operands.shared[lane])
+    start = memory_start(issue)
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
-        return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
+        return fail(issue, ALLOCATION_SIZE, columns, 0, 1)
     if read_state(memory, start, TensorMemoryState.relinquished):
-        return fail(scratch, NO_PERMIT, columns, 0, 1)
+        return fail(issue, NO_PERMIT, columns, 0, 1)
     last = read_state(memory, start, TensorMemoryState.last_columns)
     if last and columns > last:
-        return fail(scratch, GROWING_ALLOCATION, columns, last, 1)
-    kind = check_shared(scratch, target, ADDRESS_BYTES)
+        return fail(issue, GROWING_ALLOCATION, columns, last, 1)
+    kind = check_shared(issue, target, ADDRESS_BYTES)
     if kind != 0:
         return kind
     units = columns // UNIT_COLUMNS
     first = find_free_units(memory, start, units)
     if first < 0:
-        return fail(scratch, NO_COLUMNS, columns, 0, 1)
+        return fail(issue, NO_COLUMNS, columns, 0, 1)
     for unit in range(first, first + units):
         # Plus 1, as 0 marks a free unit.
         write_state(memory, start, TensorMemoryState.owner + unit, first + 1)
@@ -107,40 +102,40 @@ def allocate(
             write_bytes(memory, offset + 4 * column, 4, 0)
     write_state(memory, start, TensorMemoryState.last_columns, columns)
     write_state(memory, start, TensorMemoryState.allocated_at, instruction + 1)
-    write_state(memory, start, TensorMemoryState.allocated_by, scratch.block)
+    write_state(memory, start, TensorMemoryState.allocated_by, issue.block)
     count_shared(shared_record, ADDRESS_BYTES)
-    offset = host_address(scratch, target) - ORIGIN
+    offset = host_address(issue, target) - ORIGIN
     write_bytes(memory, offset, ADDRESS_BYTES, first * UNIT_COLUMNS)
     return 0
 
 
 @jitable
-def free(memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, lane: int) -> int:
+def free(memory: Memory, issue: WarpIssue, lane: int) -> int:
     """Executes `tcgen05.dealloc` with the operands of a lane: marks one whole allocation as free.
-    Returns 0, or the kind of fault, its details recorded in `scratch`: the size is invalid
+    Returns 0, or the kind of fault, its details recorded in `issue`: the size is invalid
     (details: the size), or address and size are not those of an allocation (details: both)."""
-    address = int(data.d[lane])
-    columns = int(data.columns[lane])
+    address = int(issue.tensor_operands.d[lane])
+    columns = int(issue.tensor_operands.columns[lane])
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
-        return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
-    start, first, size = memory_start(scratch), column_of(address) // UNIT_COLUMNS, 0
+        return fail(issue, ALLOCATION_SIZE, columns, 0, 1)
+    start, first, size = memory_start(issue), column_of(address) // UNIT_COLUMNS, 0
     # Counts the units of the allocation that begins at the address: none if there is no such one.
     if column_of(address) % UNIT_COLUMNS == 0 and lane_of(address) == 0:
         for unit in range(UNITS):
             size += read_state(memory, start, TensorMemoryState.owner + unit) == first + 1
     if size * UNIT_COLUMNS != columns:
-        return fail(scratch, NOT_AN_ALLOCATION, address, columns, 1)
+        return fail(issue, NOT_AN_ALLOCATION, address, columns, 1)
     for unit in range(first, first + size):
         write_state(memory, start, TensorMemoryState.owner + unit, 0)
     return 0
 
 
 @jitable
-def relinquish(memory: Memory, scratch: IssueScratch) -> int:
+def relinquish(memory: Memory, issue: WarpIssue) -> int:
     """Executes `tcgen05.relinquish_alloc_permit`: records that the block may not allocate any more;
     returns 0."""
-    write_state(memory, memory_start(scratch), TensorMemoryState.relinquished, 1)
+    write_state(memory, memory_start(issue), TensorMemoryState.relinquished, 1)
     return 0
 
 

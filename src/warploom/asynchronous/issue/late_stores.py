@@ -11,7 +11,7 @@ that no instruction waits for is dropped with its block.
 from __future__ import annotations
 
 from warploom.asynchronous.issue.queue import QUEUE_WORDS
-from warploom.asynchronous.records import LANES, DeferredStore, IssueScratch, RequestQueue
+from warploom.asynchronous.records import LANES, DeferredStore, RequestQueue, WarpIssue
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
 from warploom.asynchronous.tensor_memory.layout import HALVES, REGISTERS, SHAPE
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
@@ -97,13 +97,13 @@ def allocate_store(memory: Memory, queue: RequestQueue) -> DeferredStore:
 
 
 @jitable
-def wait_stores(memory: Memory, scratch_words: Ints, schedule: Ints, queue_words: Ints) -> int:
+def wait_stores(memory: Memory, issue_words: Ints, schedule: Ints, queue_words: Ints) -> int:
     """Executes `tcgen05.wait::st`: writes the deferred stores of the executing warp (from
     `first_thread`) to tensor memory, oldest first, and removes them from the list. Counts each as a
     change of memory in `plan`. Returns 0."""
-    scratch, queue, number = IssueScratch(scratch_words, 0), RequestQueue(queue_words, 0), 0
+    issue, queue, number = WarpIssue(issue_words, 0), RequestQueue(queue_words, 0), 0
     while number < queue.stores:
-        if store_of(queue, number).thread == scratch.first_thread:
+        if store_of(queue, number).thread == issue.first_thread:
             complete_store(memory, queue, number)
             remove_store(queue, number)
             Plan(schedule, 0).changes += 1

@@ -2,11 +2,10 @@
 checks their operands, counts their accesses, and executes or queues them.
 
 `issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
-the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which
+the fault recorded in `issue`. Products, copies, shifts and commits complete in the order in which
 a thread issues them. Under schedules that complete late (`simt.product_groups`), they complete when
 a thread waits for the mbarrier of a later commit, and stores when their warp waits for them
-(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`; `data` are
-`TensorMemoryOperands`.
+(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warploom.asynchronous.issue.access_counts import count_shared
 from warploom.asynchronous.issue.allocation import allocate, free, relinquish
 from warploom.asynchronous.issue.late_stores import allocate_store, register_word_offset, write_word
-from warploom.asynchronous.issue.tensor_copies import complete_or_queue, count_shared, multicast
+from warploom.asynchronous.issue.tensor_copies import complete_or_queue, multicast
 from warploom.asynchronous.mbarrier import is_valid
 from warploom.asynchronous.records import (
     LANES,
-    IssueScratch,
-    ProductWork,
     RequestQueue,
-    TensorMemoryOperands,
+    WarpIssue,
 )
 from warploom.asynchronous.tensor_memory.checks import (
     NO_PAIR,
@@ -81,42 +79,38 @@ Values = npt.NDArray[np.uint32]
 
 @jitable
 def issue_tensor_memory(
-    memory: Memory, data_words: Ints, scratch_words: Ints, values: Values, shared_record: Ints,
-    schedule: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int,
-    instruction: int,
+    memory: Memory, issue_words: Ints, values: Values, shared_record: Ints, schedule: Ints,
+    queue_words: Ints, instruction: int,
 ) -> int:  # fmt: skip
     """Issues a `tcgen05` request: `alloc`, `dealloc`, `relinquish_alloc_permit`, loads and stores
-    once per warp, with the operands of the first lane in `mask`; products, copies, shifts and
-    commits in each lane of `mask`. With PAIR, a missing peer block is a fault (`has_peer`).
+    once per warp, with the operands of the first lane in the mask; products, copies, shifts and
+    commits in each lane of it. With PAIR, a missing peer block is a fault (`has_peer`).
     `values` are the registers of a load or store, 32 lanes each; `instruction` is the index of the
     instruction in its program. Counts changes of memory in `plan`. Returns 0, or 1 with the fault
-    recorded in `scratch`; lanes before it have taken effect."""
-    data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
-    plan = Plan(schedule, 0)
-    scratch.fault_kind = 0
+    recorded in `issue`; lanes before it have taken effect."""
+    issue, queue = WarpIssue(issue_words, 0), RequestQueue(queue_words, 0)
+    plan, request = Plan(schedule, 0), issue.request
+    issue.fault_kind = 0
     op = field(request, OP)
     for lane in range(LANES):
-        if (mask >> lane) & 1 == 0:
+        if (issue.mask >> lane) & 1 == 0:
             continue
-        scratch.fault_lane = lane
+        issue.fault_lane = lane
         # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
-        if request & PAIR and not has_peer(scratch, plan, op):
-            kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
+        if request & PAIR and not has_peer(issue, plan, op):
+            kind = fail(issue, NO_PAIR, own_rank(issue), 0, 1)
         elif op == ALLOC:
-            kind = allocate(memory, data, scratch, shared_record, lane, instruction)
+            kind = allocate(memory, issue, shared_record, lane, instruction)
         elif op == FREE:
-            kind = free(memory, data, scratch, lane)
+            kind = free(memory, issue, lane)
         elif op == RELINQUISH:
-            kind = relinquish(memory, scratch)
+            kind = relinquish(memory, issue)
         elif op in (LOAD, STORE):
-            kind = transfer_registers(memory, data, scratch, values, plan, queue, lane, request)
+            kind = transfer_registers(memory, issue, values, plan, queue, lane)
         else:
-            kind = issue_lane(
-                memory, data, scratch, shared_record, plan, queue, work, lane, request
-            )
+            kind = issue_lane(memory, issue, shared_record, plan, queue, lane)
         if kind != 0:
-            scratch.fault_kind = kind
+            issue.fault_kind = kind
             return 1
         plan.changes += 1
         # Operations up to STORE are executed once per warp, with the operands of its first lane.
@@ -126,15 +120,15 @@ def issue_tensor_memory(
 
 
 @jitable
-def has_peer(scratch: IssueScratch, plan: Plan, op: int) -> bool:
+def has_peer(issue: WarpIssue, plan: Plan, op: int) -> bool:
     """Returns whether the block has a peer for `.cta_group::2`: the block whose rank in the cluster
     differs in the lowest bit. For ALLOC, FREE, RELINQUISH and COMMIT the cluster must have that
     rank; for all other operations, which access the peer's memory, the peer must also be
     running."""
-    peer = own_rank(scratch) ^ 1
+    peer = own_rank(issue) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
         return peer < plan.cluster
-    return block_base(scratch, peer) != 0
+    return block_base(issue, peer) != 0
 
 
 # ---- loads and stores ---------------------------------------------------------------------------
@@ -142,25 +136,23 @@ def has_peer(scratch: IssueScratch, plan: Plan, op: int) -> bool:
 
 @jitable
 def transfer_registers(
-    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, values: Values, plan: Plan,
-    queue: RequestQueue, lane: int, request: int,
-) -> int:  # fmt: skip
+    memory: Memory, issue: WarpIssue, values: Values, plan: Plan, queue: RequestQueue, lane: int
+) -> int:
     """Executes `tcgen05.ld` or `tcgen05.st` of a warp, with the operands of lane `lane`: loads
     tensor memory into `values`, or stores `values` in it. A store that completes late is appended
     to the list of deferred stores in `queue` instead; `plan`, the launch's, decides that by its
-    policy. `request` encodes operation, shape and number of registers. Returns the kind of fault,
-    or 0."""
-    address = int(data.d[lane])
-    split = int(data.a[lane])
-    start = scratch.own_shared + to_tensor_memory(scratch)
-    kind = check_move(memory, scratch, start, address, split, request)
+    policy. Returns the kind of fault, or 0."""
+    address, request = int(issue.tensor_operands.d[lane]), issue.request
+    split = int(issue.tensor_operands.a[lane])
+    start = issue.own_shared + to_tensor_memory(issue)
+    kind = check_move(memory, issue, start, address, split)
     if kind != 0:
         return kind
     if field(request, OP) == LOAD:
         load_registers(memory, values, start, address, split, request)
-    elif completes_late(plan, scratch.block, scratch.warp):
+    elif completes_late(plan, issue.block, issue.warp):
         store = allocate_store(memory, queue)
-        store.request, store.thread = request, scratch.first_thread
+        store.request, store.thread = request, issue.first_thread
         store.start, store.address, store.split = start, address, split
         for number in range(LANES * ((request >> REGISTERS) & 255)):
             store.values[number] = np.int64(values[number])
@@ -174,20 +166,19 @@ def transfer_registers(
 
 
 @jitable
-def check_move(
-    memory: Memory, scratch: IssueScratch, start: int, address: int, split: int, request: int
-) -> int:
-    """Returns the kind of fault of a load or store (`request`) of tensor memory at host address
+def check_move(memory: Memory, issue: WarpIssue, start: int, address: int, split: int) -> int:
+    """Returns the kind of fault of a load or store of tensor memory at host address
     `start`, or 0: it accesses lanes outside the warp's quarter, or columns that are not allocated;
-    its details are recorded in `scratch`. `address` and `split` are operands; with `split`, the
+    its details are recorded in `issue`. `address` and `split` are operands; with `split`, the
     columns at `address` + `split` are checked, too."""
+    request = issue.request
     shape, registers = field(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
-    kind = check_lanes(scratch, address, lanes_in(shape))
+    kind = check_lanes(issue, address, lanes_in(shape))
     if kind == 0:
-        kind = check_columns(memory, scratch, start, address, columns)
+        kind = check_columns(memory, issue, start, address, columns)
     if kind == 0 and split != 0:
-        kind = check_columns(memory, scratch, start, address + split, columns)
+        kind = check_columns(memory, issue, start, address + split, columns)
     return kind
 
 
@@ -229,98 +220,97 @@ def reduce_registers(values: Values, registers: int, request: int) -> None:
 
 @jitable
 def issue_lane(
-    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, shared_record: Ints,
-    plan: Plan, queue: RequestQueue, work: ProductWork, lane: int, request: int,
+    memory: Memory, issue: WarpIssue, shared_record: Ints, plan: Plan, queue: RequestQueue,
+    lane: int,
 ) -> int:  # fmt: skip
     """Issues a product, copy, shift or commit with the operands of one lane: checks it, counts what
     it reads from shared memory, then executes it, or queues it if the warp's operations complete
     late. Returns the kind of fault, or 0."""
-    entry = scratch.entry
-    late = completes_late(plan, scratch.block, scratch.warp)
-    fill_entry(data, scratch, lane, request)
+    entry, request = issue.entry, issue.request
+    late = completes_late(plan, issue.block, issue.warp)
+    fill_entry(issue, lane)
     op = field(request, OP)
     if op == COMMIT:
-        return commit(memory, data, scratch, plan, queue, work, lane, late)
+        return commit(memory, issue, plan, queue, lane, late)
     if op == MULTIPLY:
         entry.kind = PRODUCT
-        entry.zeros = data.zeros[lane]
-        kind = check_product(memory, scratch, request)
+        entry.zeros = issue.tensor_operands.zeros[lane]
+        kind = check_product(memory, issue)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:
-                count_shared(shared_record, product_bytes(scratch, request, True))
-            count_shared(shared_record, product_bytes(scratch, request, False))
+                count_shared(shared_record, product_bytes(issue, True))
+            count_shared(shared_record, product_bytes(issue, False))
     elif op == COPY:
         entry.kind = TENSOR_COPY
-        kind = check_copy(memory, scratch, request)
+        kind = check_copy(memory, issue)
         shape = field(request, SHAPE)
         if kind == 0:
             count_shared(shared_record, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
     else:
         entry.kind = ROW_SHIFT
-        kind = check_shift(memory, scratch)
+        kind = check_shift(memory, issue)
     if kind == 0:
-        complete_or_queue(memory, scratch, plan, queue, work, late)
+        complete_or_queue(memory, issue, plan, queue, late)
     return kind
 
 
 @jitable
-def fill_entry(data: TensorMemoryOperands, scratch: IssueScratch, lane: int, request: int) -> None:
-    """Fills the entry in `scratch` of a lane's operation in tensor memory: its operands, its
+def fill_entry(issue: WarpIssue, lane: int) -> None:
+    """Fills the entry in `issue` of a lane's operation in tensor memory: its operands, its
     disabled lanes (one bit each), its thread, the shared memory of its block and the distance to
     its tensor memory. With `.cta_group::2`, `own` and `peer` have the shared memory of the pair's
     blocks, the one with the even rank first. `kind` and `zeros` are set by the caller; the entry
     signals no mbarrier and joins no group."""
-    entry = scratch.entry
+    entry, sources, request = issue.entry, issue.tensor_operands, issue.request
     operands = entry.operands
-    rank = own_rank(scratch)
-    own, peer = scratch.own_shared, 0
+    rank = own_rank(issue)
+    own, peer = issue.own_shared, 0
     if request & PAIR:
-        own, peer = block_base(scratch, rank & ~1), block_base(scratch, rank | 1)
-    operands.d = data.d[lane]
-    operands.a = data.a[lane]
-    operands.b = data.b[lane]
-    operands.descriptor = data.descriptor[lane]
-    operands.metadata = data.metadata[lane]
-    operands.scale_a = data.scale_a[lane]
-    operands.scale_b = data.scale_b[lane]
-    operands.enable = data.enable[lane]
-    operands.scale_d = data.scale_d[lane]
+        own, peer = block_base(issue, rank & ~1), block_base(issue, rank | 1)
+    operands.d = sources.d[lane]
+    operands.a = sources.a[lane]
+    operands.b = sources.b[lane]
+    operands.descriptor = sources.descriptor[lane]
+    operands.metadata = sources.metadata[lane]
+    operands.scale_a = sources.scale_a[lane]
+    operands.scale_b = sources.scale_b[lane]
+    operands.enable = sources.enable[lane]
+    operands.scale_d = sources.scale_d[lane]
     operands.own, operands.peer = own, peer
-    operands.memory = to_tensor_memory(scratch)
+    operands.memory = to_tensor_memory(issue)
     # Four words of 64 bits from eight operands of 32: the disabled lanes, one bit each.
     for word in range(4):
-        low = int(data.disabled[LANES * 2 * word + lane])
-        high = int(data.disabled[LANES * (2 * word + 1) + lane])
+        low = int(sources.disabled[LANES * 2 * word + lane])
+        high = int(sources.disabled[LANES * (2 * word + 1) + lane])
         # Words are signed: if bit 31 of the high half is set, 2^32 is subtracted so that it is the
         # sign.
         operands.disabled[word] = low | (high - ((high & 0x80000000) << 1)) << 32
     entry.request, entry.barrier, entry.groups = request, 0, NO_GROUP
-    entry.thread = scratch.first_thread + lane
-    entry.shared = scratch.own_shared
+    entry.thread = issue.first_thread + lane
+    entry.shared = issue.own_shared
 
 
 @jitable
 def commit(
-    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, plan: Plan,
-    queue: RequestQueue, work: ProductWork, lane: int, late: bool,
-) -> int:  # fmt: skip
+    memory: Memory, issue: WarpIssue, plan: Plan, queue: RequestQueue, lane: int, late: bool
+) -> int:
     """Issues `tcgen05.commit` with a lane's operands: one arrival at the mbarrier, or with a
     multicast mask at that of each block, which follows all earlier operations of the thread.
     Executed at once, or queued after them if `late`. Returns the kind of fault, or 0; without a
     mask, a word that is no mbarrier is a fault."""
-    entry = scratch.entry
-    address = int(data.shared[lane])
-    blocks = int(data.blocks[lane])
-    kind = check_shared(scratch, address, 8)
+    entry = issue.entry
+    address = int(issue.tensor_operands.shared[lane])
+    blocks = int(issue.tensor_operands.blocks[lane])
+    kind = check_shared(issue, address, 8)
     if kind != 0:
         return kind
     entry.kind = ARRIVAL
-    entry.barrier, entry.tx_bytes = host_address(scratch, address), 0
-    entry.shared = shared_base(scratch, address)
+    entry.barrier, entry.tx_bytes = host_address(issue, address), 0
+    entry.shared = shared_base(issue, address)
     if blocks == 0:
         # The fault has no size (0), and is in shared memory (1).
         if not is_valid(read_bytes(memory, entry.barrier - ORIGIN, 8)):
-            return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
-        complete_or_queue(memory, scratch, plan, queue, work, late)
+            return fail(issue, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
+        complete_or_queue(memory, issue, plan, queue, late)
         return 0
-    return multicast(memory, scratch, plan, queue, work, late, blocks)
+    return multicast(memory, issue, plan, queue, late, blocks)

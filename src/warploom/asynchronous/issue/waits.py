@@ -24,11 +24,11 @@ from warploom.asynchronous.late_copies.hold import end_pending_group
 from warploom.asynchronous.mbarrier import is_complete
 from warploom.asynchronous.records import (
     LANES,
-    CopyOperands,
-    IssueScratch,
     PendingList,
     ProductWork,
     RequestQueue,
+    WarpIssue,
+    work_of,
 )
 from warploom.asynchronous.tensors.addresses import check_shared, host_address
 from warploom.asynchronous.tensors.entries import ORIGIN
@@ -41,26 +41,27 @@ END_GROUP, WAIT_GROUPS = range(2)
 
 @jitable
 def wait_copies(
-    memory: Memory, data_words: Ints, scratch_words: Ints, schedule: Ints, queue_words: Ints,
-    pending_words: Ints, work_words: Ints, mask: int, by_parity: int,
+    memory: Memory, issue_words: Ints, schedule: Ints, queue_words: Ints, pending_words: Ints,
+    by_parity: int,
 ) -> int:  # fmt: skip
-    """Prepares `mbarrier.test_wait` or `try_wait` of a warp: for each lane in `mask` whose awaited
+    """Prepares `mbarrier.test_wait` or `try_wait` of a warp: for each of its lanes whose awaited
     phase is incomplete, completes the late copies that signal its mbarrier until the phase
     completes, first those in `queue`, then those in `pending`. Skips an mbarrier at a bad address,
     which the wait itself reports. `by_parity` is 1 if operands are phase parities, 0 for the tokens
     of arrivals. Counts each completed copy as a change of memory in `plan`. Returns 0."""
-    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    issue, plan = WarpIssue(issue_words, 0), Plan(schedule, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
-    work, plan = ProductWork(work_words, 0), Plan(schedule, 0)
     for lane in range(LANES):
-        if (mask >> lane) & 1 and (queue.count > 0 or pending.count > 0):
-            address = int(data.barrier[lane])
-            if check_shared(scratch, address, 8) == 0:
-                mbarrier_address = host_address(scratch, address)
+        if (issue.mask >> lane) & 1 and (queue.count > 0 or pending.count > 0):
+            address = int(issue.operands.barrier[lane])
+            if check_shared(issue, address, 8) == 0:
+                mbarrier_address = host_address(issue, address)
                 word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
-                wanted = int(data.value[lane])
+                wanted = int(issue.operands.value[lane])
                 if not is_complete(word, wanted, by_parity):
-                    plan.changes += complete_mbarrier_copies(memory, queue, work, mbarrier_address)
+                    plan.changes += complete_mbarrier_copies(
+                        memory, queue, work_of(issue), mbarrier_address
+                    )
                     word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
                 if not is_complete(word, wanted, by_parity):
                     plan.changes += complete_pending_of_mbarrier(memory, pending, mbarrier_address)
@@ -69,28 +70,28 @@ def wait_copies(
 
 @jitable
 def group_copies(
-    memory: Memory, scratch_words: Ints, schedule: Ints, queue_words: Ints, pending_words: Ints,
-    work_words: Ints, mask: int, action: int, left: int, groups: int,
+    memory: Memory, issue_words: Ints, schedule: Ints, queue_words: Ints, pending_words: Ints,
+    action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
-    """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
-    or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`; -1: also copies in
-    no group), which counts as changes of memory in `plan`. `groups` is the kind of group: only
-    BULK_GROUP has entries in `queue`, all kinds in `pending`; an empty list stays empty. `work` is
-    overwritten. Returns 0."""
-    scratch, work = IssueScratch(scratch_words, 0), ProductWork(work_words, 0)
+    """Ends the current group of copies of each lane that issues (`action` END_GROUP:
+    `commit_group`), or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`;
+    -1: also copies in no group), which counts as changes of memory in `plan`. `groups` is the kind
+    of group: only BULK_GROUP has entries in `queue`, all kinds in `pending`; an empty list stays
+    empty. Returns 0."""
+    issue, plan = WarpIssue(issue_words, 0), Plan(schedule, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
-    plan = Plan(schedule, 0)
+    mask, work = issue.mask, work_of(issue)
     if pending.count > 0:
         if action == END_GROUP:
-            end_pending_group(memory, scratch, pending, mask, groups)
+            end_pending_group(memory, issue, pending, mask, groups)
         else:
-            thread = scratch.first_thread
+            thread = issue.first_thread
             plan.changes += complete_pending_groups(memory, pending, thread, mask, groups, left)
     if groups != BULK_GROUP or queue.count == 0:
         return 0
     for lane in range(LANES):
         if (mask >> lane) & 1:
-            thread = scratch.first_thread + lane
+            thread = issue.first_thread + lane
             if action == END_GROUP:
                 end_group(memory, queue, work, thread)
             else:

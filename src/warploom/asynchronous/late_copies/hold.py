@@ -26,10 +26,9 @@ from warploom.asynchronous.late_copies.entries import (
 from warploom.asynchronous.records import (
     LANES,
     SAVED_BYTES,
-    CopyOperands,
-    IssueScratch,
     PendingCopies,
     PendingList,
+    WarpIssue,
 )
 from warploom.asynchronous.tensors.addresses import (
     check_global,
@@ -50,14 +49,14 @@ WORD = 8
 
 @jitable
 def hold_copies(
-    memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
-    schedule: Ints, pending_words: Ints, mask: int, action: int, groups: int,
+    memory: Memory, issue_words: Ints, allocations: Allocations, schedule: Ints,
+    pending_words: Ints, action: int, groups: int,
 ) -> int:  # fmt: skip
     """Prepares an entry after the last one of the list `pending` (of a full list, the older half is
-    completed first), for the copies of the lanes in `mask`, and saves the bytes that execution will
-    overwrite: of targets and of mbarriers. `action` is LOAD, STORE or SEND, or UPDATE with an
-    operation and a type; `groups` the kind of group. In `data`: addresses; sizes; zeroed bytes
-    after them (`value`); mbarriers or -1; for UPDATE, operands (`other`). Of `scratch` the state of
+    completed first), for the copies of the lanes that issue, and saves the bytes that execution
+    will overwrite: of targets and of mbarriers. `action` is LOAD, STORE or SEND, or UPDATE with an
+    operation and a type; `groups` the kind of group. In `operands`: addresses; sizes; zeroed bytes
+    after them (`value`); mbarriers or -1; for UPDATE, operands (`other`). Of `issue` the state of
     the machine is read; its fault words may be overwritten.
 
     Lanes that would fault are left out, so that execution reports the fault, as are those for whose
@@ -65,9 +64,8 @@ def hold_copies(
     `defer_copies` must then follow. Returns 0 if none does, or if all of the warp's copies complete
     at issue.
     """
-    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    pending = PendingList(pending_words, 0)
-    if mask == 0 or not completes_late(Plan(schedule, 0), scratch.block, scratch.warp):
+    issue, pending = WarpIssue(issue_words, 0), PendingList(pending_words, 0)
+    if issue.mask == 0 or not completes_late(Plan(schedule, 0), issue.block, issue.warp):
         return 0
     if pending.count == CAPACITY:
         complete_oldest(memory, pending)
@@ -76,15 +74,15 @@ def hold_copies(
     if action & DIRECTION_BITS >= SEND:
         entry.kind = VALUE if action == SEND else UPDATED
     entry.mask, entry.due = 0, 0
-    entry.thread, entry.groups = scratch.first_thread, groups
+    entry.thread, entry.groups = issue.first_thread, groups
     saved_at = 0
     for lane in range(LANES):
-        if mask >> lane & 1:
-            size = int(data.size[lane] + data.value[lane])
+        if issue.mask >> lane & 1:
+            size = int(issue.operands.size[lane] + issue.operands.value[lane])
             needed = size + WORD
             # A copy for which there is no space completes at issue, which is allowed, too.
             if saved_at + needed <= SAVED_BYTES and prepare_lane(
-                data, scratch, allocations, entry, lane, action
+                issue, allocations, entry, lane, action
             ):
                 entry.saved_at[lane] = saved_at
                 save_bytes(memory, pending, saved_at, int(entry.barrier[lane]), WORD)
@@ -96,34 +94,34 @@ def hold_copies(
 
 @jitable
 def prepare_lane(
-    data: CopyOperands, scratch: IssueScratch, allocations: Allocations,
-    entry: PendingCopies, lane: int, action: int,
-) -> bool:  # fmt: skip
+    issue: WarpIssue, allocations: Allocations, entry: PendingCopies, lane: int, action: int
+) -> bool:
     """Fills a lane's words of the entry (source and target addresses, or for UPDATE `action` and
     operand in place of a source; sizes; mbarrier or 0), and `shared` of the whole entry. Returns
     False, with the entry unchanged, if an access to shared or global memory or to the mbarrier
     would fault."""
-    shared, operand = int(data.shared[lane]), int(data.other[lane])
-    size, zeros = int(data.size[lane]), int(data.value[lane])
-    barrier = int(data.barrier[lane])
-    if check_shared(scratch, shared, size + zeros) != 0:
+    operands = issue.operands
+    shared, operand = int(operands.shared[lane]), int(operands.other[lane])
+    size, zeros = int(operands.size[lane]), int(operands.value[lane])
+    barrier = int(operands.barrier[lane])
+    if check_shared(issue, shared, size + zeros) != 0:
         return False
     writes = action == STORE
     updates = action & DIRECTION_BITS == UPDATE
     reads_or_writes = action != SEND and not updates and size > 0
-    if reads_or_writes and check_global(scratch, allocations, operand, size, writes) != 0:
+    if reads_or_writes and check_global(issue, allocations, operand, size, writes) != 0:
         return False
-    if barrier >= 0 and check_shared(scratch, barrier, WORD) != 0:
+    if barrier >= 0 and check_shared(issue, barrier, WORD) != 0:
         return False
-    shared_address = host_address(scratch, shared)
-    entry.shared = shared_base(scratch, shared)
+    shared_address = host_address(issue, shared)
+    entry.shared = shared_base(issue, shared)
     entry.source[lane] = operand if action == LOAD else shared_address
     entry.target[lane] = operand if action == STORE else shared_address
     if updates:
         entry.source[lane], entry.low_data[lane] = action, operand
     entry.size[lane], entry.zeros[lane] = size, zeros
     entry.tx_bytes[lane] = size
-    entry.barrier[lane] = host_address(scratch, barrier) if barrier >= 0 else 0
+    entry.barrier[lane] = host_address(issue, barrier) if barrier >= 0 else 0
     return True
 
 
@@ -177,7 +175,7 @@ def defer_copies(memory: Memory, schedule: Ints, pending_words: Ints) -> int:
 
 @jitable
 def end_pending_group(
-    memory: Memory, scratch: IssueScratch, pending: PendingList, mask: int, groups: int
+    memory: Memory, issue: WarpIssue, pending: PendingList, mask: int, groups: int
 ) -> None:
     """Ends the current group of copies of the lanes in `mask` (`cp.async.commit_group` and its bulk
     form), by appending an entry GROUP_END to the list; completes the older half of a full list
@@ -186,8 +184,8 @@ def end_pending_group(
         complete_oldest(memory, pending)
     entry = entry_of(pending, pending.count)
     entry.kind, entry.mask, entry.due = GROUP_END, mask, 0
-    entry.thread, entry.groups = scratch.first_thread, groups
-    entry.shared = scratch.own_shared
+    entry.thread, entry.groups = issue.first_thread, groups
+    entry.shared = issue.own_shared
     for lane in range(LANES):
         entry.barrier[lane] = 0
     pending.count += 1

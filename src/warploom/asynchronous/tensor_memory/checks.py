@@ -1,14 +1,14 @@
 """Checks the operands of `tcgen05` instructions (tensor memory and its matrix products) when they
 are issued (PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld").
 
-A check returns the kind of fault, or 0. `fail` records in `scratch` the operand at fault, a second
+A check returns the kind of fault, or 0. `fail` records in `issue` the operand at fault, a second
 detail or 0, and 1, as the fault is not in global memory. `start` is the host address of a block's
 tensor memory.
 """
 
 from __future__ import annotations
 
-from warploom.asynchronous.records import IssueScratch
+from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.copies import (
     ROW_SHIFT_BYTES,
     SHIFTED_ROWS,
@@ -20,11 +20,13 @@ from warploom.asynchronous.tensor_memory.copies import (
 from warploom.asynchronous.tensor_memory.descriptors import (
     ADDRESS_MASK,
     UNIT_BYTES,
+    SharedMatrix,
     columns_of,
     depth_of,
     is_deep,
     is_descriptor,
     is_scaled,
+    lines_and_units,
     rows_of,
     scale_words,
     scales_along_k,
@@ -94,59 +96,53 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 
 @jitable
-def check_columns(
-    memory: Memory, scratch: IssueScratch, start: int, address: int, count: int
-) -> int:
+def check_columns(memory: Memory, issue: WarpIssue, start: int, address: int, count: int) -> int:
     """Returns NOT_ALLOCATED if one of the `count` columns from the column of `address` on is not
-    allocated or does not exist, with `address` and the first such column recorded in `scratch`;
+    allocated or does not exist, with `address` and the first such column recorded in `issue`;
     else 0. `start` is the host address of the tensor memory."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         # 1: the fault is not in global memory.
-        return fail(scratch, NOT_ALLOCATED, address, missing, 1)
+        return fail(issue, NOT_ALLOCATED, address, missing, 1)
     return 0
 
 
 @jitable
-def check_last_lane(scratch: IssueScratch, address: int, last: int) -> int:
+def check_last_lane(issue: WarpIssue, address: int, last: int) -> int:
     """Returns NO_SUCH_LANE if the lane `last` lanes after that of `address` is not one of the LANES
-    (128) of tensor memory, with `address` and the number of that lane recorded in `scratch`; else
+    (128) of tensor memory, with `address` and the number of that lane recorded in `issue`; else
     0."""
     lane = lane_of(address) + last
-    return fail(scratch, NO_SUCH_LANE, address, lane, 1) if lane >= LANES else 0
+    return fail(issue, NO_SUCH_LANE, address, lane, 1) if lane >= LANES else 0
 
 
 @jitable
-def check_lanes(scratch: IssueScratch, address: int, count: int) -> int:
+def check_lanes(issue: WarpIssue, address: int, count: int) -> int:
     """Returns the kind of fault, with `address` and the first lane of the quarter recorded in
-    `scratch`, if the `count` lanes from that of `address` on are not all in the quarter of tensor
+    `issue`, if the `count` lanes from that of `address` on are not all in the quarter of tensor
     memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
-    first = WARP_LANES * (scratch.warp % WARPS)
+    first = WARP_LANES * (issue.warp % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
         # 1: the fault is not in global memory.
-        return fail(scratch, OTHER_LANES, address, first, 1)
+        return fail(issue, OTHER_LANES, address, first, 1)
     return 0
 
 
 @jitable
-def check_matrix(
-    scratch: IssueScratch, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
-) -> int:
-    """Returns the kind of fault, recorded with its details in `scratch`, if a matrix descriptor is
+def check_matrix(issue: WarpIssue, matrix: SharedMatrix) -> int:
+    """Returns the kind of fault, recorded with its details in `issue`, if a matrix descriptor is
     invalid (`is_descriptor`) or a 16-byte unit of its matrix ends beyond the shared memory of a
-    block; else 0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16
-    bytes; if `transposed`, rows are contiguous, else k is."""
+    block; else 0."""
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
-    if not is_descriptor(descriptor):
-        return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
-    # `along`: elements of each line, in the dimension that is contiguous.
-    lines, along = (depth, rows) if transposed else (rows, depth)
+    if not is_descriptor(matrix.descriptor):
+        return fail(issue, NO_MATRIX_DESCRIPTOR, matrix.descriptor, 0, 1)
+    lines, units = lines_and_units(matrix)
     for line in range(lines):
-        for position in range((along + unit - 1) // unit):
-            offset = unit_address(descriptor, transposed, line, position)
-            if offset + UNIT_BYTES > scratch.shared_bytes:
-                return fail(scratch, OUT_OF_BOUNDS, offset & ADDRESS_MASK, UNIT_BYTES, 1)
+        for position in range(units):
+            offset = unit_address(matrix.descriptor, matrix.transposed, line, position)
+            if offset + UNIT_BYTES > issue.shared_bytes:
+                return fail(issue, OUT_OF_BOUNDS, offset & ADDRESS_MASK, UNIT_BYTES, 1)
     return 0
 
 
@@ -210,11 +206,12 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
 
 
 @jitable
-def product_bytes(scratch: IssueScratch, request: int, of_a: bool) -> int:
+def product_bytes(issue: WarpIssue, of_a: bool) -> int:
     """Returns the bytes of A (`of_a`) or B that a product reads from shared memory, of both blocks
-    of a pair; of a sparse A half as many. `scratch` holds the entry with the instruction
+    of a pair; of a sparse A half as many. `issue` holds the entry with the instruction
     descriptor."""
-    descriptor, kind = scratch.entry.operands.descriptor, field(request, KIND)
+    request = issue.request
+    descriptor, kind = issue.entry.operands.descriptor, field(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
         depth //= 2
@@ -233,19 +230,19 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 
 
 @jitable
-def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
-    """Checks all operands of the product whose entry is in `scratch`: instruction descriptor, shift
+def check_product(memory: Memory, issue: WarpIssue) -> int:
+    """Checks all operands of the product whose entry is in `issue`: instruction descriptor, shift
     of the zero-column mask, columns and lanes of D, matrices A and B, metadata of a sparse A,
     scales; of a pair those of the first block. Returns the kind of fault, its details recorded in
-    `scratch`, or 0."""
-    entry = scratch.entry
+    `issue`, or 0."""
+    entry, request = issue.entry, issue.request
     operands = entry.operands
     descriptor, kind = operands.descriptor, field(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(entry.zeros)
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
         wrong = ZEROS
     if wrong >= 0:
-        return fail(scratch, NO_SUCH_PRODUCT, descriptor, wrong, 1)
+        return fail(issue, NO_SUCH_PRODUCT, descriptor, wrong, 1)
     pair = 2 if request & PAIR else 1
     # Each block of a pair has half of the rows of D and A, and half of the columns of B.
     rows, columns, sparse = rows_of(descriptor) // pair, columns_of(descriptor), request & SPARSE
@@ -254,66 +251,66 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
     stored = depth // 2 if sparse else depth
     parts = parts_of(request, rows)
     last_lane = row_lane(rows, parts, rows - 1, parts - 1)
-    fault = check_columns(memory, scratch, start, operands.d, columns // parts)
+    fault = check_columns(memory, issue, start, operands.d, columns // parts)
     if fault == 0:
-        fault = check_last_lane(scratch, operands.d, last_lane)
+        fault = check_last_lane(issue, operands.d, last_lane)
     if fault == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
         extent = columns // pair + shift
-        fault = check_matrix(scratch, operands.b, transposed, extent, depth, unit)
+        fault = check_matrix(issue, SharedMatrix(operands.b, transposed, extent, depth, unit))
     if fault == 0 and request & A_IN_TENSOR_MEMORY:
         extent = stored * tensor_memory_bits(kind) // 32
-        fault = check_columns(memory, scratch, start, operands.a, extent)
+        fault = check_columns(memory, issue, start, operands.a, extent)
         if fault == 0:
-            fault = check_last_lane(scratch, operands.a, last_lane)
+            fault = check_last_lane(issue, operands.a, last_lane)
     elif fault == 0:
         transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
-        fault = check_matrix(scratch, operands.a, transposed, rows, stored, unit)
+        fault = check_matrix(issue, SharedMatrix(operands.a, transposed, rows, stored, unit))
     if fault == 0 and sparse:
-        fault = check_columns(memory, scratch, start, operands.metadata, 1)
+        fault = check_columns(memory, issue, start, operands.metadata, 1)
         if fault == 0:
             # Of the address of metadata, the lane in its quarter counts (`products.sparse_k`).
             quarter = lane_of(operands.metadata) // WARP_LANES * WARP_LANES
-            fault = check_last_lane(scratch, operands.metadata, last_lane - quarter)
+            fault = check_last_lane(issue, operands.metadata, last_lane - quarter)
     if fault == 0 and is_scaled(kind):
         scales = scales_along_k(kind, descriptor, field(request, SCALES))
         # Bits 29 and 4 of the descriptor: identifiers of the scales of A and B.
         extent = scale_columns(rows, scales, (descriptor >> 29) & 3)
-        fault = check_columns(memory, scratch, start, operands.scale_a, extent)
+        fault = check_columns(memory, issue, start, operands.scale_a, extent)
         extent = scale_columns(columns, scales, (descriptor >> 4) & 3)
         if fault == 0:
-            fault = check_columns(memory, scratch, start, operands.scale_b, extent)
+            fault = check_columns(memory, issue, start, operands.scale_b, extent)
     return fault
 
 
 @jitable
-def check_shift(memory: Memory, scratch: IssueScratch) -> int:
+def check_shift(memory: Memory, issue: WarpIssue) -> int:
     """Checks the lanes and columns that a shift (`tcgen05.shift`) reads and writes, of a pair those
-    of the first block; `scratch` has the entry of its operands. Returns 0, or the kind of fault,
-    its details recorded in `scratch` (`fail`)."""
-    operands = scratch.entry.operands
+    of the first block; `issue` has the entry of its operands. Returns 0, or the kind of fault,
+    its details recorded in `issue` (`fail`)."""
+    operands = issue.entry.operands
     # The last lane that moves is read from the one after it.
-    kind = check_last_lane(scratch, operands.d, SHIFTED_ROWS)
+    kind = check_last_lane(issue, operands.d, SHIFTED_ROWS)
     if kind != 0:
         return kind
     start, columns = operands.own + operands.memory, ROW_SHIFT_BYTES // COLUMN_BYTES
-    return check_columns(memory, scratch, start, operands.d, columns)
+    return check_columns(memory, issue, start, operands.d, columns)
 
 
 @jitable
-def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
+def check_copy(memory: Memory, issue: WarpIssue) -> int:
     """Checks the operands of a copy from shared to tensor memory: lanes and columns that it writes,
-    and the source matrix; of a pair those of the first block. `request` is the encoded instruction
-    (`program.requests.tensor_memory`), `scratch` has the entry of its operands. Returns 0, or the
-    kind of fault, whose address and rule are recorded in `scratch` (`fail`)."""
-    operands = scratch.entry.operands
-    shape, address = field(request, SHAPE), operands.d
+    and the source matrix; of a pair those of the first block. `issue` has the encoded instruction
+    (`program.requests.tensor_memory`) and the entry of its operands. Returns 0, or the kind of
+    fault, whose address and rule are recorded in `issue` (`fail`)."""
+    operands = issue.entry.operands
+    shape, address = field(issue.request, SHAPE), operands.d
     start, units = operands.own + operands.memory, copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)
-    kind = check_last_lane(scratch, address, last)
+    kind = check_last_lane(issue, address, last)
     if kind == 0:
-        kind = check_columns(memory, scratch, start, address, 4 * units)
+        kind = check_columns(memory, issue, start, address, 4 * units)
     if kind != 0:
         return kind
     # With one element per unit, the depth is the number of units.
-    return check_matrix(scratch, operands.b, False, copied_rows(shape), units, 1)
+    return check_matrix(issue, SharedMatrix(operands.b, False, copied_rows(shape), units, 1))

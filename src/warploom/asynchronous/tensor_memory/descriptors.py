@@ -8,6 +8,8 @@ kind of product (`.kind::f16`, ...), `sparse` whether A is.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from warploom.asynchronous.tensor_memory.layout import F8F6F4, F16, I8, MXF4, MXF8F6F4, TF32
 from warploom.asynchronous.tensor_memory.numbers import (
     BFLOAT,
@@ -30,6 +32,27 @@ LINE_BYTES = 128
 """Bytes of a row of the 128-byte swizzles."""
 VERSION = 1
 """The required value of bits 46 to 48."""
+
+
+class SharedMatrix(NamedTuple):
+    """A matrix in shared memory: its descriptor, and `rows` rows of `depth` elements along k,
+    `unit` of them in 16 bytes. If `transposed`, rows are contiguous in it, else k."""
+
+    descriptor: int
+    transposed: bool
+    rows: int
+    depth: int
+    unit: int
+
+
+@jitable
+def lines_and_units(matrix: SharedMatrix) -> tuple[int, int]:
+    """Returns how many lines a matrix has, and how many units of 16 bytes each, the last one
+    partly used if the elements do not fill it."""
+    lines, along = matrix.rows, matrix.depth
+    if matrix.transposed:
+        lines, along = along, lines
+    return lines, (along + matrix.unit - 1) // matrix.unit
 
 
 @jitable

@@ -6,7 +6,7 @@ A block's tensor memory follows its shared memory on the host (`layout.BLOCK_BYT
 
 from __future__ import annotations
 
-from warploom.asynchronous.records import IssueScratch, TensorMemoryState
+from warploom.asynchronous.records import TensorMemoryState, WarpIssue
 from warploom.asynchronous.tensor_memory.layout import (
     BLOCK_BYTES,
     COLUMN_BYTES,
@@ -38,18 +38,18 @@ def lane_of(address: int) -> int:
 
 
 @jitable
-def to_tensor_memory(scratch: IssueScratch) -> int:
+def to_tensor_memory(issue: WarpIssue) -> int:
     """Returns the offset in bytes from a block's shared memory to its tensor memory, which is the
     last part of the bytes from block to block."""
-    return scratch.shared_stride - BLOCK_BYTES
+    return issue.shared_stride - BLOCK_BYTES
 
 
 @jitable
-def own_rank(scratch: IssueScratch) -> int:
+def own_rank(issue: WarpIssue) -> int:
     """Returns the rank of the executing block in its cluster, computed from the addresses of shared
     memory."""
-    stride = scratch.shared_stride
-    return (scratch.own_shared - scratch.cluster_shared) // stride
+    stride = issue.shared_stride
+    return (issue.own_shared - issue.cluster_shared) // stride
 
 
 @jitable

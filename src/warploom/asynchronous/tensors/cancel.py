@@ -8,7 +8,7 @@ the words `coordinates` of an entry; `isa.ops.launch_control` decodes it.
 
 from __future__ import annotations
 
-from warploom.asynchronous.records import CopyOperands, IssueScratch, RequestEntry
+from warploom.asynchronous.records import RequestEntry, WarpIssue
 from warploom.asynchronous.tensors.addresses import (
     TENSOR_ALIGNMENT,
     check_shared,
@@ -28,28 +28,28 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 
 @jitable
-def prepare_response(memory: Memory, data: CopyOperands, scratch: IssueScratch, lane: int) -> int:
-    """Fills the entry of a response in `scratch` from a lane's operands, except `coordinates`
+def prepare_response(memory: Memory, issue: WarpIssue, lane: int) -> int:
+    """Fills the entry of a response in `issue` from a lane's operands, except `coordinates`
     (`fill_response`); checks the alignment and address of its 16 bytes, and the mbarrier. Returns
-    the kind of fault, its details recorded in `scratch`, or 0."""
-    entry = scratch.entry
-    address = int(data.shared[lane])
+    the kind of fault, its details recorded in `issue`, or 0."""
+    entry = issue.entry
+    address = int(issue.operands.shared[lane])
     if address % RESPONSE_BYTES:
-        return fail(scratch, TENSOR_ALIGNMENT, address, RESPONSE_BYTES, 1)
-    kind = check_shared(scratch, address, RESPONSE_BYTES)
+        return fail(issue, TENSOR_ALIGNMENT, address, RESPONSE_BYTES, 1)
+    kind = check_shared(issue, address, RESPONSE_BYTES)
     if kind != 0:
         return kind
     entry.kind, entry.size = RESPONSE, RESPONSE_BYTES
-    entry.target, entry.shared = host_address(scratch, address), shared_base(scratch, address)
-    return prepare_mbarrier(memory, data, scratch, lane, RESPONSE_BYTES)
+    entry.target, entry.shared = host_address(issue, address), shared_base(issue, address)
+    return prepare_mbarrier(memory, issue, lane, RESPONSE_BYTES)
 
 
 @jitable
-def fill_response(scratch: IssueScratch, plan: Plan) -> None:
+def fill_response(issue: WarpIssue, plan: Plan) -> None:
     """Cancels the last cluster of the launch that has not begun, and stores the response in
     `coordinates` of the entry: x, y and z index of its first block, and 1. If there is none, stores
     zeros. In either case the current block then yields its turn (`cancel_cluster`)."""
-    entry = scratch.entry
+    entry = issue.entry
     block = cancel_cluster(plan)
     grid_x, grid_y = plan.grid_x, plan.grid_y
     entry.coordinates[WORDS - 1] = block >= 0

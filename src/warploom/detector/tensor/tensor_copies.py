@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
-from warploom.asynchronous.records import CopyOperands, IssueScratch
+from warploom.asynchronous.issue.box_copies import prepare_box
+from warploom.asynchronous.issue.tensor_copies import prepare_bytes
+from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensors.boxes import count_rows, find_row
 from warploom.asynchronous.tensors.cancel import prepare_response
 from warploom.asynchronous.tensors.entries import BOX_COPY
@@ -70,25 +71,17 @@ PIECE = 16
 
 
 def detect_copies(
-    state_words: Any,
-    event_words: Any,
-    schedule: Any,
-    memory: Any,
-    all_memory: Any,
-    rows_words: Any,
-    scratch_words: Any,
-    allocations: Any,
-    values: Any,
-    request: int,
-) -> int:
-    """Records the copies that the lanes of an event issue by a request
-    (`asynchronous.issue.tensor_copies`, which has the same operands); prefetches and changes of
-    tensor maps are ignored. `all_memory` is the host's memory by address; `values` is a buffer for
-    the bytes that lanes store, which is filled with a number of the copy in place of its bytes.
-    Returns 0. A copy that would fault is skipped: the code that executes it reports that."""
+    state_words: Any, event_words: Any, schedule: Any, memory: Any, all_memory: Any,
+    issue_words: Any, allocations: Any, values: Any,
+) -> int:  # fmt: skip
+    """Records the copies that the lanes of an event issue (`asynchronous.issue.tensor_copies`);
+    prefetches and changes of tensor maps are ignored. `all_memory` is the host's memory by address;
+    `values` is a buffer for the bytes that lanes store, which is filled with a number of the copy
+    in place of its bytes. Returns 0. A copy that would fault is skipped: the code that executes it
+    reports that."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
-    rows, scratch = CopyOperands(rows_words, 0), IssueScratch(scratch_words, 0)
-    entry, op = scratch.entry, field(request, OP)
+    issue = WarpIssue(issue_words, 0)
+    entry, op = issue.entry, field(issue.request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
@@ -97,38 +90,33 @@ def detect_copies(
     for lane in range(LANES):
         if (event.lanes >> lane) & 1 == 0:
             continue
-        entry.request, entry.barrier = request, 0
+        entry.request, entry.barrier = issue.request, 0
         if boxes:
-            failed = prepare_box(memory, rows, scratch, allocations, lane, request)
+            failed = prepare_box(memory, issue, allocations, lane)
         elif op == CANCEL:
-            failed = prepare_response(memory, rows, scratch, lane)
+            failed = prepare_response(memory, issue, lane)
         else:
-            failed = prepare_bytes(memory, rows, scratch, allocations, lane, request)
+            failed = prepare_bytes(memory, issue, allocations, lane)
         if failed:
             continue
         set_current_lane(state, (event.warp << 5) + lane)
         act_as_agent(state, COPIES_OF_THREAD, ThreadKnowledge(state, state.current_lane_at).copies)
-        event.base, event.limit = scratch.own_shared, scratch.shared_bytes
-        record_copy(state, event, all_memory, scratch, values, lane, int(rows.blocks[lane]))
+        event.base, event.limit = issue.own_shared, issue.shared_bytes
+        record_copy(state, event, all_memory, issue, values, lane)
     return 0
 
 
 @jitable
 def record_copy(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    scratch: IssueScratch,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-    blocks: int,
-) -> None:
-    """Records the accesses of the copy whose entry is in `scratch`, in global or remote memory and
-    in the shared memory of each block of the mask `blocks` (0: of the block that the address is
+) -> None:  # fmt: skip
+    """Records the accesses of the copy whose entry is in `issue`, in global or remote memory and
+    in the shared memory of each block of its multicast mask (0: of the block that the address is
     in), and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in
     the first of its pair). If it signals any, the thread's next copy begins. A number of the copy
     is stored in `values` in place of its bytes."""
-    entry = scratch.entry
+    entry, blocks = issue.entry, int(issue.operands.blocks[lane])
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
     # the copy's number, the thread from bit 8 on, the block from bit 18 on.
     copy = (
@@ -139,21 +127,21 @@ def record_copy(
     )
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
-    record_other_operand(state, event, memory, scratch, values, lane)
+    record_other_operand(state, event, memory, issue, values, lane)
     op = WRITES if field(entry.request, GROUPED) == 0 else READS
     if field(entry.request, OP) == REDUCE_BYTES and op == WRITES:
         op = UPDATES
     own_address = entry.source if op == READS and entry.kind != BOX_COPY else entry.target
-    own_rank = rank_of(scratch, own_address)
+    own_rank = rank_of(issue, own_address)
     for rank in range(state.cluster_blocks):
         if (blocks >> rank if blocks else int(rank == own_rank)) & 1:
             select_memory_of_rank(state, event, rank)
-            start = own_address - base_of(scratch, own_rank)
+            start = own_address - base_of(issue, own_rank)
             record_bytes(state, event, memory, values, lane, (SHARED, op), start, entry.size)
     if entry.barrier == 0:
         return
-    signalled = rank_of(scratch, entry.barrier)
-    at = entry.barrier - base_of(scratch, signalled)
+    signalled = rank_of(issue, entry.barrier)
+    at = entry.barrier - base_of(issue, signalled)
     for rank in range(state.cluster_blocks):
         if (blocks >> rank if blocks else int(rank == signalled)) & 1:
             signalled_rank = rank & ~1 if blocks and field(entry.request, PAIR) else rank
@@ -165,36 +153,32 @@ def record_copy(
 
 
 @jitable
-def rank_of(scratch: IssueScratch, address: int) -> int:
+def rank_of(issue: WarpIssue, address: int) -> int:
     """Returns the rank, in the current cluster, of the block in whose part of the cluster's shared
     memory a host address lies (parts are `shared_stride` bytes long); -1 if there is none or that
     block does not run."""
-    offset = address - scratch.cluster_shared
+    offset = address - issue.cluster_shared
     if offset < 0:
         return -1
-    rank = offset // max(scratch.shared_stride, 1)
-    return rank if rank < MOST_BLOCKS and scratch.live_blocks >> rank & 1 else -1
+    rank = offset // max(issue.shared_stride, 1)
+    return rank if rank < MOST_BLOCKS and issue.live_blocks >> rank & 1 else -1
 
 
 @jitable
-def base_of(scratch: IssueScratch, rank: int) -> int:
+def base_of(issue: WarpIssue, rank: int) -> int:
     """Returns the host address of the shared memory of the block at `rank` of the cluster."""
-    return scratch.cluster_shared + rank * scratch.shared_stride
+    return issue.cluster_shared + rank * issue.shared_stride
 
 
 @jitable
 def record_other_operand(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    scratch: IssueScratch,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
-    """Records the accesses of the copy in `scratch` on the side that is not the own shared memory:
+) -> None:  # fmt: skip
+    """Records the accesses of the copy in `issue` on the side that is not the own shared memory:
     global memory, row by row for a box, or another block's shared memory. A store (GROUPED) writes
     or updates there, a load reads; a request to cancel a cluster (CANCEL) accesses nothing."""
-    entry = scratch.entry
+    entry = issue.entry
     grouped, request_op = field(entry.request, GROUPED), field(entry.request, OP)
     if request_op == CANCEL:
         return
@@ -210,12 +194,12 @@ def record_other_operand(
             record_bytes(state, event, memory, values, lane, (GLOBAL, op), start, last - first)
         return
     remote_address = entry.target if grouped else entry.source
-    rank = -1 if field(entry.request, MODE) else rank_of(scratch, remote_address)
+    rank = -1 if field(entry.request, MODE) else rank_of(issue, remote_address)
     if rank < 0:
         record_bytes(state, event, memory, values, lane, (GLOBAL, op), remote_address, entry.size)
         return
     select_memory_of_rank(state, event, rank)
-    start = remote_address - base_of(scratch, rank)
+    start = remote_address - base_of(issue, rank)
     record_bytes(state, event, memory, values, lane, (SHARED, op), start, entry.size)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.asynchronous.records import IssueScratch
+from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.checks import check_copy, check_product, check_shift
 from warploom.asynchronous.tensor_memory.copies import (
     ROW_SHIFT_BYTES,
@@ -21,9 +21,11 @@ from warploom.asynchronous.tensor_memory.copies import (
 )
 from warploom.asynchronous.tensor_memory.descriptors import (
     UNIT_BYTES,
+    SharedMatrix,
     columns_of,
     depth_of,
     is_scaled,
+    lines_and_units,
     rows_of,
     tensor_memory_bits,
     unit_address,
@@ -120,48 +122,34 @@ def record_words(
 
 @jitable
 def record_matrix_reads(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    values: Any,
-    lane: int,
-    descriptor: int,
-    transposed: int,
-    rows: int,
-    depth: int,
-    elements_per_unit: int,
-) -> None:
-    """Records the current agent's reads of the matrix of `descriptor` in the selected shared
-    memory, in units of 16 bytes: `rows` rows of `depth` elements along k, `elements_per_unit` of
-    them in a unit. If `transposed`, rows are contiguous in it, else k."""
-    lines, along = (depth, rows) if transposed else (rows, depth)
+    state: DetectorState, event: DetectorEvent, memory: Any, values: Any, lane: int,
+    matrix: SharedMatrix,
+) -> None:  # fmt: skip
+    """Records the current agent's reads of a matrix in the selected shared memory, in units of 16
+    bytes."""
+    lines, units = lines_and_units(matrix)
     for line in range(lines):
-        for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
-            unit_at = unit_address(descriptor, transposed != 0, line, unit_number)
+        for unit_number in range(units):
+            unit_at = unit_address(matrix.descriptor, matrix.transposed, line, unit_number)
             record_bytes(state, event, memory, values, lane, (SHARED, READS), unit_at, UNIT_BYTES)
 
 
 @jitable
 def record_tensor_core_op(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    all_memory: Any,
-    scratch: IssueScratch,
-    values: Any,
-    lane: int,
-    request: int,
-) -> None:
-    """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
+    state: DetectorState, event: DetectorEvent, memory: Any, all_memory: Any, issue: WarpIssue,
+    values: Any, lane: int,
+) -> None:  # fmt: skip
+    """Records what a product, a copy or a shift (entry in `issue`) of the current thread's tensor
     core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
     request that faults."""
-    op, rank = field(request, OP), own_rank(scratch)
+    request, rank = issue.request, own_rank(issue)
+    op = field(request, OP)
     if op == MULTIPLY:
-        failed = check_product(memory, scratch, request)
+        failed = check_product(memory, issue)
     elif op == COPY:
-        failed = check_copy(memory, scratch, request)
+        failed = check_copy(memory, issue)
     else:
-        failed = check_shift(memory, scratch)
+        failed = check_shift(memory, issue)
     if failed:
         return
     ThreadKnowledge(state, state.current_lane_at).works += 1
@@ -169,24 +157,19 @@ def record_tensor_core_op(
     for block in range(2 if request & PAIR else 1):
         select_memory_of_rank(state, event, (rank & ~1) + block if request & PAIR else rank)
         if op == MULTIPLY:
-            record_factors(state, event, all_memory, scratch, values, lane, request)
-            record_accumulator_writes(state, event, scratch, block, request)
+            record_factors(state, event, all_memory, issue, values, lane)
+            record_accumulator_writes(state, event, issue, block)
         elif op == COPY:
-            record_copied(state, event, all_memory, scratch, values, lane, request)
+            record_copied(state, event, all_memory, issue, values, lane)
         elif op == SHIFT:
-            record_shifted(state, event, scratch)
+            record_shifted(state, event, issue)
 
 
 @jitable
 def record_factors(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    scratch: IssueScratch,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-    request: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records what a product reads in the block whose memory is selected. Of a pair, each block
     reads half of the rows of A and half of the columns of B.
 
@@ -194,16 +177,15 @@ def record_factors(
     one lane, that of the row in part 0 of D. Metadata of a sparse A (a column) and scales (a column
     for each SCALED_ROWS rows) are read in tensor memory, in all lanes. Both blocks read the scales
     of all columns of B."""
-    operands = scratch.entry.operands
+    operands, request = issue.entry.operands, issue.request
     descriptor, kind = operands.descriptor, field(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
     stored = depth // 2 if sparse else depth
-    transposed = descriptor >> TRANSPOSE_B & 1
-    record_matrix_reads(
-        state, event, memory, values, lane, operands.b, transposed, columns // pair, depth, unit
-    )
+    transposed = descriptor >> TRANSPOSE_B & 1 != 0
+    matrix = SharedMatrix(operands.b, transposed, columns // pair, depth, unit)
+    record_matrix_reads(state, event, memory, values, lane, matrix)
     if request & A_IN_TENSOR_MEMORY:
         address, columns_per_row = operands.a, stored * tensor_memory_bits(kind) // 32
         for row in range(rows):
@@ -211,10 +193,9 @@ def record_factors(
             tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
             record_words(state, event, READS, tensor_lane, column_of(address), columns_per_row)
     else:
-        transposed = descriptor >> TRANSPOSE_A & 1
-        record_matrix_reads(
-            state, event, memory, values, lane, operands.a, transposed, rows, stored, unit
-        )
+        transposed = descriptor >> TRANSPOSE_A & 1 != 0
+        matrix = SharedMatrix(operands.a, transposed, rows, stored, unit)
+        record_matrix_reads(state, event, memory, values, lane, matrix)
     if sparse:
         record_column_reads(state, event, operands.metadata, 1)
     if is_scaled(kind):
@@ -236,12 +217,12 @@ def record_column_reads(
 
 @jitable
 def record_accumulator_writes(
-    state: DetectorState, event: DetectorEvent, scratch: IssueScratch, block: int, request: int
+    state: DetectorState, event: DetectorEvent, issue: WarpIssue, block: int
 ) -> None:
     """Records the writes of a product to D in one block (`block`: 0, or 1 for the second of a
     pair), but for disabled lanes. D is not recorded as read even where the product adds to it: the
     write conflicts with all that a read does."""
-    operands = scratch.entry.operands
+    operands, request = issue.entry.operands, issue.request
     descriptor, address = operands.descriptor, operands.d
     rows = rows_of(descriptor) // (2 if request & PAIR else 1)
     parts = parts_of(request, rows)
@@ -257,20 +238,16 @@ def record_accumulator_writes(
 
 @jitable
 def record_copied(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    scratch: IssueScratch,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-    request: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records the accesses of a `tcgen05.cp` in the block whose memory is selected: reads of shared
     memory, and writes of each row to every lane that it is multicast to."""
-    operands = scratch.entry.operands
-    shape, address = field(request, SHAPE), operands.d
+    operands = issue.entry.operands
+    shape, address = field(issue.request, SHAPE), operands.d
     rows, units = copied_rows(shape), copied_units(shape)
-    record_matrix_reads(state, event, memory, values, lane, operands.b, 0, rows, units, 1)
+    matrix = SharedMatrix(operands.b, False, rows, units, 1)
+    record_matrix_reads(state, event, memory, values, lane, matrix)
     for row in range(rows):
         for number in range(copies_of(shape)):
             tensor_lane = lane_of(address) + copied_lane(shape, row, number)
@@ -279,10 +256,10 @@ def record_copied(
 
 
 @jitable
-def record_shifted(state: DetectorState, event: DetectorEvent, scratch: IssueScratch) -> None:
+def record_shifted(state: DetectorState, event: DetectorEvent, issue: WarpIssue) -> None:
     """Records the accesses of a `tcgen05.shift` in the block whose memory is selected: writes of
     each row but the last, and a read of the last one; the writes cover the reads of the others."""
-    address, columns_per_row = scratch.entry.operands.d, ROW_SHIFT_BYTES // COLUMN_BYTES
+    address, columns_per_row = issue.entry.operands.d, ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
         record_words(
             state, event, WRITES, lane_of(address) + row, column_of(address), columns_per_row

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.asynchronous.issue.allocation import ADDRESS_BYTES, is_size
-from warploom.asynchronous.issue.tensor_copies import check_shared
 from warploom.asynchronous.issue.tensor_memory import check_move, fill_entry, has_peer
-from warploom.asynchronous.records import IssueScratch, TensorMemoryOperands
+from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
 from warploom.asynchronous.tensor_memory.layout import (
     ALLOC,
@@ -35,6 +34,7 @@ from warploom.asynchronous.tensor_memory.memory import (
     own_rank,
     to_tensor_memory,
 )
+from warploom.asynchronous.tensors.addresses import check_shared
 from warploom.asynchronous.tensors.requests import field
 from warploom.detector.accesses import read_host_word
 from warploom.detector.detect import begin_event
@@ -42,7 +42,7 @@ from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import LOADS_OF_WARP, RACE, SHARED, STORES_OF_WARP
 from warploom.detector.layout import STORE as WRITES
-from warploom.detector.lines import clear_cell
+from warploom.detector.line_expansion import clear_cell
 from warploom.detector.records import (
     DetectorEvent,
     DetectorState,
@@ -61,48 +61,40 @@ WARP_LANES = 32
 
 
 def detect_tensor_memory(
-    state_words: Any,
-    event_words: Any,
-    schedule: Any,
-    memory: Any,
-    all_memory: Any,
-    data_words: Any,
-    scratch_words: Any,
-    values: Any,
-    request: int,
-) -> int:
-    """Records what the lanes of an event do to tensor memory by a request, whose operands are those
-    of `asynchronous.issue.tensor_memory`: by the function for its op, once for an op of the whole
-    warp, else for each lane; loads, stores and deallocations only with RACE in `tools`.
-    `all_memory` is the host's memory by address, `values` a buffer for stored bytes. Returns 0;
-    faults, such as PAIR without a peer, are reported by the code that executes the request, and
-    nothing is recorded for them, nor for RELINQUISH."""
+    state_words: Any, event_words: Any, schedule: Any, memory: Any, all_memory: Any,
+    issue_words: Any, values: Any,
+) -> int:  # fmt: skip
+    """Records what the lanes of an event do to tensor memory (`asynchronous.issue.tensor_memory`):
+    by the function for its op, once for an op of the whole warp, else for each lane; loads, stores
+    and deallocations only with RACE in `tools`. `all_memory` is the host's memory by address,
+    `values` a buffer for stored bytes. Returns 0; faults, such as PAIR without a peer, are reported
+    by the code that executes the request, and nothing is recorded for them, nor for RELINQUISH."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
-    data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    plan = Plan(schedule, 0)
+    issue, plan = WarpIssue(issue_words, 0), Plan(schedule, 0)
+    request = issue.request
     begin_event(state, event, plan)
     set_current_thread(state, event.warp << 5)
-    event.base, event.limit = scratch.own_shared, scratch.shared_bytes
+    event.base, event.limit = issue.own_shared, issue.shared_bytes
     op = field(request, OP)
     for lane in range(WARP_LANES):
         if event.lanes >> lane & 1 == 0 or op == RELINQUISH:
             continue
-        if request & PAIR and not has_peer(scratch, plan, op):
+        if request & PAIR and not has_peer(issue, plan, op):
             return 0
         set_current_lane(state, (event.warp << 5) + lane)
         if op in (LOAD, STORE):
             if state.tools & RACE:
-                record_move(state, event, memory, data, scratch, lane, request)
+                record_move(state, event, memory, issue, lane)
         elif op == ALLOC:
-            record_allocation(state, event, all_memory, data, scratch, values, lane)
+            record_allocation(state, event, all_memory, issue, values, lane)
         elif op == FREE:
             if state.tools & RACE:
-                record_deallocation(state, event, data, scratch, lane)
+                record_deallocation(state, event, issue, lane)
         elif op == COMMIT:
-            record_commit(state, event, all_memory, data, lane)
+            record_commit(state, event, all_memory, issue, lane)
         else:
-            fill_entry(data, scratch, lane, request)
-            record_tensor_core_op(state, event, memory, all_memory, scratch, values, lane, request)
+            fill_entry(issue, lane)
+            record_tensor_core_op(state, event, memory, all_memory, issue, values, lane)
         # Ops up to STORE are of the whole warp, with their operands in the lowest executing lane.
         if op <= STORE:
             return 0
@@ -114,23 +106,17 @@ def detect_tensor_memory(
 
 @jitable
 def record_move(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    data: TensorMemoryOperands,
-    scratch: IssueScratch,
-    lane: int,
-    request: int,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, lane: int
 ) -> None:
-    """Records a load or a store of tensor memory by a warp (`request`), with the operands of
-    `lane`: each word that each thread's registers move, by the agent of the warp's loads or stores,
-    whose count it advances. Nothing for a request that faults."""
-    address = int(data.d[lane])
-    split = int(data.a[lane])
+    """Records a load or a store of tensor memory by a warp, with the operands of `lane`: each word
+    that each thread's registers move, by the agent of the warp's loads or stores, whose count it
+    advances. Nothing for a request that faults."""
+    address, request = int(issue.tensor_operands.d[lane]), issue.request
+    split = int(issue.tensor_operands.a[lane])
     shape, registers = field(request, SHAPE), request >> REGISTERS & 255
     halves = 2 if request & HALVES else 1
-    start = scratch.own_shared + to_tensor_memory(scratch)
-    if check_move(memory, scratch, start, address, split, request):
+    start = issue.own_shared + to_tensor_memory(issue)
+    if check_move(memory, issue, start, address, split):
         return
     stores = int(field(request, OP) == STORE)
     warp = WarpKnowledge(state, state.current_warp_at)
@@ -154,19 +140,14 @@ assert STORES_OF_WARP == LOADS_OF_WARP + 1
 
 @jitable
 def record_allocation(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    data: TensorMemoryOperands,
-    scratch: IssueScratch,
-    values: Any,
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
-) -> None:
+) -> None:  # fmt: skip
     """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
     memory, as the current thread's; nothing if that address would fault. Bytes of the thread's
     number are stored in `values` in place of the stored address."""
-    target = int(data.shared[lane])
-    if check_shared(scratch, target, ADDRESS_BYTES):
+    target = int(issue.tensor_operands.shared[lane])
+    if check_shared(issue, target, ADDRESS_BYTES):
         return
     for byte in range(ADDRESS_BYTES):
         values[lane * ADDRESS_BYTES + byte] = state.current_thread >> 8 * byte & 255
@@ -176,20 +157,16 @@ def record_allocation(
 
 @jitable
 def record_deallocation(
-    state: DetectorState,
-    event: DetectorEvent,
-    data: TensorMemoryOperands,
-    scratch: IssueScratch,
-    lane: int,
+    state: DetectorState, event: DetectorEvent, issue: WarpIssue, lane: int
 ) -> None:
     """Records `tcgen05.dealloc` by the current thread as a write to all words of the columns that
     have records, which reports accesses not ordered before it; then clears their cells. Nothing for
     invalid sizes or columns."""
-    address = int(data.d[lane])
-    columns = int(data.columns[lane])
+    address = int(issue.tensor_operands.d[lane])
+    columns = int(issue.tensor_operands.columns[lane])
     if not is_size(columns) or column_of(address) + columns > COLUMNS:
         return
-    select_memory_of_rank(state, event, own_rank(scratch))
+    select_memory_of_rank(state, event, own_rank(issue))
     for tensor_lane in range(LANES):
         for column in range(column_of(address), column_of(address) + columns):
             cell = ShadowCell(state, cell_of(state, tensor_lane, column))
@@ -203,14 +180,14 @@ def record_deallocation(
 
 @jitable
 def record_commit(
-    state: DetectorState, event: DetectorEvent, memory: Any, data: TensorMemoryOperands, lane: int
+    state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, lane: int
 ) -> None:
     """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (at the same offset
     in each block of a mask, if it has one) know as complete all that the current thread's tensor
     core has begun: its first `works` works. Nothing if the 8 bytes of the mbarrier are out of
     bounds (`event.limit`: of shared memory, which is as large in each block of the mask)."""
-    address = int(data.shared[lane])
-    blocks = int(data.blocks[lane])
+    address = int(issue.tensor_operands.shared[lane])
+    blocks = int(issue.tensor_operands.blocks[lane])
     at = select_memory(state, event, address)
     if at < 0 or at + 8 > event.limit:
         return

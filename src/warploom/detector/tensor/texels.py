@@ -36,13 +36,13 @@ from warploom.texture.descriptors import (
     STORE_FORMATTED,
     SURFACE,
     TEXTURE,
+    TexelIssue,
     TexelOperands,
-    TexelScratch,
     TextureHeader,
     corner_of,
 )
 from warploom.texture.fetch import fetch, gather
-from warploom.texture.requests import descriptor_row, lane_handle, matches_request, sampler_at
+from warploom.texture.handles import descriptor_row, lane_handle, matches_request, sampler_at
 from warploom.texture.surface import access_bytes, locate_access
 from warploom.texture.texels import format_bytes
 
@@ -50,28 +50,20 @@ LANES = 32
 
 
 def detect_texels(
-    state_words: Any,
-    event_words: Any,
-    schedule: Any,
-    all_memory: Any,
-    table_words: Any,
-    memory: Any,
-    data_words: Any,
-    scratch_words: Any,
-    counts: Any,
-    values: Any,
-    request: int,
-) -> int:
-    """Records which texels the lanes of an event read or write by a request of a texture or surface
-    instruction, whose operands are those of `texture.requests.serve_texels`; nothing for queries. A
-    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which it leaves
-    there as corners; those outside of the texture read nothing. `all_memory` is the host's memory
-    by address; `values` is a buffer for stored bytes. Returns 0; faults are reported by the code
-    that executes the request: a lane out of bounds is skipped here, and the first whose handle is
-    invalid or of another geometry ends the recording."""
+    state_words: Any, event_words: Any, schedule: Any, all_memory: Any, table_words: Any,
+    memory: Any, data_words: Any, issue_words: Any, values: Any,
+) -> int:  # fmt: skip
+    """Records which texels the lanes of an event read or write by a texture or surface instruction,
+    whose arguments are those of `texture.requests.serve_texels`; nothing for queries. A fetch is
+    executed to find its texels, which it leaves in `issue` as corners; those outside of the texture
+    read nothing. `all_memory` is the host's memory by address; `values` is a buffer for stored
+    bytes. Returns 0; faults are reported by the code that executes the request: a lane out of
+    bounds is skipped here, and the first whose handle is invalid or of another geometry ends the
+    recording."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
-    scratch = TexelScratch(scratch_words, 0)
+    issue = TexelIssue(issue_words, 0)
+    request = issue.request
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
@@ -89,14 +81,14 @@ def detect_texels(
             sampler = texture.sampler
             if request >> HAS_SAMPLER & 1:
                 sampler = sampler_at(table, memory, data, lane)
-            scratch.touched = scratch.corners = 0
+            issue.touched = issue.corners = 0
             if op == GATHER:
-                gather(texture, sampler, memory, data, lane, request, scratch, counts)
+                gather(texture, sampler, memory, data, lane, issue, issue.counts)
             else:
-                fetch(texture, sampler, memory, data, lane, request, scratch, counts)
+                fetch(texture, sampler, memory, data, lane, issue, issue.counts)
             size = format_bytes(texture.format) * texture.components
-            for corner in range(scratch.corners):
-                address = corner_of(scratch, corner).address
+            for corner in range(issue.corners):
+                address = corner_of(issue, corner).address
                 if address >= 0:
                     at = table.base + address
                     record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)

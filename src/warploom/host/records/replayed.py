@@ -11,9 +11,10 @@ from warploom.host.programs.assembly import NoAssembly
 from warploom.machinecode.counted import MachineCounts
 from warploom.timing.machinecode.record import machine_code_record
 from warploom.timing.machinecode.work import machine_work
+from warploom.timing.readings import Basis
 from warploom.timing.record.order import issue_order
 from warploom.timing.record.record import Record
-from warploom.timing.result import PTX_BASIS, Basis
+from warploom.timing.result import PTX_BASIS
 from warploom.timing.work.costs import WorkCosts
 from warploom.timing.work.operations import MachineWork, work_of
 

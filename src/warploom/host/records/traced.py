@@ -29,9 +29,10 @@ from warploom.timing.policies import (
     WarpScheduler,
     cache_model,
 )
+from warploom.timing.readings import Basis
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.replay import Replay
-from warploom.timing.result import Basis, Timing
+from warploom.timing.result import Timing
 from warploom.timing.work.costs import WorkCosts
 
 

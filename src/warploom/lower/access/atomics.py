@@ -6,6 +6,9 @@ the function that updates lane by lane.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from llvmlite import ir
 
 from warploom.abi.access_type import AccessType
@@ -13,6 +16,7 @@ from warploom.core.types import U64, ScalarType
 from warploom.ir.access_plans import Cost
 from warploom.ir.kernel_accesses import elements
 from warploom.isa.instruction import Address, Immediate, Instruction, Operand, Register, Space
+from warploom.isa.spec import Operation
 from warploom.llvm.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.lower.access.deferred_atomic import WindowKeys, window_keys
 from warploom.lower.access.memory import MemoryCode
@@ -22,9 +26,38 @@ from warploom.program.uses import reads
 from warploom.simt.lane_counts import ALL_LANES
 
 
+@dataclass(frozen=True, slots=True)
+class _Atomic:
+    """An atomic whose operands have been read: `values` are the elements of all `sources` in turn,
+    each in 32 lanes; `results_read` the destinations that some instruction reads, each with its
+    place; `waits`: it waits for an mbarrier."""
+
+    index: int
+    operation: Operation
+    sources: Sequence[Operand]
+    values: list[Value]
+    results_read: list[tuple[int, Operand]]
+    waits: bool
+
+    @property
+    def type(self) -> ScalarType:
+        """Returns the type of an element."""
+        return self.operation.modifiers.scalar()
+
+    @property
+    def parts(self) -> int:
+        """Returns the number of elements of an operand."""
+        return len(elements(self.sources[0])) if self.sources else 1
+
+    @property
+    def returns_old(self) -> bool:
+        """Returns whether the access function has to return old values."""
+        return bool(self.results_read)
+
+
 class AtomicCode:
     """Emits the atomics of one warp function; `_read_registers` are the registers that some
-    instruction reads. `values` are the elements of all operands in turn, each in 32 lanes."""
+    instruction reads."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Collects the registers that some instruction of the program reads (`_read_registers`)."""
@@ -38,83 +71,103 @@ class AtomicCode:
         self, index: int, instruction: Instruction, mask: Value
     ) -> list[tuple[Operand, Value, ScalarType]]:
         """Emits an atomic or a reduction as a call of its access function, for each space that a
-        generic address may belong to. Where the plan permits deferred counting, and at run time all
-        lanes are active with words in the record's window, that of `AccessFunctions.deferred` is
-        called instead.
+        generic address may belong to (`_apply`).
 
         Returns each destination with its value and type: the old value, or what the operation
         computes from it (`Operation.answer`). Destinations that no instruction reads are left out,
         except of waits, so that an unused `atom` costs as little as a `red`. A wait for an mbarrier
         (`try_wait`) that fails in some lane ends the warp's turn at its next back edge."""
-        operation = instruction.operation
-        type = operation.modifiers.scalar()
-        first = len(operation.spec.destinations)
-        address, *sources = instruction.operands[first:]
+        address = instruction.operands[len(instruction.operation.spec.destinations)]
         addresses = self.operands.address(address)
-        sources = sources[: operation.value_count]
-        parts = len(elements(sources[0])) if sources else 1
-        values = [
-            self.operands.bits(element, type) for source in sources for element in elements(source)
-        ]
+        atomic = self._atomic(index, instruction)
         space = space_of(instruction)
-        waits = wait_request(instruction) is not None
-        results_read = [
-            (place, target)
-            for place, target in enumerate(
-                e for o in instruction.operands[:first] for e in elements(o)
-            )
-            if waits or target in self._read_registers
-        ]
-
         narrow = space is not Space.GENERIC and _is_narrow(address)
 
         def apply(part: Space, offsets: Value, active: Value) -> None:
             """Emits the atomic of the lanes `active` in the space `part`, at `offsets` in it."""
-            access_type = AccessType("atomic", part, type, parts)
-            count, returns_old = len(sources), bool(results_read)
-            functions = self.memory.functions
-
-            def emit_general() -> None:
-                """Emits the call of the access function, which takes any addresses and lanes."""
-                self._store_operands(access_type, values)
-                function = functions.atomic(access_type, operation, count, returns_old=returns_old)
-                self.memory.call(index, access_type, function, offsets, active)
-
-            if self.memory.plan(index, access_type).cost is not Cost.LIST:
-                emit_general()
-                return
-            row = self.memory.places.record_address(index, part)
-            # Offsets from a 32-bit register fit in 32-bit lanes: half the vector instructions for
-            # the window test.
-            places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
-            words = window_keys(self.lanes, row, places, active)
-            with self.b.if_else(words.inside, likely=True) as (on_hit, on_miss):
-                with on_hit:
-                    uniform = len(values) == 1 and isinstance(sources[0], Immediate)
-                    self._report_to_detector(index, access_type, values, offsets, active)
-                    self._store_operands(
-                        access_type, [self.lanes.lane(values[0], 0)] if uniform else values
-                    )
-                    deferred = functions.deferred(
-                        access_type, operation, count, returns_old=returns_old, uniform=uniform
-                    )
-                    self._call_deferred(deferred, row, words)
-                with on_miss:
-                    emit_general()
+            self._apply(atomic, part, offsets, active, narrow=narrow)
 
         if space is Space.GENERIC:
             self.memory.by_space(addresses, mask, apply)
         else:
             apply(space, addresses, mask)
-        answer = operation.answer(len(sources))
+        return self._results(atomic, mask)
+
+    def _atomic(self, index: int, instruction: Instruction) -> _Atomic:
+        """Returns an atomic with the values of its operands, which it reads."""
+        operation = instruction.operation
+        first = len(operation.spec.destinations)
+        sources = instruction.operands[first + 1 :][: operation.value_count]
+        parts = [part for source in sources for part in elements(source)]
+        type, waits = operation.modifiers.scalar(), wait_request(instruction) is not None
+        destinations = enumerate(e for o in instruction.operands[:first] for e in elements(o))
+        return _Atomic(
+            index,
+            operation,
+            sources,
+            [self.operands.bits(part, type) for part in parts],
+            [each for each in destinations if waits or each[1] in self._read_registers],
+            waits=waits,
+        )
+
+    def _apply(
+        self, atomic: _Atomic, space: Space, offsets: Value, active: Value, *, narrow: bool
+    ) -> None:
+        """Emits an atomic of the lanes `active` at `offsets` in a space. Where the plan permits
+        deferred counting, and at run time all lanes are active with words in the record's window,
+        `AccessFunctions.deferred` is called in place of the access function. `narrow`: the offsets
+        are 32-bit numbers."""
+        index, values = atomic.index, atomic.values
+        access_type = AccessType("atomic", space, atomic.type, atomic.parts)
+        if self.memory.plan(index, access_type).cost is not Cost.LIST:
+            self._call(atomic, access_type, offsets, active)
+            return
+        row = self.memory.places.record_address(index, space)
+        # Offsets from a 32-bit register fit in 32-bit lanes: half the vector instructions for the
+        # window test.
+        places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
+        words = window_keys(self.lanes, row, places, active)
+        with self.b.if_else(words.inside, likely=True) as (on_hit, on_miss):
+            with on_hit:
+                uniform = len(values) == 1 and isinstance(atomic.sources[0], Immediate)
+                self._report_to_detector(index, access_type, values, offsets, active)
+                if uniform:
+                    values = [self.lanes.lane(values[0], 0)]
+                self._store_operands(access_type, values)
+                deferred = self.memory.functions.deferred(
+                    access_type,
+                    atomic.operation,
+                    len(atomic.sources),
+                    returns_old=atomic.returns_old,
+                    uniform=uniform,
+                )
+                self._call_deferred(deferred, row, words)
+            with on_miss:
+                self._call(atomic, access_type, offsets, active)
+
+    def _call(
+        self, atomic: _Atomic, access_type: AccessType, offsets: Value, active: Value
+    ) -> None:
+        """Emits the call of the access function, which takes any addresses and lanes."""
+        self._store_operands(access_type, atomic.values)
+        function = self.memory.functions.atomic(
+            access_type, atomic.operation, len(atomic.sources), returns_old=atomic.returns_old
+        )
+        self.memory.call(atomic.index, access_type, function, offsets, active)
+
+    def _results(self, atomic: _Atomic, mask: Value) -> list[tuple[Operand, Value, ScalarType]]:
+        """Returns the destinations that are read, with their values and types; for a wait, emits
+        the end of the warp's turn if it fails in some lane of `mask`."""
+        type, parts = atomic.type, atomic.parts
+        answer = atomic.operation.answer(len(atomic.sources))
         results: list[tuple[Operand, Value, ScalarType]] = []
-        for place, target in results_read:
+        for place, target in atomic.results_read:
             # In the data buffer, old values follow the elements of two operands.
             at = self.memory.places.at((2 * parts + place) * type.bytes * LANES)
             value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
             if answer.op != "arg":
-                value = self.operands.lower(answer, [value, *values[place::parts]])
-            if waits:
+                value = self.operands.lower(answer, [value, *atomic.values[place::parts]])
+            if atomic.waits:
                 # A failed `mbarrier.try_wait` ends the warp's turn at its next back edge, so that
                 # other warps can arrive.
                 failed = self.b.and_(mask, self.b.not_(value))

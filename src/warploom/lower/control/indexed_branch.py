@@ -7,6 +7,8 @@ in the divergent copy."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from llvmlite import ir
 
 from warploom.core.types import U32
@@ -22,6 +24,20 @@ from warploom.simt.warp_table import NONE, WarpTable
 
 BAD_INDEX = 5
 """The kind of a fault at an index without a target (`machine.faults.fault_errors`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """The indexed branch of instruction `index` at the end of `block`: the indices of all lanes (32
+    of i32), the lanes `on` that branch, while others fall through, and the address and length of
+    the table of its targets."""
+
+    block: ProgramBlock
+    index: int
+    indices: Value
+    on: Value
+    table: Value
+    count: int
 
 
 class IndexedBranchCode:
@@ -66,7 +82,7 @@ class IndexedBranchCode:
         target.add_incoming(b.load(self.lanes.slot(table, b.zext(first, I64)), typ=I64), uniform)
         b.branch(jump_block)
         b.position_at_end(split)
-        self._split(block, index, indices, on, table, len(targets), target, jump_block)
+        self._split(_Branch(block, index, indices, on, table, len(targets)), target, jump_block)
 
     def _append(self, name: str) -> ir.Block:
         """Appends an LLVM block to the function and returns it; emits no code."""
@@ -82,53 +98,16 @@ class IndexedBranchCode:
         It is defined once for all copies of the branch."""
         return constant_table(self.frame.module, f"branch_targets{index}", targets)
 
-    def _split(
-        self,
-        block: ProgramBlock,
-        index: int,
-        indices: Value,
-        on: Value,
-        table: Value,
-        count: int,
-        target: Value,
-        jump_block: ir.Block,
-    ) -> None:
-        """Emits the branch of lanes with different indices or a guard that not all satisfy: the
-        helper `take_indexed_branch` pushes nodes on the SIMT stack in the context and returns the
-        block that runs first (NONE: a lane faults). If all lanes go to one block, code joins
-        `jump_block`, with that block as the phi `target`; else the divergence is counted and the
-        first lanes continue in the divergent copy, or suspend with DIVERGED if the schedule mixes
-        diverged lanes.
-
-        `indices`: those of all lanes; `on`: the lanes that branch, while others fall through;
-        `count`: the number of targets in `table`."""
-        b, frame, lanes = self.b, self.frame, self.lanes
+    def _split(self, branch: _Branch, target: Value, jump_block: ir.Block) -> None:
+        """Emits the branch of lanes with different indices or a guard that not all satisfy. If all
+        lanes go to one block, code joins `jump_block`, with that block as the phi `target`; else
+        the divergence is counted and the first lanes continue in the divergent copy, or suspend
+        with DIVERGED if the schedule mixes diverged lanes."""
+        b, frame, block = self.b, self.frame, branch.block
         goals = self._target_buffer()
-        b.store(b.zext(indices, vector(I64)), goals, align=64)
+        b.store(b.zext(branch.indices, vector(I64)), goals, align=64)
         before = b.zext(frame.active.bits(), I64)
-        self.control.suspension.spills.save_head()
-        reconvergence = frame.program.reconvergence[block.index]
-        # Without any target every lane faults, and the fall-through block is never used.
-        following = block.successors[-1] if block.successors else reconvergence
-        numbers = (count, following, reconvergence, index)
-        count_at, *rest = (I64(number) for number in numbers)
-        # The depth of calls distinguishes reconvergence points in recursive functions; 0 without
-        # them.
-        level = I64(0) if frame.program.depth is None else call_depth(frame)
-        arguments = [
-            frame.context.at(0),
-            goals,
-            b.zext(lanes.bits(on), I64),
-            table,
-            count_at,
-            *rest,
-        ]
-        target_block = call(lanes, "take_indexed_branch", *arguments, level)
-        is_bad = b.icmp_signed("==", target_block, I64(NONE))
-        with b.if_then(is_bad, likely=False):
-            self._fault(
-                index, indices, b.trunc(frame.get(frame.context.table(WarpTable.argument)), I32)
-            )
+        target_block = self._take(branch, goals)
         together, diverged = self._append("together"), self._append("parted")
         after = frame.get(frame.context.table(WarpTable.mask))
         # Different indices may select one block: then the mask has not changed, and no lane waits.
@@ -139,10 +118,33 @@ class IndexedBranchCode:
         b.position_at_end(diverged)
         self.control.divergence.store_live_lanes(block.index)
         self.control.suspension.spills.restore_head()
-        frame.counters.add(frame.layout.branches[index], I64(1))
+        frame.counters.add(frame.layout.branches[branch.index], I64(1))
         self.control.suspension.diverge(
-            target_block, lambda: self._switch(Copy.DIVERGENT, block, target_block, index)
+            target_block, lambda: self._switch(Copy.DIVERGENT, block, target_block, branch.index)
         )
+
+    def _take(self, branch: _Branch, goals: Value) -> Value:
+        """Emits the call of the helper `take_indexed_branch` for the indices at `goals`, which
+        pushes nodes on the SIMT stack in the context, and the fault of a lane whose index has no
+        target; returns the number of the block that runs first."""
+        frame, block = self.frame, branch.block
+        self.control.suspension.spills.save_head()
+        reconvergence = frame.program.reconvergence[block.index]
+        # Without any target every lane faults, and the fall-through block is never used.
+        following = block.successors[-1] if block.successors else reconvergence
+        numbers = (branch.count, following, reconvergence, branch.index)
+        # The depth of calls distinguishes reconvergence points in recursive functions; 0 without
+        # them.
+        level = I64(0) if frame.program.depth is None else call_depth(frame)
+        context = frame.context.at(0)
+        on = self.b.zext(self.lanes.bits(branch.on), I64)
+        arguments = context, goals, on, branch.table, *map(I64, numbers), level
+        target_block = call(self.lanes, "take_indexed_branch", *arguments)
+        is_bad = self.b.icmp_signed("==", target_block, I64(NONE))
+        with self.b.if_then(is_bad, likely=False):
+            lane = self.b.trunc(frame.get(frame.context.table(WarpTable.argument)), I32)
+            self._fault(branch.index, branch.indices, lane)
+        return target_block
 
     def _target_buffer(self) -> Value:
         """Returns a stack buffer with a 64-bit word for each lane, in which indices are passed;

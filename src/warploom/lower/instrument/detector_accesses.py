@@ -13,6 +13,7 @@ atomics and local memory take `detect_event`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -82,29 +83,8 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     )
     state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
     if access_type.op != "atomic" and access_type.space is not Space.LOCAL:
-        exact = b.load(lanes.slot(state, DetectorState.exact), typ=I64)
-        # Where only barriers of whole blocks and warps synchronise (`exact` is 0), two reads of one
-        # address make those of all lanes between redundant: no later write is ordered after both
-        # and not after the others.
-        thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(access_type.op == "load"))
-        steps = _steps(lanes, access_type.size, LaneRuns(firsts, runs))
-        reported = _reported_lanes(lanes, steps.same, mask, thinned)
-        heads = _heads(lanes, access_type.size, steps.breaks, reported)
-        if runs.width == LANES and access_type.size >= WORD:
-            heads = _one_head(lanes, access_type.size, firsts, reported, heads)
-        lane_masks = {
-            DetectorEvent.checked: b.zext(reported, I64),
-            DetectorEvent.heads: b.zext(heads, I64),
-        }
-        fill_event(lanes, event, lane_masks)
-        with b.if_then(_prefer_runs(lanes, heads, steps)):
-            b.store(firsts, places)
-            # The helper gets the length of a run as its logarithm.
-            shift = (LANES // runs.width).bit_length() - 1
-            run_layout = I64(shift), I64(runs.stride)
-            recorded = call(lanes, "detect_lane_runs", state, event, plan, places, *run_layout)
-            with b.if_then(b.icmp_signed("!=", recorded, I64(0))):
-                b.ret(mask)
+        pointers = state, event, plan, places
+        _try_quick_path(lanes, access_type, LaneRuns(firsts, runs), mask, pointers)
     remaining_fields = {
         DetectorEvent.kind: I64(words.ACCESS),
         DetectorEvent.part: I64(access_type.type.bytes),
@@ -115,6 +95,38 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     none = ir.Constant(PTR, None)
     permitted = call(lanes, "detect_event", state, event, plan, none, places, data)
     b.ret(b.trunc(permitted, I32))
+
+
+def _try_quick_path(
+    lanes: Lanes, access_type: AccessType, runs: LaneRuns, mask: Value, pointers: Sequence[Value]
+) -> None:
+    """Stores which lanes the event reports, and which of them begin runs of memory; if few do
+    (`_prefer_runs`), emits the call of `detect_lane_runs`, and the return of `mask` (an i32) if it
+    records them all. `pointers` are the helper's: to the detector's state, the event, the schedule,
+    and a buffer for the addresses of lanes."""
+    b, layout, (state, event, _, places) = lanes.b, runs.layout, pointers
+    exact = b.load(lanes.slot(state, DetectorState.exact), typ=I64)
+    # Where only barriers of whole blocks and warps synchronise (`exact` is 0), two reads of one
+    # address make those of all lanes between redundant: no later write is ordered after both and
+    # not after the others.
+    thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(access_type.op == "load"))
+    steps = _steps(lanes, access_type.size, runs)
+    reported = _reported_lanes(lanes, steps.same, mask, thinned)
+    heads = _heads(lanes, access_type.size, steps.breaks, reported)
+    if layout.width == LANES and access_type.size >= WORD:
+        heads = _one_head(lanes, access_type.size, runs.firsts, reported, heads)
+    lane_masks = {
+        DetectorEvent.checked: b.zext(reported, I64),
+        DetectorEvent.heads: b.zext(heads, I64),
+    }
+    fill_event(lanes, event, lane_masks)
+    with b.if_then(_prefer_runs(lanes, heads, steps)):
+        b.store(runs.firsts, places)
+        # The helper gets the length of a run as its logarithm.
+        shift = (LANES // layout.width).bit_length() - 1
+        recorded = call(lanes, "detect_lane_runs", *pointers, I64(shift), I64(layout.stride))
+        with b.if_then(b.icmp_signed("!=", recorded, I64(0))):
+            b.ret(mask)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,17 @@ log (`abi.log_copies`), in kernels compiled for that."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cached_property
 
 from llvmlite import ir
 
 from warploom.abi import log_copies as words
 from warploom.abi.environment import Slot
 from warploom.abi.log import SPACES
-from warploom.asynchronous.records import IssueScratch, RequestEntry
+from warploom.asynchronous.records import RequestEntry, WarpIssue
 from warploom.asynchronous.tensors.entries import ORIGIN
-from warploom.asynchronous.tensors.requests import MODE
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import OpKind
@@ -60,17 +60,16 @@ class CopyRecordingCode:
         if self._clusters.several:
             size = b.mul(frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         own, start = b.ptrtoint(event.memory.base, I64), self._clusters.start()
-        scratch = self._scratch(
-            {
-                IssueScratch.own_shared: own,
-                IssueScratch.shared_bytes: event.memory.limit,
-                IssueScratch.cluster_shared: start,
-                RequestEntry.size: size,
-            }
-        )
-        lanes = b.zext(self.lanes.bits(event.mask), I64)
-        arguments = self._log(), self._touched, self._memory(), scratch, lanes
-        call(self.lanes, "record_barriers", *arguments, I64(event.index), I64(kind))
+        words_by_offset = {
+            WarpIssue.own_shared: own,
+            WarpIssue.shared_bytes: event.memory.limit,
+            WarpIssue.cluster_shared: start,
+            WarpIssue.OFFSETS["entry"] + RequestEntry.size: size,
+        }
+        for word, value in words_by_offset.items():
+            b.store(value, self.lanes.slot(self._issue, word))
+        lanes, index = b.zext(self.lanes.bits(event.mask), I64), I64(event.index)
+        call(self.lanes, "record_barriers", *self._arguments(self._issue), lanes, index, I64(kind))
 
     @contextmanager
     def completing(self) -> Generator[None]:
@@ -80,58 +79,36 @@ class CopyRecordingCode:
         yield
         self._completes = False
 
-    def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
-        """Records the mbarriers that the lanes (an i64) of a `tcgen05.commit` name; operands are in
-        the rows at `data`, the block's memory in the words at `scratch`."""
+    def commits(self, index: int, issue: Value) -> None:
+        """Records the mbarriers that the lanes of a `tcgen05.commit` name, which is issued by the
+        words at `issue` (`WarpIssue`)."""
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
-        arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
-        call(self.lanes, "record_commits", *arguments, I64(kind))
+        call(self.lanes, "record_commits", *self._arguments(issue), I64(index), I64(kind))
 
-    def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
-        """Records the sectors of global memory that a tensor copy of the lanes (an i64) moves, and
-        the mbarrier that it signals, before it is issued; of a lane whose request faults, and of
-        those after it, nothing. `data`: its operands, a row of 32 lanes each; `request`: its packed
-        options (`asynchronous.tensors.requests`), which are stored in the words at `scratch`
-        (`IssueScratch`)."""
-        frame = self.frame
-        allocations = frame.pointer(Slot.ALLOCATIONS_AT)
-        self.b.store(I64(request), self.lanes.slot(scratch, RequestEntry.request))
-        arguments = self._log(), self._touched, self._memory(), data, scratch, allocations, lanes
-        call(self.lanes, "record_copies", *arguments, I64(index))
+    def copies(self, index: int, issue: Value) -> None:
+        """Records the sectors of global memory that a tensor copy moves, and the mbarrier that it
+        signals, before it is issued by the words at `issue` (`WarpIssue`); of a lane whose request
+        faults, and of those after it, nothing."""
+        allocations = self.frame.pointer(Slot.ALLOCATIONS_AT)
+        call(self.lanes, "record_copies", *self._arguments(issue), allocations, I64(index))
 
-    def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Records a `cp.async.bulk` without a tensor map from space `source` to `target`, in the
-        lanes `lanes` (an i64): the mbarrier that it signals, and the sectors of global memory, if
-        one end is there. Its operands are in operand rows at `data`. A copy to global memory is
-        logged as COPY_OUT, others as COPY_IN."""
+    def bulk(self, index: int, issue: Value, target: Space) -> None:
+        """Records a `cp.async.bulk` without a tensor map to the space `target`: the mbarrier that
+        it signals, and the sectors of global memory, if MODE of its request is not 0. The words at
+        `issue` (`WarpIssue`) have its operands and lanes. A copy to global memory is logged as
+        COPY_OUT, others as COPY_IN."""
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
-        touches_global = Space.GLOBAL in (source, target)
-        scratch = self._scratch(
-            {
-                RequestEntry.request: I64(int(touches_global) << MODE),
-                IssueScratch.own_shared: self.frame.slot(Slot.SHARED_AT),
-                IssueScratch.shared_bytes: self.frame.slot(Slot.SHARED_BYTES),
-                IssueScratch.cluster_shared: self._clusters.start(),
-                IssueScratch.shared_stride: self.frame.slot(Slot.SHARED_STRIDE),
-                IssueScratch.live_blocks: self._clusters.live(),
-            }
-        )
         kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
-        arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
-        call(self.lanes, "record_bytes", *arguments, I64(kind))
+        call(self.lanes, "record_bytes", *self._arguments(issue), I64(index), I64(kind))
 
-    def _scratch(self, values: Mapping[int, Value]) -> Value:
-        """Returns a new stack buffer for the words of a copy (`IssueScratch`), with these
-        values stored; other words are undefined."""
-        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, IssueScratch.WORDS))
-        for word, value in values.items():
-            self.b.store(value, self.lanes.slot(scratch, word))
-        return scratch
+    def _arguments(self, issue: Value) -> tuple[Value, ...]:
+        """Returns the first arguments of all helpers: addresses of the log, of the buffer of
+        addresses, of host address `ORIGIN`, from which helpers address all memory, and `issue`."""
+        log, memory = self.frame.pointer(Slot.LOG_AT), self.b.inttoptr(I64(ORIGIN), PTR)
+        return log, self._touched, memory, issue
 
-    def _memory(self) -> Value:
-        """Returns the pointer to host address `ORIGIN`, from which helpers address all memory."""
-        return self.b.inttoptr(I64(ORIGIN), PTR)
-
-    def _log(self) -> Value:
-        """Returns the address of the log."""
-        return self.frame.pointer(Slot.LOG_AT)
+    @cached_property
+    def _issue(self) -> Value:
+        """Returns the stack buffer in which `access` describes shared memory, allocated at its
+        first use."""
+        return self.frame.prologue.alloca(ir.ArrayType(I64, WarpIssue.WORDS))

@@ -11,7 +11,6 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.core.types import B32
-from warploom.cost.fields import CostRecord
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent, DetectorState, WarpKnowledge
 from warploom.detector.tensor.tensor_copies import PIECE
@@ -95,47 +94,32 @@ class EventCode:
             arguments[DetectorEvent.number] = number
         self._record(index, kind, on, arguments)
 
-    def copies(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
-        """Emits the event of tensor copies, if accesses are checked. `arguments` are memory,
-        operand rows (32 lanes of each operand), the words that `asynchronous.issue.tensor_copies`
-        works with, and the allocations; `request` the packed options."""
-        self._issue("detect_copies", index, on, arguments, request)
+    def copies(self, index: int, on: Value, arguments: Sequence[Value]) -> None:
+        """Emits the event of tensor copies, if accesses are checked. `arguments` are memory, the
+        issue (`WarpIssue`) and the allocations."""
+        self._issue("detect_copies", index, on, arguments)
 
-    def tensor_memory(
-        self, index: int, on: Value, arguments: Sequence[Value], request: int
-    ) -> None:
+    def tensor_memory(self, index: int, on: Value, arguments: Sequence[Value]) -> None:
         """Emits the event of a `tcgen05` instruction, if accesses are checked. `arguments` are
-        memory, operand rows (32 lanes of each operand), and the words that
-        `asynchronous.issue.tensor_memory` works with; `request` the packed options."""
-        self._issue("detect_tensor_memory", index, on, arguments, request)
+        memory and the issue (`WarpIssue`)."""
+        self._issue("detect_tensor_memory", index, on, arguments)
 
-    def _issue(
-        self, helper: str, index: int, on: Value, arguments: Sequence[Value], request: int
-    ) -> None:
+    def _issue(self, helper: str, index: int, on: Value, arguments: Sequence[Value]) -> None:
         """Emits the call of a helper of the detector, which checks the memory that a request
-        accesses; nothing if no accesses are checked. `request`: its packed options.
-        """
+        accesses; nothing if no accesses are checked."""
         if not self._config.accesses:
             return
         all_memory = ir.Constant(PTR, None)
         event = self._issued(index, on)
-        issued_arguments = *event, arguments[0], all_memory, *arguments[1:], self._values
-        call(self.lanes, helper, *issued_arguments, I64(request))
+        call(self.lanes, helper, *event, arguments[0], all_memory, *arguments[1:], self._values)
 
-    def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
+    def texels(self, index: int, on: Value, arguments: Sequence[Value]) -> None:
         """Emits the event of accesses to textures or surfaces, if accesses are checked. `arguments`
-        are the descriptor table, memory, operand rows, and the words that `texture.requests` works
-        with; `request` the packed options.
-        """
+        are the descriptor table, memory, operand rows, and the issue (`TexelIssue`)."""
         if not self._config.accesses:
             return
-        issued_arguments = (
-            *self._issued(index, on),
-            ir.Constant(PTR, None),
-            *arguments,
-            self._counts,
-        )
-        call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
+        event, all_memory = self._issued(index, on), ir.Constant(PTR, None)
+        call(self.lanes, "detect_texels", *event, all_memory, *arguments, self._values)
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
         """Stores an ACCESS event with the instruction, the block, the warp and the lanes in the
@@ -154,11 +138,6 @@ class EventCode:
             },
         )
         return frame.pointer(Slot.DETECTOR_AT), self._event, frame.pointer(Slot.PLAN_AT)
-
-    @functools.cached_property
-    def _counts(self) -> Value:
-        """Returns a buffer for the counts of an access, which are discarded."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, CostRecord.WORDS), align=64)
 
     @functools.cached_property
     def _values(self) -> Value:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from warploom.abi.access_type import AccessType
 from warploom.asynchronous.records import CopyOperands
+from warploom.asynchronous.tensors.requests import MODE
 from warploom.core.types import B8, B32, PRED, U32, U64
 from warploom.isa.instruction import Immediate, Instruction, Register, Space
 from warploom.isa.kinds import OpKind
@@ -135,10 +136,11 @@ class CopyCode:
         """Stores the operand rows of a bulk copy (-1 as the mbarrier if none is named) and emits
         the call that logs it."""
         assert self.memory.instruments.copies is not None
-        tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
+        tensors, touches_global = self.waits.tensors, Space.GLOBAL in (source, target)
         tensors.fill({CopyOperands.barrier: splat_constant(-1, I64), **rows})
-        data = tensors.row(0)
-        self.memory.instruments.copies.bulk(index, bits, data, source=source, target=target)
+        bits = self.b.zext(self.lanes.bits(on), I64)
+        tensors.store_context(bits, int(touches_global) << MODE)
+        self.memory.instruments.copies.bulk(index, tensors.issue(0), target)
 
     def fill(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits `st.bulk`: each lane fills as many bytes with zeros as its operand says, in a loop

@@ -53,31 +53,27 @@ class TensorMemoryCode:
         empty list for others."""
         request, b = tensor_memory_request(instruction), self.b
         loads = field(request.request, OP) == LOAD
-        self._fill(
-            {row: self._input((row, operand, type)) for row, operand, type in request.inputs}
-        )
+        rows = {row_input[0]: self._input(row_input) for row_input in request.inputs}
+        self.tensors.fill(rows, TensorMemoryOperands.WORDS)
         # A load's registers are results, and need no values.
         for number, register in enumerate(() if loads else request.registers):
             b.store(self.operands.read(register, U32), self._register(number), align=64)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            self.tensors.store_context()
-            arguments = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
-            if self.tensors.memory.instruments.detector is not None:
-                self.tensors.memory.instruments.detector.events.tensor_memory(
-                    index, on, arguments, request.request
-                )
-            recording = self.tensors.memory.instruments.copies
-            if recording is not None and field(request.request, OP) == COMMIT:
-                recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
+            self.tensors.store_context(bits, request.request)
+            arguments, instruments = self._arguments(), self.tensors.memory.instruments
+            if instruments.detector is not None:
+                instruments.detector.events.tensor_memory(index, on, arguments)
+            if instruments.copies is not None and field(request.request, OP) == COMMIT:
+                instruments.copies.commits(index, self.tensors.issue(0))
             if loads and self.delays:
                 with b.if_else(self.flight.is_late()) as (late, at_once):
                     with late:
                         self._defer_load(index, request, on)
                     with at_once:
-                        self._issue(index, request, bits)
+                        self._issue(index)
             else:
-                self._issue(index, request, bits)
+                self._issue(index)
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
@@ -90,23 +86,22 @@ class TensorMemoryCode:
         elif instruction.operation.kind is OpKind.TENSOR_WAIT_STORES:
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
-    def _issue(self, index: int, request: TensorMemoryRequest, bits: Value) -> None:
-        """Emits the call of the helper `issue_tensor_memory` for a request whose operands are in
-        their rows, in the lanes `bits` (an i64), and the exit if it faults."""
+    def _arguments(self) -> tuple[Value, Value]:
+        """Returns the pointers to the host's memory and to the issue."""
+        return self.tensors.host_memory, self.tensors.issue(0)
+
+    def _issue(self, index: int) -> None:
+        """Emits the call of the helper `issue_tensor_memory` for a request whose operands and
+        context are stored, and the exit if it faults."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
             self.lanes,
             "issue_tensor_memory",
-            tensors.host_memory,
-            self._row(0),
-            tensors.scratch(0),
+            *self._arguments(),
             self._register(0),
             tensors.counts(index, Space.SHARED),
             frame.pointer(Slot.PLAN_AT),
             frame.pointer(Slot.QUEUE_AT),
-            tensors.work,
-            bits,
-            I64(request.request),
             I64(index),
         )
         with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
@@ -142,7 +137,7 @@ class TensorMemoryCode:
 
     def _operand(self, row: int, lane: Value) -> Value:
         """Loads one lane's word, an i64, of an operand row; `row` is the row's offset in words."""
-        values = self.b.load(self._row(row), typ=vector(I64), align=64)
+        values = self.b.load(self.tensors.issue(row), typ=vector(I64), align=64)
         return self.lanes.lane(values, lane)
 
     def _complete_loads(self) -> None:
@@ -155,24 +150,22 @@ class TensorMemoryCode:
         operand rows and the buffer of registers."""
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
-        self._fill(
-            {
-                TensorMemoryOperands.d: self.lanes.splat(address),
-                TensorMemoryOperands.a: self.lanes.splat(split),
-            }
-        )
-        self.tensors.store_context()
-        self._issue(index, request, self.b.zext(entry.on, I64))
+        rows = {
+            TensorMemoryOperands.d: self.lanes.splat(address),
+            TensorMemoryOperands.a: self.lanes.splat(split),
+        }
+        self.tensors.fill(rows, TensorMemoryOperands.WORDS)
+        self.tensors.store_context(self.b.zext(entry.on, I64), request.request)
+        self._issue(index)
         mask = self.lanes.mask(entry.on)
         for register, value, type in self._load_results(request):
             self.operands.write(register, value, type, mask)
 
     def _complete_stores(self) -> None:
         """Emits the call that completes the warp's stores in flight."""
-        tensors, pointer = self.tensors, self.frame.pointer
-        tensors.store_context()
-        lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
-        call(self.lanes, "wait_stores", tensors.host_memory, tensors.scratch(0), *lists)
+        self.tensors.store_context(I64(0))
+        lists = self.frame.pointer(Slot.PLAN_AT), self.frame.pointer(Slot.QUEUE_AT)
+        call(self.lanes, "wait_stores", *self._arguments(), *lists)
 
     # ---- operands -------------------------------------------------------------------------------
 
@@ -187,26 +180,9 @@ class TensorMemoryCode:
             value = self.b.bitcast(value, vector(ir.IntType(type.bits)))
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
-    def _fill(self, rows: dict[int, Value]) -> None:
-        """Stores rows (32 words of 64 bits) of the buffer of `TensorMemoryOperands` on the stack,
-        by the offset of their first word in it, and zeros in its other rows."""
-        zero = splat_constant(0, I64)
-        for row in range(0, TensorMemoryOperands.WORDS, LANES):
-            self.b.store(rows.get(row, zero), self._row(row), align=64)
-
-    def _row(self, row: int) -> Value:
-        """Returns the address of an operand row, by its offset in the stack buffer, in words of 64
-        bits."""
-        return self.lanes.slot(self._data, row)
-
     def _register(self, number: int) -> Value:
         """Returns the address of a register's 32 words in the array of registers."""
         return self.b.gep(self._register_buffer, [I64(VECTOR_BYTES * number)], source_etype=I8)
-
-    @cached_property
-    def _data(self) -> Value:
-        """Returns the stack buffer of operand rows, allocated at its first use."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, TensorMemoryOperands.WORDS), align=64)
 
     @cached_property
     def _register_buffer(self) -> Value:

@@ -11,19 +11,22 @@ from functools import cached_property
 from llvmlite import ir
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
-from warploom.asynchronous.records import CopyOperands, IssueScratch, PendingList, RequestQueue
+from warploom.asynchronous.records import CopyOperands, PendingList, RequestQueue, WarpIssue
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.cost.fields import CostRecord
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, LANES, PTR, Value, splat_constant, vector
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.frame.operands import WINDOWS
+from warploom.program.accesses import bytes_of
 from warploom.program.effects.tensor_waits import (
     GroupRequest,
     LateCopy,
     WaitRequest,
     group_request,
+    late_copy,
     wait_request,
 )
 from warploom.program.requests.tensor_memory import work_words
@@ -34,18 +37,17 @@ THREADS_BITS = 6
 warp << 6 | lane."""
 
 RECORD = {
-    Slot.FAULT_KIND: IssueScratch.fault_kind,
-    Slot.FAULT_LANE: IssueScratch.fault_lane,
-    Slot.FAULT_ADDRESS: IssueScratch.fault_address,
-    Slot.FAULT_SIZE: IssueScratch.fault_size,
+    Slot.FAULT_KIND: WarpIssue.fault_kind,
+    Slot.FAULT_LANE: WarpIssue.fault_lane,
+    Slot.FAULT_ADDRESS: WarpIssue.fault_address,
+    Slot.FAULT_SIZE: WarpIssue.fault_size,
 }
 """The words in which the helpers report a fault, by the environment's slot of its record."""
 
 
 class TensorCode:
-    """Emits the tensor copies of one warp function; owns the stack buffers that pass operands
-    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the helpers
-    that execute copies."""
+    """Emits the tensor copies of one warp function; owns the stack buffer (`WarpIssue`) that passes
+    operands, context and faults to the helpers that execute copies."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Shares the operands, frame and IR builder of `memory`; emits nothing."""
@@ -62,19 +64,13 @@ class TensorCode:
         self.fill(rows)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            self.store_context()
-            arguments = (
-                self.host_memory,
-                self.row(0),
-                self.scratch(0),
-                frame.pointer(Slot.ALLOCATIONS_AT),
-            )
+            self.store_context(bits, request.request)
+            arguments = self.host_memory, self.issue(0), frame.pointer(Slot.ALLOCATIONS_AT)
             instruments = self.memory.instruments
             if instruments.detector is not None:
-                instruments.detector.events.copies(index, on, arguments, request.request)
+                instruments.detector.events.copies(index, on, arguments)
             if instruments.copies is not None:
-                row, scratch = self.row(0), self.scratch(0)
-                instruments.copies.copies(index, bits, row, scratch, request.request)
+                instruments.copies.copies(index, self.issue(0))
             failed = call(
                 self.lanes,
                 "issue_copies",
@@ -83,25 +79,22 @@ class TensorCode:
                 self.counts(index, Space.SHARED),
                 frame.pointer(Slot.PLAN_AT),
                 frame.pointer(Slot.QUEUE_AT),
-                self.work,
-                bits,
-                I64(request.request),
             )
             with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
                 self.fail(index)
 
     def fail(self, index: int) -> None:
-        """Emits the exit with FAULT: copies the fault that a helper has stored in the scratch words
-        to the environment's record, with the instruction, the warp and the space."""
+        """Emits the exit with FAULT: copies the fault that a helper has stored in the issue to the
+        environment's record, with the instruction, the warp and the space."""
         b, frame = self.b, self.frame
-        in_shared = b.load(self.scratch(IssueScratch.fault_in_shared), typ=I64)
+        in_shared = b.load(self.issue(WarpIssue.fault_in_shared), typ=I64)
         is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
         spaces = (I64(SPACE_CODES[space]) for space in (Space.SHARED, Space.GLOBAL))
         frame.record(Slot.FAULT_INSTRUCTION, I64(index))
         frame.record(Slot.FAULT_WARP, frame.warp)
         frame.record(Slot.FAULT_SPACE, b.select(is_shared, *spaces))
         for slot, word in RECORD.items():
-            frame.record(slot, b.load(self.scratch(word), typ=I64))
+            frame.record(slot, b.load(self.issue(word), typ=I64))
         frame.leave(Status.FAULT)
 
     def _input(self, arguments: RequestOperand, map_space: Space) -> Value:
@@ -119,33 +112,36 @@ class TensorCode:
             return value
         return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
 
-    def fill(self, rows: dict[int, Value]) -> None:
-        """Stores operand rows, by their offsets in words, and zeros in all other rows."""
+    def fill(self, rows: dict[int, Value], words: int = CopyOperands.WORDS) -> None:
+        """Stores rows of operands (32 words of 64 bits), by their offsets in words, and zeros in
+        all other rows of `words` words."""
         zero = splat_constant(0, I64)
-        for row in range(0, CopyOperands.WORDS, LANES):
-            self.b.store(rows.get(row, zero), self.row(row), align=64)
+        for row in range(0, words, LANES):
+            self.b.store(rows.get(row, zero), self.issue(row), align=64)
 
-    def store_context(self) -> None:
-        """Stores in the scratch words the number of allocations, start and size of the block's
-        shared memory, start of the cluster's and the distance of its blocks' memory, the cluster's
-        live blocks, and the numbers of the block, the warp and its first thread
-        (THREADS_BITS)."""
+    def store_context(self, bits: Value, request: int = 0) -> None:
+        """Stores in the issue the lanes that execute it, `bits` (an i64), and `request`, its packed
+        options; the number of allocations, start and size of the block's shared memory, start of
+        the cluster's and the distance of its blocks' memory, the cluster's live blocks, and the
+        numbers of the block, the warp and its first thread (THREADS_BITS)."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
         words = {
-            IssueScratch.allocations: frame.slot(Slot.ALLOCATIONS),
-            IssueScratch.own_shared: frame.slot(Slot.SHARED_AT),
-            IssueScratch.shared_bytes: frame.slot(Slot.SHARED_BYTES),
-            IssueScratch.cluster_shared: self.memory.clusters.start(),
-            IssueScratch.shared_stride: frame.slot(Slot.SHARED_STRIDE),
-            IssueScratch.live_blocks: self.memory.clusters.live(),
-            IssueScratch.first_thread: b.shl(warps, I64(THREADS_BITS)),
-            IssueScratch.block: block,
-            IssueScratch.warp: frame.warp,
+            WarpIssue.allocations: frame.slot(Slot.ALLOCATIONS),
+            WarpIssue.own_shared: frame.slot(Slot.SHARED_AT),
+            WarpIssue.shared_bytes: frame.slot(Slot.SHARED_BYTES),
+            WarpIssue.cluster_shared: self.memory.clusters.start(),
+            WarpIssue.shared_stride: frame.slot(Slot.SHARED_STRIDE),
+            WarpIssue.live_blocks: self.memory.clusters.live(),
+            WarpIssue.first_thread: b.shl(warps, I64(THREADS_BITS)),
+            WarpIssue.block: block,
+            WarpIssue.warp: frame.warp,
+            WarpIssue.mask: bits,
+            WarpIssue.request: I64(request),
         }
         for word, value in words.items():
-            b.store(value, self.scratch(word))
+            b.store(value, self.issue(word))
 
     def counts(self, index: int, space: Space) -> Value:
         """Returns the address of the access record (counts) of an instruction and a space; for an
@@ -161,30 +157,16 @@ class TensorCode:
         """Returns the pointer to host address `ORIGIN`, from which helpers address all memory."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
-    def row(self, row: int) -> Value:
-        """Returns the address of an operand row, by its offset in words of 64 bits."""
-        return self.lanes.slot(self._data, row)
-
-    def scratch(self, word: int) -> Value:
-        """Returns the address of a scratch word (64 bits), by its number."""
+    def issue(self, word: int) -> Value:
+        """Returns the address of a word (64 bits) of the issue, by its offset in `WarpIssue`."""
         return self.lanes.slot(self._words, word)
 
     @cached_property
-    def work(self) -> Value:
-        """Returns a stack buffer in which helpers build an entry of the queue of copies."""
-        size = work_words(self.frame.program.has_tensor_memory)
-        return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
-
-    @cached_property
-    def _data(self) -> Value:
-        """Returns the stack buffer of operand rows, allocated at its first use."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, CopyOperands.WORDS), align=64)
-
-    @cached_property
     def _words(self) -> Value:
-        """Returns the stack buffer of the scratch words (`IssueScratch`, 64-bit) that the helpers
-        of copies read and write, allocated on first use."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, IssueScratch.WORDS), align=64)
+        """Returns the stack buffer of the issue (`WarpIssue`) and of its work space, allocated on
+        first use."""
+        size = WarpIssue.WORDS + work_words(self.frame.program.has_tensor_memory)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
     @cached_property
     def _discarded_counts(self) -> Value:
@@ -231,14 +213,14 @@ class TensorWaitCode:
         with b.if_then(b.and_(some, b.icmp_unsigned("!=", pending, I64(0)))):
             emit(bits)
 
-    def _state(self) -> tuple[Value, ...]:
-        """Emits stores of the warp's context in the scratch words; returns the arguments that the
-        helpers of waits share: addresses of the scratch words, the schedule, both lists of copies,
-        and the buffer of an entry."""
-        self.tensors.store_context()
+    def _state(self, bits: Value) -> tuple[Value, ...]:
+        """Emits stores of the warp's context and its lanes (`bits`, an i64) in the issue; returns
+        the arguments that the helpers of waits share: memory, and addresses of the issue, the
+        schedule and both lists of copies."""
+        self.tensors.store_context(bits)
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)
-        return self.tensors.scratch(0), *lists, self.tensors.work
+        return self.tensors.host_memory, self.tensors.issue(0), *lists
 
     @contextmanager
     def deferring(
@@ -255,17 +237,15 @@ class TensorWaitCode:
         b, frame, pointer = self.b, self.frame, self.frame.pointer
         defaults = {CopyOperands.barrier: splat_constant(-1, I64)}
         self.tensors.fill({**defaults, **rows})
-        self.tensors.store_context()
+        self.tensors.store_context(b.zext(self.lanes.bits(on), I64))
         held = call(
             self.lanes,
             "hold_copies",
             self.tensors.host_memory,
-            self.tensors.row(0),
-            self.tensors.scratch(0),
+            self.tensors.issue(0),
             pointer(Slot.ALLOCATIONS_AT),
             pointer(Slot.PLAN_AT),
             pointer(Slot.HELD_AT),
-            b.zext(self.lanes.bits(on), I64),
             I64(copy.action),
             I64(copy.groups),
         )
@@ -277,6 +257,21 @@ class TensorWaitCode:
             arguments = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
+    def lane_operands(self, instruction: Instruction) -> dict[int, Value]:
+        """Returns the operands of an `st.async` or `red.async` that may complete late, by row of
+        the helper `hold_copies`: target address, bytes, mbarrier, and the value that a `red` adds,
+        as 64 bits. Empty for other instructions, or if copies complete at once."""
+        if late_copy(instruction) is None or not self.delays:
+            return {}
+        target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
+        size = splat_constant(bytes_of(instruction), I64)
+        rows = {CopyOperands.shared: target, CopyOperands.size: size, CopyOperands.barrier: barrier}
+        if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
+            type = instruction.operation.modifiers.scalar()
+            given = self.operands.bits(instruction.operands[1], type)
+            rows[CopyOperands.other] = given if type.bits == 64 else self.b.zext(given, vector(I64))
+        return rows
+
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
         """Emits stores of an mbarrier's address and of the phase or parity in operand rows, and the
         call that completes the copies for which lanes (`bits`, an i64) wait there."""
@@ -285,12 +280,10 @@ class TensorWaitCode:
             value = self.b.zext(value, vector(I64))
         address = self.operands.address(wait.barrier)
         self.tensors.fill({CopyOperands.barrier: address, CopyOperands.value: value})
-        arguments = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
-        call(self.lanes, "wait_copies", self.tensors.host_memory, *arguments)
+        call(self.lanes, "wait_copies", *self._state(bits), I64(int(wait.by_parity)))
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
         """Emits the call that commits a group of the lanes' copies, or completes groups until no
         more than the instruction allows are pending, as `group` says."""
         numbers = (I64(n) for n in (group.action, group.left, group.groups))
-        arguments = (*self._state(), bits, *numbers)
-        call(self.lanes, "group_copies", self.tensors.host_memory, *arguments)
+        call(self.lanes, "group_copies", *self._state(bits), *numbers)

@@ -15,14 +15,13 @@ from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbo
 from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, lane_type, splat_constant, vector
 from warploom.lower.access.memory import MemoryCode
 from warploom.program.requests.texture import texel_request
-from warploom.texture.descriptors import TexelOperands, TexelScratch, TextureHeader
-from warploom.texture.requests import NO_PATH
+from warploom.texture.descriptors import NO_PATH, TexelIssue, TexelOperands, TextureHeader
 
 RECORD = {
-    Slot.FAULT_KIND: TexelScratch.fault_kind,
-    Slot.FAULT_LANE: TexelScratch.fault_lane,
-    Slot.FAULT_ADDRESS: TexelScratch.fault_address,
-    Slot.FAULT_SIZE: TexelScratch.fault_size,
+    Slot.FAULT_KIND: TexelIssue.fault_kind,
+    Slot.FAULT_LANE: TexelIssue.fault_lane,
+    Slot.FAULT_ADDRESS: TexelIssue.fault_address,
+    Slot.FAULT_SIZE: TexelIssue.fault_size,
 }
 """The words in which the rules report a fault, by the environment's slot of its record."""
 
@@ -95,9 +94,17 @@ class TextureCode:
         path = frame.layout.rules.path(space.value, row.op) if row else None
         table = frame.pointer(Slot.TEXTURES_AT)
         start = b.load(self.lanes.slot(table, TextureHeader.base), typ=I64)
-        arguments = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
+        arguments = table, b.inttoptr(start, PTR), self._row(0), self._issue(0)
+        words = {
+            TexelIssue.mask: b.zext(self.lanes.bits(on), I64),
+            TexelIssue.request: I64(request),
+            TexelIssue.path: I64(NO_PATH if path is None else path),
+            TexelIssue.block: frame.slot(Slot.BLOCK),
+        }
+        for word, value in words.items():
+            b.store(value, self._issue(word))
         if self.memory.instruments.detector is not None:
-            self.memory.instruments.detector.events.texels(index, on, arguments, request)
+            self.memory.instruments.detector.events.texels(index, on, arguments)
         failed = call(
             self.lanes,
             "serve_texels",
@@ -105,20 +112,16 @@ class TextureCode:
             self.memory.places.record_address(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),
-            b.zext(self.lanes.bits(on), I64),
-            I64(request),
-            I64(NO_PATH if path is None else path),
-            frame.slot(Slot.BLOCK),
         )
         with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
             frame.record(Slot.FAULT_INSTRUCTION, I64(index))
             frame.record(Slot.FAULT_WARP, frame.warp)
             frame.record(Slot.FAULT_SPACE, I64(SPACE_CODES[space]))
             for slot, word in RECORD.items():
-                frame.record(slot, b.load(self._scratch(word), typ=I64))
+                frame.record(slot, b.load(self._issue(word), typ=I64))
             frame.leave(Status.FAULT)
         if row and self.memory.instruments.log:
-            self.memory.instruments.log.texels(index, row, self._scratch(0))
+            self.memory.instruments.log.texels(index, row, self._issue(0))
 
     # ---- places ---------------------------------------------------------------------------------
 
@@ -127,10 +130,9 @@ class TextureCode:
         buffer (an offset of `TexelOperands`)."""
         return self.b.gep(self._row_buffer, [I64(8 * row)], source_etype=I8)
 
-    def _scratch(self, word: int) -> Value:
-        """Returns the address of 64-bit word `word` of the scratch words (`TexelScratch`), in which
-        the helper `serve_texels` stores a fault, the sectors of an access and the corners of a
-        lane."""
+    def _issue(self, word: int) -> Value:
+        """Returns the address of 64-bit word `word` of the issue (`TexelIssue`), in which the
+        helper `serve_texels` stores a fault, the sectors of an access and the corners of a lane."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
@@ -142,5 +144,5 @@ class TextureCode:
 
     @cached_property
     def _words(self) -> Value:
-        """Returns the stack buffer of scratch words (`TexelScratch`), allocated on first use."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, TexelScratch.WORDS), align=64)
+        """Returns the stack buffer of the issue (`TexelIssue`), allocated on first use."""
+        return self.frame.prologue.alloca(ir.ArrayType(I64, TexelIssue.WORDS), align=64)

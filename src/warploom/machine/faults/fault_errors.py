@@ -13,8 +13,8 @@ from enum import IntEnum, unique
 from pathlib import PurePath
 from typing import TypedDict
 
-from warploom.asynchronous.issue import tensor_copies
 from warploom.asynchronous.tensor_memory import checks
+from warploom.asynchronous.tensors import addresses
 from warploom.core.errors import (
     Allocation,
     DeviceTrap,
@@ -78,15 +78,15 @@ class FaultKind(IntEnum):
     SOURCE_ALIGNMENT = preconditions.SOURCE_ALIGNMENT.number
     PART_OF_A_WARP_GROUP = 21
     TOO_MANY_IN_FLIGHT = 22
-    NO_TENSOR_MAP = tensor_copies.NO_TENSOR_MAP
-    OTHER_TENSOR = tensor_copies.OTHER_TENSOR
-    TENSOR_ALIGNMENT = tensor_copies.TENSOR_ALIGNMENT
-    UNSUPPORTED_TENSOR = tensor_copies.UNSUPPORTED_TENSOR
-    NO_BLOCK = tensor_copies.NO_BLOCK
-    BULK_ALIGNMENT = tensor_copies.BULK_ALIGNMENT
-    COLUMN_OPERANDS = tensor_copies.COLUMN_OPERANDS
-    OPEN_HALO = tensor_copies.OPEN_HALO
-    PACKED_RULE = tensor_copies.PACKED_RULE
+    NO_TENSOR_MAP = addresses.NO_TENSOR_MAP
+    OTHER_TENSOR = addresses.OTHER_TENSOR
+    TENSOR_ALIGNMENT = addresses.TENSOR_ALIGNMENT
+    UNSUPPORTED_TENSOR = addresses.UNSUPPORTED_TENSOR
+    NO_BLOCK = addresses.NO_BLOCK
+    BULK_ALIGNMENT = addresses.BULK_ALIGNMENT
+    COLUMN_OPERANDS = addresses.COLUMN_OPERANDS
+    OPEN_HALO = addresses.OPEN_HALO
+    PACKED_RULE = addresses.PACKED_RULE
     NO_SUCH_LANE = checks.NO_SUCH_LANE
     NOT_ALLOCATED = checks.NOT_ALLOCATED
     ALLOCATION_SIZE = checks.ALLOCATION_SIZE

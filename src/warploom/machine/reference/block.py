@@ -30,7 +30,7 @@ from warploom.machine.reference.state import (
 )
 from warploom.machine.reference.turns import Choose, choice_from_list, runnable_warps
 from warploom.machine.reference.warp import begin_turn, step_in_turn
-from warploom.simt import schedule_layout, scheduling
+from warploom.simt import block_slots, schedule_layout, scheduling
 from warploom.simt.schedule_layout import RUNNABLE, Plan, WarpState, Words, table_of
 
 
@@ -203,7 +203,7 @@ class Grid:
 def run_blocks(run: LaunchState) -> None:
     """Runs every block to its end. Raises DeadlockError if no warp can ever run again, and the
     faults and limits that end the launch."""
-    scheduling.start_blocks(run.plan, run.slots)
+    block_slots.start_blocks(run.plan, run.slots)
     grid = Grid(run)
     while grid.begin():
         while grid.warp is not None:

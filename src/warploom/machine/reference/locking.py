@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from warploom.machine.reference.state import LaunchState
 from warploom.simt.block_barriers import complete_barrier_if_full
+from warploom.simt.block_slots import make_current
 from warploom.simt.schedule_layout import table_of
-from warploom.simt.scheduling import can_run, make_current, turn_length
+from warploom.simt.scheduling import can_run, turn_length
 from warploom.simt.warp_table import NONE
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
+from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.core.errors import Dim3
 from warploom.core.types import PRED, U32, U64
@@ -32,7 +33,6 @@ from warploom.machine.launch import (
     shared_stride,
     unravel,
 )
-from warploom.machine.memory.allocation_table import AllocationTable
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
@@ -42,6 +42,7 @@ from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.simt.schedule_layout import Plan, WarpState, Words
 from warploom.simt.warp_table import WarpTable
+from warploom.texture.descriptors import TexelIssue
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -116,51 +117,22 @@ class Sanitizer(Protocol):
         holds; not called if it holds in none."""
         ...
 
-    def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
+    def copies(self, warp: Warp, instruction: int, issue: WarpIssue) -> None:
         """Called before lanes issue an operation of the TMA (a tensor or bulk copy, say), once for
-        each 32 lanes of a warp: `mask` has those lanes, its lowest bit the first of the 32."""
+        each 32 lanes of a warp."""
         ...
 
-    def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
+    def tensor_memory(self, warp: Warp, instruction: int, issue: WarpIssue) -> None:
         """Called before lanes issue a `tcgen05` that has an effect; not called for an empty
         mask."""
         ...
 
-    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
-        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp:
-        `mask` has those lanes, its lowest bit the first of the 32."""
+    def texels(
+        self, warp: Warp, instruction: int, rows: npt.NDArray[np.uint64], issue: TexelIssue
+    ) -> None:
+        """Called before lanes access a texture or a surface, once for each 32 lanes of a warp, with
+        one row of lane values for each operand."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TensorCopies:
-    """The operands of `asynchronous.issue.tensor_copies`: the packed request, one row of lane
-    values per operand, scratch words, and the allocations."""
-
-    request: int
-    rows: Words
-    scratch: Words
-    table: AllocationTable
-
-
-@dataclass(frozen=True, slots=True)
-class TensorWork:
-    """The operands of `asynchronous.issue.tensor_memory`: the packed request, one row of lane
-    values per operand, and scratch words."""
-
-    request: int
-    rows: Words
-    scratch: Words
-
-
-@dataclass(frozen=True, slots=True)
-class TexelWork:
-    """The operands of `texture.requests`: the packed request, one row of lane values per operand,
-    and scratch words."""
-
-    request: int
-    rows: npt.NDArray[np.uint64]
-    scratch: Words
 
 
 @dataclass(frozen=True, slots=True)

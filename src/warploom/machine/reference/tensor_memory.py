@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warploom.asynchronous.issue.late_stores import wait_stores
 from warploom.asynchronous.issue.tensor_memory import issue_tensor_memory
-from warploom.asynchronous.records import LANES, TensorMemoryOperands
+from warploom.asynchronous.records import LANES, TensorMemoryOperands, WarpIssue
 from warploom.asynchronous.tensor_memory.layout import LOAD, MOST_REGISTERS, NOT_LOADED, OP
 from warploom.asynchronous.tensors.requests import field
 from warploom.core.types import B32, U32
@@ -23,8 +23,8 @@ from warploom.isa.kinds import OpKind
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
-from warploom.machine.reference.state import TensorWork, Warp
-from warploom.machine.reference.tensors import access_row, new_scratch, new_work, tensor_fault
+from warploom.machine.reference.state import Warp
+from warploom.machine.reference.tensors import access_row, new_issue, tensor_fault
 from warploom.program.requests.tensor_memory import (
     RequestOperand,
     TensorMemoryRequest,
@@ -61,10 +61,9 @@ def execute_tensor_memory(
     loads = field(operation.request, OP) == LOAD
     for number, register in enumerate(() if loads else operation.registers):
         registers[number] = read(warp, register, U32)
-    if run.sanitizer is not None and mask:
-        work = TensorWork(operation.request, rows.reshape(-1), new_scratch(warp, first_lane=0))
-        run.sanitizer.tensor_memory(warp, index, mask, work)
     issued = _Issued(index, mask, on, operation, rows, registers)
+    if run.sanitizer is not None and mask:
+        run.sanitizer.tensor_memory(warp, index, _new_issue(warp, issued))
     if not loads or not completes_late(run.plan, warp.block.number, warp.number):
         _issue_tensor_memory(warp, issued)
         return
@@ -83,7 +82,7 @@ def wait(warp: Warp, instruction: Instruction) -> None:
         _complete_loads(warp)
     elif instruction.operation.kind is OpKind.TENSOR_WAIT_STORES:
         plan, queue = warp.run.plan.words, warp.run.queue
-        wait_stores(host_memory(), new_scratch(warp, first_lane=0), plan, queue)
+        wait_stores(host_memory(), new_issue(warp, first_lane=0).words, plan, queue)
 
 
 def _complete_loads(warp: Warp) -> None:
@@ -95,28 +94,24 @@ def _complete_loads(warp: Warp) -> None:
 def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
     """Has the compiled helper `issue_tensor_memory` perform or queue an instruction of tensor
     memory and count its shared accesses, then writes the registers of a load. Raises the fault that
-    the helper records in the scratch words; lower lanes may have taken effect then."""
-    run, index = warp.run, issued.index
-    scratch, work = new_scratch(warp, first_lane=0), new_work(run)
-    values, record = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
+    the helper records in the issue; lower lanes may have taken effect then."""
+    run, index, issue = warp.run, issued.index, _new_issue(warp, issued)
+    arrays = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(
-            host_memory(),
-            issued.rows.reshape(-1),
-            scratch,
-            values,
-            record,
-            run.plan.words,
-            run.queue,
-            work,
-            issued.mask,
-            issued.operation.request,
-            index,
+            host_memory(), issue.words, *arrays, run.plan.words, run.queue, index
         )
     if failed:
-        raise tensor_fault(warp, index, first_lane=0, scratch=scratch)
+        raise tensor_fault(warp, index, first_lane=0, issue=issue)
     if field(issued.operation.request, OP) == LOAD:
         _write(warp, issued)
+
+
+def _new_issue(warp: Warp, issued: _Issued) -> WarpIssue:
+    """Returns the words by which the helpers read an instruction, its operands and its lanes."""
+    issue = new_issue(warp, 0, issued.mask, issued.rows)
+    issue.request = issued.operation.request
+    return issue
 
 
 def _write(warp: Warp, issued: _Issued) -> None:

@@ -13,7 +13,7 @@ from warploom.asynchronous.issue.allocation import find_unfreed
 from warploom.asynchronous.issue.tensor_copies import issue_copies
 from warploom.asynchronous.issue.waits import group_copies, retire_copies, wait_copies
 from warploom.asynchronous.late_copies.hold import defer_copies, hold_copies
-from warploom.asynchronous.records import CopyOperands, IssueScratch, PendingList, RequestQueue
+from warploom.asynchronous.records import CopyOperands, PendingList, RequestQueue, WarpIssue
 from warploom.core.errors import Allocation
 from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Address, Instruction, Operand, Space
@@ -23,7 +23,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lane_access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
-from warploom.machine.reference.state import LaunchState, TensorCopies, ThreadBlock, Warp
+from warploom.machine.reference.state import LaunchState, ThreadBlock, Warp
 from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
 from warploom.program.requests.tensor_memory import work_words
 from warploom.program.requests.tensors import tensor_request
@@ -42,8 +42,8 @@ def execute_tensor_request(
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
     `tensormap.replace`) in the lanes of `mask` (`on`: the same set as a predicate), 32 lanes at a
     time: converts its operands to rows, one for each, and issues it, after it was reported to the
-    sanitizer. Raises the fault that `issue_copies` records in the scratch words; lower lanes have
-    taken effect then."""
+    sanitizer. Raises the fault that `issue_copies` records in the issue; lower lanes have taken
+    effect then."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:
@@ -57,55 +57,40 @@ def execute_tensor_request(
     table = warp.run.memory.table_in_launch()
     # `issue_copies` processes 32 lanes, also in a warp of 64.
     for first_lane in range(0, warp.size, LANES):
-        scratch = new_scratch(warp, first_lane)
-        IssueScratch(scratch, 0).allocations = table.count
-        lanes, active_lanes = (
-            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
-            mask >> first_lane & ALL_LANES,
-        )
-        work = new_work(warp.run)
-        if warp.run.sanitizer is not None and active_lanes:
-            copies = TensorCopies(request.request, lanes, scratch, table)
-            warp.run.sanitizer.copies(warp, index, active_lanes, copies)
+        issue = new_issue(warp, first_lane, mask, operand_rows)
+        issue.request, issue.allocations = request.request, table.count
+        if warp.run.sanitizer is not None and issue.mask:
+            warp.run.sanitizer.copies(warp, index, issue)
+        plan, queue = warp.run.plan.words, warp.run.queue
         with np.errstate(all="ignore"):
-            failed = issue_copies(
-                host_memory(),
-                lanes,
-                scratch,
-                table.rows,
-                *rows,
-                warp.run.plan.words,
-                warp.run.queue,
-                work,
-                active_lanes,
-                request.request,
-            )
+            failed = issue_copies(host_memory(), issue.words, table.rows, *rows, plan, queue)
         if failed:
-            raise tensor_fault(warp, index, first_lane, scratch)
+            raise tensor_fault(warp, index, first_lane, issue)
 
 
-def new_scratch(warp: Warp, first_lane: int) -> Words:
-    """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first_lane` on:
-    addresses, stride and size of the shared memory of block and cluster, the cluster's live blocks,
-    the numbers of block, warp and first thread."""
-    words = np.zeros(IssueScratch.WORDS, np.int64)
-    scratch = IssueScratch(words, 0)
-    block = warp.block
-    run, cluster = warp.run, int(block.cluster.ctypes.data)
+def new_issue(
+    warp: Warp, first_lane: int, mask: int = 0, operand_rows: Words | None = None
+) -> WarpIssue:
+    """Returns the issue of an instruction by those of a warp's lanes `mask` that are among the 32
+    from `first_lane` on, with `operand_rows`, shape (rows, lanes); with addresses, stride and size
+    of the shared memory of block and cluster, the cluster's live blocks, and the numbers of block,
+    warp and first thread. Work space follows it."""
+    block, run = warp.block, warp.run
+    words = np.zeros(WarpIssue.WORDS + work_words(run.program.has_tensor_memory), np.int64)
+    if operand_rows is not None:
+        lanes = operand_rows[:, first_lane : first_lane + LANES].reshape(-1)
+        words[: len(lanes)] = lanes
+    issue, cluster = WarpIssue(words, 0), int(block.cluster.ctypes.data)
+    issue.mask = mask >> first_lane & ALL_LANES
     stride = shared_stride(run.program, run.launch)
-    scratch.own_shared = cluster + block.rank * stride
-    scratch.cluster_shared, scratch.shared_stride = cluster, stride
-    scratch.shared_bytes = len(block.shared)
-    scratch.live_blocks = live_blocks(run.plan, run.slots)
-    scratch.block, scratch.warp = block.number, warp.number
+    issue.own_shared = cluster + block.rank * stride
+    issue.cluster_shared, issue.shared_stride = cluster, stride
+    issue.shared_bytes = len(block.shared)
+    issue.live_blocks = live_blocks(run.plan, run.slots)
+    issue.block, issue.warp = block.number, warp.number
     threads = (block.number * THREADS + warp.number) * THREADS
-    scratch.first_thread = threads + first_lane
-    return words
-
-
-def new_work(run: LaunchState) -> Words:
-    """Returns zeroed memory in which `asynchronous` unpacks the copies that it executes."""
-    return np.zeros(work_words(run.program.has_tensor_memory), np.int64)
+    issue.first_thread = threads + first_lane
+    return issue
 
 
 def _addresses(warp: Warp, operand: Operand) -> list[int]:
@@ -121,10 +106,8 @@ def access_row(warp: Warp, index: int, space: Space) -> Words:
     return np.zeros(CostRecord.WORDS, np.int64) if row is None else warp.run.tally.records[row]
 
 
-def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: Words) -> Exception:
-    """Returns the error of the fault that the scratch words record for a request of the lanes from
-    `first_lane` on."""
-    issue = IssueScratch(scratch, 0)
+def tensor_fault(warp: Warp, index: int, first_lane: int, issue: WarpIssue) -> Exception:
+    """Returns the error of the fault that an issue of the lanes from `first_lane` on records."""
     lane, in_shared = first_lane + issue.fault_lane, issue.fault_in_shared
     space = Space.SHARED if in_shared else Space.GLOBAL
     address, size, kind = issue.fault_address, issue.fault_size, FaultKind(issue.fault_kind)
@@ -153,14 +136,9 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
         read(warp, request.value, request.type), 64
     ).view(np.int64)
     for first_lane in range(0, warp.size, LANES):
-        lanes, active_lanes = (
-            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
-            mask >> first_lane & ALL_LANES,
-        )
-        work = new_work(warp.run)
-        run = warp.run
-        arrays = (new_scratch(warp, first_lane), run.plan.words, run.queue, run.held, work)
-        wait_copies(host_memory(), lanes, *arrays, active_lanes, int(request.by_parity))
+        issue, run = new_issue(warp, first_lane, mask, operand_rows), warp.run
+        arrays = (host_memory(), issue.words, run.plan.words, run.queue, run.held)
+        wait_copies(*arrays, int(request.by_parity))
 
 
 def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
@@ -170,13 +148,9 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     if request is None or not _has_incomplete_copies(warp.run):
         return
     for first_lane in range(0, warp.size, LANES):
-        work = new_work(warp.run)
-        run = warp.run
-        arrays = (new_scratch(warp, first_lane), run.plan.words, run.queue, run.held, work)
-        active_lanes = mask >> first_lane & ALL_LANES
-        group_copies(
-            host_memory(), *arrays, active_lanes, request.action, request.left, request.groups
-        )
+        issue, run = new_issue(warp, first_lane, mask), warp.run
+        arrays = (host_memory(), issue.words, run.plan.words, run.queue, run.held)
+        group_copies(*arrays, request.action, request.left, request.groups)
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
@@ -194,7 +168,8 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
             fault = Fault(kind, index, block.number, warp=0, lane=0, space=Space.SHARED)
             raise fault_error(fault, run.program, run.launch, None)
     if RequestQueue(run.queue, 0).stores or _has_incomplete_copies(run):
-        retire_copies(host_memory(), run.queue, run.held, new_work(run), start, start + stride)
+        work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
+        retire_copies(host_memory(), run.queue, run.held, work, start, start + stride)
 
 
 def _has_incomplete_copies(run: LaunchState) -> bool:
@@ -227,11 +202,10 @@ def deferring(
     operand_rows[CopyOperands.barrier // LANES] = NO_BARRIER  # unless `rows` has one
     for row, values in rows.items():
         operand_rows[row // LANES] = values
-    table, scratch = run.memory.table_in_launch(), new_scratch(warp, first_lane=0)
-    IssueScratch(scratch, 0).allocations = table.count
-    inputs = operand_rows.reshape(-1), scratch, table.rows
-    kind = copy.action, copy.groups
-    is_held = hold_copies(host_memory(), *inputs, run.plan.words, run.held, mask, *kind)
+    table, issue = run.memory.table_in_launch(), new_issue(warp, 0, mask, operand_rows)
+    issue.allocations = table.count
+    arrays = (host_memory(), issue.words, table.rows, run.plan.words, run.held)
+    is_held = hold_copies(*arrays, copy.action, copy.groups)
     # An exception in the statements ends the launch, so the entry that was begun may stay.
     yield
     if is_held:

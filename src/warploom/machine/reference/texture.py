@@ -12,18 +12,18 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lane_access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
-from warploom.machine.reference.state import TexelWork, Warp
+from warploom.machine.reference.state import Warp
 from warploom.program.requests.texture import texel_request
 from warploom.simt.lane_counts import ALL_LANES
-from warploom.texture.descriptors import TexelOperands, TexelScratch
-from warploom.texture.requests import NO_PATH, serve_texels
+from warploom.texture.descriptors import NO_PATH, TexelIssue, TexelOperands
+from warploom.texture.requests import serve_texels
 
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any instruction of textures and surfaces in the lanes of `mask` (`on`: the same set
     as a predicate), 32 lanes at a time, counts it in its access record and the simulated caches,
     and writes its results to registers; a residency predicate is always true. Raises the fault that
-    `serve_texels` records in the scratch words."""
+    `serve_texels` records in the issue."""
     request, run = texel_request(instruction), warp.run
     operand_rows = np.zeros((TexelOperands.WORDS // LANES, warp.size), np.uint64)
     operand_rows[TexelOperands.handle // LANES] = _handles(warp, request.handle)
@@ -37,26 +37,19 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         counts = run.tally.records[run.rows[index, space]]
         rule_path = run.rules.path(space.value, run.tally.rows[run.rows[index, space]].op)
         path = NO_PATH if rule_path is None else rule_path
-    scratch = np.zeros(TexelScratch.WORDS, np.int64)
-    launch_position = (path, warp.block.number)
+    issue = TexelIssue(np.zeros(TexelIssue.WORDS, np.int64), 0)
+    issue.request, issue.path, issue.block = request.request, path, warp.block.number
     for first_lane in range(0, warp.size, LANES):
-        lanes, active_lanes = (
-            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
-            mask >> first_lane & ALL_LANES,
-        )
-        if run.sanitizer is not None and active_lanes:
-            run.sanitizer.texels(
-                warp, index, active_lanes, TexelWork(request.request, lanes, scratch)
-            )
-        tables = (run.memory.textures.table().words, run.memory.bytes, lanes, scratch, counts)
+        lanes = operand_rows[:, first_lane : first_lane + LANES].reshape(-1)
+        issue.mask = mask >> first_lane & ALL_LANES
+        if run.sanitizer is not None and issue.mask:
+            run.sanitizer.texels(warp, index, lanes, issue)
+        tables = (run.memory.textures.table().words, run.memory.bytes, lanes, issue.words, counts)
         with np.errstate(all="ignore"):
-            failed = serve_texels(
-                *tables, run.caches, run.plan.words, active_lanes, request.request, *launch_position
-            )
+            failed = serve_texels(*tables, run.caches, run.plan.words)
         if failed:
-            fault = TexelScratch(scratch, 0)
-            fault.fault_lane += first_lane
-            raise _fault(warp, index, space or Space.TEXTURE, fault)
+            issue.fault_lane += first_lane
+            raise _fault(warp, index, space or Space.TEXTURE, issue)
         operand_rows[:, first_lane : first_lane + LANES] = lanes.reshape(-1, LANES)
     for row, (target, type) in enumerate(request.results, TexelOperands.result // LANES):
         value = operand_rows[row] != 0 if type == PRED else resized(operand_rows[row], type.bits)
@@ -79,9 +72,9 @@ def _handles(warp: Warp, operand: Operand) -> Values:
     return read(warp, operand, U64)
 
 
-def _fault(warp: Warp, index: int, space: Space, scratch: TexelScratch) -> Exception:
-    """Returns the error of the fault of instruction `index` that the scratch words record."""
-    position = (index, warp.block.number, warp.number, scratch.fault_lane)
-    address, size = scratch.fault_address, scratch.fault_size
-    fault = Fault(FaultKind(scratch.fault_kind), *position, address, size, space)
+def _fault(warp: Warp, index: int, space: Space, issue: TexelIssue) -> Exception:
+    """Returns the error of the fault of instruction `index` that an issue records."""
+    position = (index, warp.block.number, warp.number, issue.fault_lane)
+    address, size = issue.fault_address, issue.fault_size
+    fault = Fault(FaultKind(issue.fault_kind), *position, address, size, space)
     return fault_error(fault, warp.run.program, warp.run.launch, None)

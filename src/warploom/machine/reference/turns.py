@@ -9,10 +9,10 @@ from warploom.machine.launch import WarpId
 from warploom.machine.reference.state import LaunchState
 from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import complete_barrier_if_full, complete_full_barriers
+from warploom.simt.block_slots import can_start, enter_slot
 from warploom.simt.clusters import end_block
 from warploom.simt.convergence import release_more_lanes
 from warploom.simt.schedule_layout import WarpState, table_of
-from warploom.simt.scheduling import can_start, enter_slot
 from warploom.simt.waiting_splits import has_ready
 from warploom.simt.warp_table import NONE
 

@@ -53,7 +53,7 @@ def map_line(address: int, line: int, count: int, words: Words) -> int:
     function at `address`, which is called with both: its result modulo `count`. `words` is the
     memory that the function keeps between calls."""
     # A mapping has two arguments; the others are not used.
-    return int(call_user_function(address, line, count, 0, 0, 0, words) % count)
+    return int(call_user_function(address, (line, count, 0, 0, 0), words) % count)
 
 
 @jitable
@@ -156,7 +156,8 @@ def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
     # The user's policy is called for hits as well, so that it can record uses.
     words = offset_array(cache.words, cache.replacement_words + set_index * w.SET_STRIDE)
     way = entry - first if entry >= 0 else -1
-    victim = call_user_function(cache.replacement, set_index, way, line, cache.ways, now, words)
+    arguments = set_index, way, line, cache.ways, now
+    victim = call_user_function(cache.replacement, arguments, words)
     return int(entry if entry >= 0 else first + victim % cache.ways)
 
 

@@ -155,11 +155,10 @@ def issue(
         wake = now + operation.gap
         sleep(arrays, sm, warp, max(wake, now + 1), w.WAIT, now + 1)
         return
-    kind = operation.kind
     # A slot that issued late, as its unit was busy, delays the result by as much.
     delay = now - warp.first_issue - (slots - 1) * operation.gap
     done = warp.first_issue + operation.latency + max(delay, 0)
-    if is_access(kind) and access_count(arrays, warp, operation) > 0:
+    if is_access(operation.kind) and access_count(arrays, warp, operation) > 0:
         done = start_flight(arrays, sm, scheduler, warp, op, now)
     else:
         done = max(done, now + 1) << w.REASON_BITS | operation.wait
@@ -167,30 +166,34 @@ def issue(
     first = operation.writes_at
     for index in range(first, first + operation.writes):
         sm.words[base + arrays.registers[index]] = done
-    finish_issue(arrays, sm, warp, operation, kind, now)
+    finish_issue(arrays, sm, warp, operation, now)
 
 
 @jitable
 def finish_issue(
-    arrays: EngineArrays,
-    sm: SmState,
-    warp: WarpSlot,
-    operation: TimedOperation,
-    kind: int,
-    now: int,
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, operation: TimedOperation, now: int
 ) -> None:
-    """Applies what follows an operation whose last slot has issued, by its kind: arrives at a
-    barrier, opens the next group (COMMIT), extends the group's end by a matrix product (PRODUCT),
-    arrives at mbarriers (SIGNAL), counts a polling warp. Moves the warp to its next operation;
-    unless that ended the warp, puts it to sleep where it has to wait: at a barrier until that is
-    released, or for `latency_barrier` if it released it; polling, until all warps have polled; at a
-    fence or a wait for groups of copies until its flights have ended (`pending_wait`), then for the
-    fence's cycles or the groups' ends; for groups of products until their ends; for the cycles of
-    `nanosleep`."""
-    waits = False
+    """Applies what follows an operation whose last slot has issued (`apply_effect`), moves the warp
+    to its next operation and, unless that ended the warp, puts it to sleep where it has to wait
+    (`hold_warp`)."""
+    waits = apply_effect(arrays, sm, warp, operation, now)
+    # The warp may end here, and its slot may be empty after this call.
+    advance(arrays, sm, warp, now + 1, now + max(1, operation.stall))
+    if warp.state != w.VACANT:
+        hold_warp(arrays, sm, warp, operation, waits, now)
+
+
+@jitable
+def apply_effect(
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, operation: TimedOperation, now: int
+) -> bool:
+    """Applies the effect of an operation by its kind: arrives at a barrier, opens the next group
+    (COMMIT), extends the group's end by a matrix product (PRODUCT), arrives at mbarriers (SIGNAL),
+    counts a polling warp. Returns whether the warp waits for others at a barrier."""
+    kind = operation.kind
     if kind == w.BLOCK_BARRIER:
-        waits = arrive_at_barrier(arrays, sm, warp, operation.at // TimedOperation.WORDS, now)
-    elif kind == w.COMMIT:
+        return arrive_at_barrier(arrays, sm, warp, operation.at // TimedOperation.WORDS, now)
+    if kind == w.COMMIT:
         if operation.of_products:
             open_group(sm, warp.at + WarpSlot.product_group, warp.at + WarpSlot.products)
         else:
@@ -204,10 +207,20 @@ def finish_issue(
     elif kind == w.POLL:
         sm.polling_warps += 1
         warp.pending_wait = -1
-    # The warp may end here, and its slot may be empty after this call.
-    advance(arrays, sm, warp, now + 1, now + max(1, operation.stall))
-    if warp.state == w.VACANT:
-        return
+    return False
+
+
+@jitable
+def hold_warp(
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, operation: TimedOperation, waits: bool,
+    now: int,
+) -> None:  # fmt: skip
+    """Puts a warp to sleep where an operation makes it wait: at a barrier until that is released
+    (`waits`), or for `latency_barrier` if it released it; polling, until all warps have polled; at
+    a fence or a wait for groups of copies until its flights have ended (`pending_wait`), then for
+    the fence's cycles or the groups' ends; for groups of products until their ends; for the cycles
+    of `nanosleep`."""
+    kind = operation.kind
     if waits:
         sleep(arrays, sm, warp, w.NEVER, w.BARRIER, now + 1)
     elif kind == w.BLOCK_BARRIER and operation.awaited >= 0:
@@ -215,19 +228,17 @@ def finish_issue(
     elif kind == w.POLL:
         sleep(arrays, sm, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
     elif kind == w.SLEEP:
-        until = now + operation.cycles
-        delay_warp(arrays, sm, warp, until, w.SLEEPING, now + 1)
+        delay_warp(arrays, sm, warp, now + operation.cycles, w.SLEEPING, now + 1)
     elif kind == w.WAIT_GROUP and operation.of_products:
         pending, group = operation.still_open, warp.product_group
         until = groups_end(sm, warp.at + WarpSlot.products, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
         # Packed so that `recheck_waits` can tell fences (odd) from group waits (even, from 2 on).
-        pending_wait = 2 + 2 * operation.still_open
+        pending_wait, reason = 2 + 2 * operation.still_open, w.LONG_SCOREBOARD
         if kind == w.FENCE:
-            pending_wait = 1 + 2 * operation.cycles
+            pending_wait, reason = 1 + 2 * operation.cycles, w.MEMBAR
         warp.pending_wait = pending_wait
-        reason = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
         if warp.flights > 0:
             sleep(arrays, sm, warp, w.NEVER, reason, now + 1)
         else:

@@ -141,47 +141,28 @@ def request_lines(
     warp has stored to in this quantum joins that request. `line` is the line's number of the
     access's base, `start` the cycle of the request. Returns a bit mask of the pattern's lines for
     which a request was made; lines from the 63rd on share a bit."""
-    missed = 0
-    kind = pattern.kind
-    first = pattern.lines_at
-    through = kind & w.THROUGH_L1 and arrays.params.l1_sets > 0
+    missed, kind, first = 0, pattern.kind, pattern.lines_at
     if kind & w.TEXELS:
         extend_flight(flight, start + arrays.params.latency_texture)
     cache = l1(arrays, sm)
     for index in range(first, first + pattern.lines):
         line_number = line + arrays.lines[2 * index]
         sectors = arrays.lines[2 * index + 1] & w.SECTOR_MASK
-        entry, set_index = NO_ENTRY, 0
         unwritten = arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
+        entry = NO_ENTRY
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
             set_index = l1_set(arrays, sm, line_number)
-        # A store that bypasses L1 invalidates the sectors that it writes.
-        if kind & w.DROPS_L1 and arrays.params.l1_sets > 0:
-            stale = find_line(cache, set_index, line_number)
-            if stale >= 0:
-                sm.words[tag_at(cache, stale)] &= ~sectors
-        if through:
-            entry = use_line(cache, set_index, line_number, start)
-            tag = tag_at(cache, entry)
-            missing = sectors & ~sm.words[tag]
-            count_sectors(sm, sectors, missing)
-            latency = arrays.params.latency_l1
-            if kind & w.TEXELS:
-                latency = arrays.params.latency_texture
-            wait_for_line(
-                arrays,
-                sm,
-                flight,
-                sector_times_at(cache, entry),
-                sectors & ~missing,
-                start + latency,
-            )
-            # Sectors that are valid, or requested by an earlier access, need no request of their
-            # own.
-            sectors = missing
-            sm.words[tag] |= missing
-            if missing and arrays.params.fill_ticks:
-                charge_fills(arrays, sm, missing, start)
+            # A store that bypasses L1 invalidates the sectors that it writes.
+            if kind & w.DROPS_L1:
+                stale = find_line(cache, set_index, line_number)
+                if stale >= 0:
+                    sm.words[tag_at(cache, stale)] &= ~sectors
+            if kind & w.THROUGH_L1:
+                entry = use_line(cache, set_index, line_number, start)
+                latency = arrays.params.latency_l1
+                if kind & w.TEXELS:
+                    latency = arrays.params.latency_texture
+                sectors = take_from_l1(arrays, sm, flight, entry, sectors, start, start + latency)
         # Partial stores of a warp to a line in one quantum are merged (see there for the evidence).
         open_store = find_open_store(arrays, sm, flight.warp, line_number) if unwritten else -1
         if open_store >= 0:
@@ -194,3 +175,24 @@ def request_lines(
             wanted = SectorRequest(line_number, sectors | unwritten, kind & w.KIND, passes)
             request_sectors(arrays, sm, flight, wanted, entry, mshr, start)
     return missed
+
+
+@jitable
+def take_from_l1(
+    arrays: EngineArrays, sm: SmState, flight: Flight, entry: int, sectors: int, start: int,
+    earliest: int,
+) -> int:  # fmt: skip
+    """Makes a flight wait for those of the sectors in a mask that an entry of L1 has, or that an
+    earlier access has requested, until the cycle `earliest` at least; marks the others as valid
+    there, charges their fill from the cycle `start` on, and returns them, which are to be
+    requested. Counts hits and misses."""
+    cache = l1(arrays, sm)
+    tag = tag_at(cache, entry)
+    missing = sectors & ~sm.words[tag]
+    count_sectors(sm, sectors, missing)
+    times = sector_times_at(cache, entry)
+    wait_for_line(arrays, sm, flight, times, sectors & ~missing, earliest)
+    sm.words[tag] |= missing
+    if missing and arrays.params.fill_ticks:
+        charge_fills(arrays, sm, missing, start)
+    return int(missing)

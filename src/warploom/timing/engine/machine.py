@@ -7,6 +7,7 @@ The engine changes none of these arrays but the totals.
 from __future__ import annotations
 
 import ctypes
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from warploom.simt.host_prefetch import register_prefetch
@@ -14,6 +15,9 @@ from warploom.timing.records import EngineParameters
 
 Words = Any
 """An array of 64-bit integers: in compiled code a pointer, in Python a NumPy array."""
+
+UserArguments = tuple[int, int, int, int, int]
+"""The arguments of a user's function (`timing.policies`), beside its memory."""
 
 
 class EngineArrays(NamedTuple):
@@ -43,24 +47,27 @@ def offset_array(words: Words, count: int) -> Words:
     return words[count:]
 
 
-def call_user_function(
-    address: int, arg0: int, arg1: int, arg2: int, arg3: int, arg4: int, words: Words
-) -> int:
+def call_user_function(address: int, arguments: UserArguments, words: Words) -> int:
     """Calls a user's function (`timing.policies`) at the address of its machine code, with five
-    integers, `arg0` to `arg4`, and the address of the function's memory, the array `words`, and
-    returns its result."""
+    integers and the address of the function's memory, the array `words`, and returns its
+    result."""
     function_type = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
-    return function_type(address)(arg0, arg1, arg2, arg3, arg4, words.ctypes.data)
+    return function_type(address)(*arguments, words.ctypes.data)
 
 
 def register_intrinsics() -> None:
     """Registers with Numba how the host's prefetch, `offset_array` (pointer arithmetic) and
     `call_user_function` (an indirect call) are compiled where arrays are pointers."""
-    from llvmlite import ir
+    register_prefetch()
+    _register_offset()
+    _register_user_call()
+
+
+def _register_offset() -> None:
+    """Registers `offset_array` of a pointer (CPointer, the type of every array in compiled code)
+    with Numba, as a GEP."""
     from numba.core import types
     from numba.extending import intrinsic, overload
-
-    register_prefetch()
 
     @intrinsic
     def offset_pointer(_context: Any, pointer: Any, count: Any) -> Any:
@@ -73,47 +80,6 @@ def register_intrinsics() -> None:
 
         return pointer(pointer, count), emit
 
-    @intrinsic
-    def call_address(
-        _context: Any,
-        address: Any,
-        arg0: Any,
-        arg1: Any,
-        arg2: Any,
-        arg3: Any,
-        arg4: Any,
-        words: Any,
-    ) -> Any:
-        """Returns, for Numba, the signature and the emitter of a function that calls the C function
-        at an address with six 64-bit integers, the last the address of `words`, and returns its
-        64-bit result."""
-
-        def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            """Emits the indirect call, with the pointer to the array passed as an integer, and
-            returns its result."""
-            int64 = ir.IntType(64)
-            function_type = ir.FunctionType(int64, [int64] * 6)
-            function = builder.inttoptr(arguments[0], ir.PointerType(function_type))
-            return builder.call(function, [*arguments[1:6], builder.ptrtoint(arguments[6], int64)])
-
-        return address(*[address] * 6, words), emit
-
-    @overload(call_user_function)
-    def call_user_function_overload(
-        address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
-    ) -> Any:
-        """Returns the implementation of `call_user_function` if `words` has the type of a pointer,
-        else None."""
-
-        def by_address(
-            address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
-        ) -> Any:
-            """Calls the function at `address` (`call_address`) and returns its result."""
-            return call_address(address, arg0, arg1, arg2, arg3, arg4, words)
-
-        return by_address if isinstance(words, types.CPointer) else None
-
-    # Numba selects these bodies for pointers (CPointer), the type of every array in compiled code.
     @overload(offset_array)
     def offset_array_overload(words: Any, count: Any) -> Any:
         """Returns the implementation of `offset_array` if `words` has the type of a pointer, else
@@ -122,5 +88,40 @@ def register_intrinsics() -> None:
         def by_address(words: Any, count: Any) -> Any:
             """Returns the pointer `words` plus `count` words (`offset_pointer`)."""
             return offset_pointer(words, count)
+
+        return by_address if isinstance(words, types.CPointer) else None
+
+
+def _register_user_call() -> None:
+    """Registers `call_user_function` with the memory at a pointer (CPointer) with Numba, as an
+    indirect call of six 64-bit integers, the last the address of the memory."""
+    from llvmlite import ir
+    from numba.extending import intrinsic, overload
+
+    types: Any = import_module("numba.core.types")
+
+    @intrinsic
+    def call_address(_context: Any, address: Any, arguments: Any, words: Any) -> Any:
+        """Returns, for Numba, the signature and the emitter of the call."""
+
+        def emit(_target: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            """Emits the call, with the pointer to the array passed as an integer, and returns its
+            result."""
+            int64, (target, numbers, memory) = ir.IntType(64), values
+            function_type = ir.FunctionType(int64, [int64] * 6)
+            function = builder.inttoptr(target, ir.PointerType(function_type))
+            integers = [builder.extract_value(numbers, place) for place in range(5)]
+            return builder.call(function, [*integers, builder.ptrtoint(memory, int64)])
+
+        return types.int64(types.int64, types.UniTuple(types.int64, 5), words), emit
+
+    @overload(call_user_function)
+    def call_user_function_overload(address: Any, arguments: Any, words: Any) -> Any:
+        """Returns the implementation of `call_user_function` if `words` has the type of a pointer,
+        else None."""
+
+        def by_address(address: Any, arguments: Any, words: Any) -> Any:
+            """Calls the function at `address` (`call_address`) and returns its result."""
+            return call_address(address, arguments, words)
 
         return by_address if isinstance(words, types.CPointer) else None

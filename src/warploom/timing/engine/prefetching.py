@@ -49,9 +49,8 @@ def prefetch(
         line_number = line + arrays.lines[2 * (first + index)]
         missed_line = missed >> min(index, LAST_MISSED_BIT) & 1
         for nth in range(MOST_PREFETCHED):
-            target = call_user_function(
-                arrays.params.prefetch, line_number, missed_line, instruction, slot, nth, words
-            )
+            arguments = line_number, missed_line, instruction, slot, nth
+            target = call_user_function(arrays.params.prefetch, arguments, words)
             if target < 0 or not prefetch_line(arrays, sm, target, start):
                 break
 

@@ -139,7 +139,8 @@ def user_rank(
     instruction = TimedOperation(arrays.ops, 0, warp.op).instruction
     last = int(scheduler.last == warp.at)
     words = offset_array(sm.words, arrays.params.at_user + w.USER_SCHEDULER * w.USER_STRIDE)
-    priority = call_user_function(arrays.params.rank, slot, warp.age, last, instruction, now, words)
+    arguments = slot, warp.age, last, instruction, now
+    priority = call_user_function(arrays.params.rank, arguments, words)
     return int(min(max(priority, -MOST_RANK), MOST_RANK))
 
 

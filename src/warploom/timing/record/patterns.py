@@ -12,6 +12,7 @@ lanes that load consecutive floats from the address 1184 on, in units of 128 byt
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from warploom.isa.instruction import Space
 from warploom.machine.compiled.logged_accesses import distinct_accesses
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE
-from warploom.simt.lane_counts import ALL_LANES, count_distinct
+from warploom.simt.lane_counts import ALL_LANES, Addresses, count_distinct
 from warploom.timing import layout as w
 from warploom.timing.records import TimedPattern
 
@@ -41,6 +42,31 @@ SECTOR_RULES = ("global_by_sectors",)
 once."""
 
 WAVEFRONT_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternAccess:
+    """An access of a pattern: its operation, bytes of a lane, active lanes, the addresses of all
+    lanes, and the cost rule that counts it."""
+
+    op: str
+    size: int
+    lanes: int
+    addresses: Addresses
+    rule: str
+
+    def count(self, *rules: str) -> CostRecord:
+        """Returns the record of the access counted by cost rules (`cost.fields`)."""
+        cost = CostRecord(np.zeros(CostRecord.WORDS, np.int64), 0)
+        for rule in rules:
+            count_compiled(rule, self.addresses, self.lanes, self.size, cost.words)
+        return cost
+
+    def distinct_addresses(self) -> int:
+        """Returns how many addresses the lanes have, of each half-warp by rules of 1.x; 1 at
+        least."""
+        parts = (0xFFFF, 0xFFFF << 16) if self.rule.endswith("by_halves") else (ALL_LANES,)
+        return max(1, sum(count_distinct(self.addresses, self.lanes & part, 0) for part in parts))
 
 
 class PatternTable:
@@ -141,7 +167,7 @@ class PatternTable:
         distinct addresses; those of other accesses are its lines, or the wavefronts that move its
         registers, WAVEFRONT_BYTES each, if these are more. Loads also get `banks`."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
-        op_number, lanes = operation_number(kind), pattern.lanes
+        op_number = operation_number(kind)
         if op_number >= len(OPS):
             return self._copy_row(op_number, size, pattern)
         op = OPS[op_number]
@@ -154,10 +180,8 @@ class PatternTable:
         route = self._route(instruction)
         rule = self._rules.cost(space.value, op, route=route)
         addresses, moved = pattern.addresses()
-        cost = CostRecord(np.zeros(CostRecord.WORDS, np.int64), 0)
-        count_compiled(rule, addresses, lanes, size, cost.words)
-        if op == "atomic":
-            count_compiled("count_passes", addresses, lanes, size, cost.words)
+        access = _PatternAccess(op, size, pattern.lanes, addresses, rule)
+        cost = access.count(rule, "count_passes") if op == "atomic" else access.count(rule)
         row = [0] * TimedPattern.WORDS
         row[TimedPattern.passes] = max(1, cost.passes)
         if space is Space.SHARED:
@@ -166,35 +190,37 @@ class PatternTable:
             halves = 2 if rule.startswith("shared_16") else 1
             # A half-warp of 1.x is a wavefront of its own, so two are no conflict.
             row[TimedPattern.conflicts] = max(0, row[TimedPattern.wavefronts] - halves)
-            return row
-        if space is Space.CONST:
+        elif space is Space.CONST:
             row[TimedPattern.kind] = w.CONSTANT_ACCESS
-            parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
-            distinct_addresses = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
-            row[TimedPattern.wavefronts] = max(1, distinct_addresses)
-            return row
-        lines = self._lines_of(rule, addresses.tolist(), lanes, size, moved - origin)
-        if op == "store":
-            lines = _with_unwritten_bytes(lines, np.array(pattern.offsets) + origin, size)
-        row[TimedPattern.kind] = self._kind(space, op, route)
+            row[TimedPattern.wavefronts] = access.distinct_addresses()
+        else:
+            row[TimedPattern.kind] = self._kind(space, op, route)
+            lines = self._lines_of(rule, addresses.tolist(), access.lanes, size, moved - origin)
+            if op == "store":
+                lines = _with_unwritten_bytes(lines, np.array(pattern.offsets) + origin, size)
+            self._fill_line_row(row, access, lines)
+        return row
+
+    def _fill_line_row(
+        self, row: list[int], access: _PatternAccess, lines: list[tuple[int, int]]
+    ) -> None:
+        """Fills the row of an access that moves lines: its lines, which are appended to those of
+        the table, the registers that move, its wavefronts, and for loads `banks`."""
+        size, lanes = access.size, access.lanes
         registers = -(-size // 4)
-        if op == "load" and self._rules.returns_pairs:
-            registers = count_return_cycles(addresses, lanes, size)
+        if access.op == "load" and self._rules.returns_pairs:
+            registers = count_return_cycles(access.addresses, lanes, size)
         # A wavefront returns at most 128 bytes.
-        register_wavefronts = -(
-            -bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES
-        )
+        moved_bytes = lanes.bit_count() * min(4, size) * registers
+        register_wavefronts = -(-moved_bytes // WAVEFRONT_BYTES)
         row[TimedPattern.wavefronts] = max(register_wavefronts, len({line for line, _ in lines}))
         row[TimedPattern.lines_at], row[TimedPattern.lines] = len(self._lines), len(lines)
         row[TimedPattern.registers] = registers
-        if op == "load":
+        if access.op == "load":
             # The wavefronts of the load if L1's banks serve it as those of shared memory would.
-            banked = np.zeros(CostRecord.WORDS, np.int64)
-            in_banks = self._rules.cost(Space.SHARED.value, op)
-            count_compiled(in_banks, addresses, lanes, size, banked)
-            row[TimedPattern.banks] = max(1, int(banked[CostRecord.wavefronts]))
+            in_banks = self._rules.cost(Space.SHARED.value, access.op)
+            row[TimedPattern.banks] = max(1, access.count(in_banks).wavefronts)
         self._lines += lines
-        return row
 
     def _copy_row(self, op: int, size: int, pattern: AddressPattern) -> list[int]:
         """Returns the table's row for the operation `op` of `abi.log_copies`: COPY_IN, COPY_OUT or
