@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from warploom.cost.address_pattern import AddressPattern, interleaved
 from warploom.cost.device_rules import RULES
-from warploom.cost.fields import FIELDS, RECORD_WIDTH
+from warploom.cost.fields import FIELDS, CostRecord
 
 LANES = st.integers(1, (1 << 32) - 1)
 COSTS = [name for name in RULES if name.startswith(("global_", "shared_", "constant_"))]
@@ -59,7 +59,7 @@ def test_the_cost_is_that_of_the_access_wherever_it_is(
     assert (moved, moved_base) == (pattern, base + 256 * units)
 
     def cost(unsigned: np.ndarray) -> list[int]:
-        record = np.zeros(RECORD_WIDTH, np.int64)
+        record = np.zeros(CostRecord.WORDS, np.int64)
         RULES[rule](unsigned, lanes, 4, record)
         return record[: len(FIELDS)].tolist()
 

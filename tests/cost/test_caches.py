@@ -3,6 +3,8 @@ compiled code against Python."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +27,27 @@ from warploom.cost.caches import (
     WRITES,
     count_cached,
 )
-from warploom.cost.fields import FIELDS, RECORD_WIDTH
+from warploom.cost.fields import FIELDS, CostRecord
 from warploom.simt.lane_counts import register_jitables
 
 Words = npt.NDArray[np.int64]
 
 register_jitables()
-COMPILED = numba.njit(count_cached)
+_numba: Any = numba
+COMPILED = _numba.cfunc(
+    "int64(CPointer(uint64), int64, int64, CPointer(int64), CPointer(int64), int64, int64, int64)",
+    nopython=True,
+)(count_cached).ctypes
+
+
+def count_compiled(*arguments: Any) -> None:
+    """Calls the machine code of `count_cached`, with pointers to arrays."""
+    COMPILED(
+        *(
+            value.ctypes.data_as(kind) if isinstance(value, np.ndarray) else value
+            for value, kind in zip(arguments, COMPILED.argtypes, strict=True)
+        )
+    )
 
 
 def caches(l1_sets: int = 2, l1_ways: int = 2, l2_sets: int = 4, sms: int = 2) -> Words:
@@ -54,7 +70,7 @@ def look_up(
     caches_state: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
 ) -> dict[str, int]:
     """Returns the hits and misses of one access, in a lane for each address."""
-    record = np.zeros(RECORD_WIDTH, np.int64)
+    record = np.zeros(CostRecord.WORDS, np.int64)
     where = np.zeros(32, np.uint64)
     where[: len(addresses)] = addresses
     count_cached(where, (1 << len(addresses)) - 1, size, record, caches_state, path, block, 0)
@@ -155,9 +171,9 @@ def test_compiled_caches_count_as_python_does(
     addresses, mask, size = case
     where = np.array(addresses, np.uint64)
     plain, compiled = caches(), caches()
-    rows = np.zeros((2, RECORD_WIDTH), np.int64)
+    rows = np.zeros((2, CostRecord.WORDS), np.int64)
     for lanes in (mask, ALL):
         count_cached(where, lanes, size, rows[0], plain, path, block, 0)
-        COMPILED(where, lanes, size, rows[1], compiled, path, block, 0)
+        count_compiled(where, lanes, size, rows[1], compiled, path, block, 0)
     assert rows[0].tolist() == rows[1].tolist()
     assert plain.tolist() == compiled.tolist()

@@ -27,17 +27,7 @@ from warploom.cost.deferred_atomics import (
     count_deferred_access,
 )
 from warploom.cost.device_rules import RULES
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    FIELDS,
-    LINES,
-    PASSES,
-    RECORD_WIDTH,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    WAVEFRONTS,
-)
+from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SLOTS
 from warploom.helpers.table import count_compiled
 from warploom.simt.lane_counts import Ints
@@ -272,11 +262,11 @@ def test_deferred_accesses_cost_what_each_does(words: npt.NDArray[np.uint8]) -> 
     COMPILED["count_deferred_access"](np.zeros(32, np.uint64), ALL, 0, rows[0])
     for one in words:
         addresses = 384 + 4 * one.astype(np.uint64)
-        before = int(rows[1][TRANSACTIONS])
+        before = int(rows[1][CostRecord.transactions])
         for rule in (shared_32_banks, count_passes):
             rule(addresses, ALL, 4, rows[1])
         keep_example(addresses, ALL, before, rows[1])
-    assert rows[0][:RECORD_WIDTH].tolist() == rows[1][:RECORD_WIDTH].tolist()
+    assert rows[0][: CostRecord.WORDS].tolist() == rows[1][: CostRecord.WORDS].tolist()
     assert rows[0][DEFERRED] == 0
 
 
@@ -287,5 +277,6 @@ def test_deferred_accesses_by_hand(count: Rule) -> None:
     lanes = np.arange(32)
     row = deferred_list(np.array([lanes, 0 * lanes + 9, lanes // 2 * 2 + lanes % 2 * 32], np.uint8))
     count(np.zeros(32, np.uint64), ALL, 0, row)
-    fields = REQUESTS, WAVEFRONTS, PASSES, LINES, SECTORS, BYTES_MOVED
-    assert row[[*fields]].tolist() == [3, 1 + 1 + 2, 1 + 32 + 1, 1 + 1 + 2, 4 + 1 + 8, 4 * 65]
+    costs = CostRecord(row, 0)
+    assert (costs.requests, costs.wavefronts, costs.passes) == (3, 1 + 1 + 2, 1 + 32 + 1)
+    assert (costs.lines, costs.sectors, costs.bytes_moved) == (1 + 1 + 2, 4 + 1 + 8, 4 * 65)

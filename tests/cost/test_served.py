@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warploom.cost.device_rules import RULES
-from warploom.cost.fields import FIELDS, RECORD_WIDTH, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.cost.served import _RULES, ServedTransaction, list_transactions  # pyright: ignore[reportPrivateUsage]
 
 FULL = 0xFFFFFFFF
@@ -35,19 +35,16 @@ def test_lists_are_as_long_as_the_rules_count(rule: str, size: int) -> None:
             # The layout of local memory: a lane's word lies at its own place of a line.
             words = addresses // np.uint64(max(4, size)) * np.uint64(128 * max(1, size // 4))
             addresses = words + np.arange(32, dtype=np.uint64) * np.uint64(4)
-        record = np.zeros(RECORD_WIDTH, np.int64)
-        RULES[rule](addresses, mask, size, record)
+        record = CostRecord(np.zeros(CostRecord.WORDS, np.int64), 0)
+        RULES[rule](addresses, mask, size, record.words)
         transactions = list_transactions(rule, addresses.tolist(), mask, size)
-        assert len(transactions) == record[TRANSACTIONS], (rule, size, addresses, hex(mask))
+        assert len(transactions) == record.transactions, (rule, size, addresses, hex(mask))
         served_lanes = 0
         for transaction in transactions:
             served_lanes |= transaction.lanes
         assert served_lanes == mask
         if rule.startswith(("global", "local")):
-            assert (
-                sum(transaction.size for transaction in transactions)
-                == record[FIELDS.index("bytes_moved")]
-            )
+            assert sum(transaction.size for transaction in transactions) == record.bytes_moved
 
 
 def test_each_transaction_contains_the_bytes_of_its_lanes() -> None:

@@ -10,7 +10,7 @@ from random_programs import THREAD_BYTES
 from random_texels import HEIGHT, WIDTH, textures
 
 from warploom.core.errors import DeadlockError, InstructionLimit, WarploomError
-from warploom.cost.fields import EXAMPLE_COST
+from warploom.cost.fields import CostRecord
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.faults.deadlock import SPINS
 from warploom.machine.launch import Launch, Schedule
@@ -85,7 +85,7 @@ def counts(tally: Tally) -> dict[str, object]:
     """Returns all counts; of the examples of costly accesses only their costs, since either of two
     equally costly ones may be stored."""
     found: dict[str, object] = {name: getattr(tally, name).tolist() for name in COLUMNS}
-    return found | {"records": tally.records[:, : EXAMPLE_COST + 1].tolist()}
+    return found | {"records": tally.records[:, : CostRecord.example_cost + 1].tolist()}
 
 
 def check_agreement(

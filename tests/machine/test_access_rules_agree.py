@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.cost.device_rules import MemoryOptions
-from warploom.cost.fields import EXAMPLE_ADDRESSES, FIELDS
+from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SAMPLE_PERIOD, TRIAL_PATTERNS
 from warploom.devices.catalog import find_device
 from warploom.machine.compiled.engine import CompiledEngine
@@ -142,7 +142,7 @@ def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict
         bases = [buffer.address, *image.addresses(("constants",))]
     finally:
         memory.close()
-    seen = tally.records[:, EXAMPLE_ADDRESSES:]
+    seen = tally.records[:, CostRecord.example_addresses :]
     for base in bases:
         inside = (seen >= base) & (seen < base + SPAN)
         seen[inside] -= base

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK
+from warploom.cost.fields import CostRecord
 from warploom.machine.compiled.counted import combined_tally
 from warploom.observe.counters import Counters
 
@@ -36,5 +36,5 @@ def test_counts_are_sums_and_the_costliest_access_stands_for_all(engine: str) ->
     assert counters.global_load_requests == 6
     assert counters.divergent_branches == 3
     _, gathered = [n for n, row in enumerate(tally.rows) if row.op == "load"]
-    assert tally.records[gathered, EXAMPLE_COST] == 8
-    assert tally.records[gathered, EXAMPLE_MASK] == 0xFFFF
+    assert tally.records[gathered, CostRecord.example_cost] == 8
+    assert tally.records[gathered, CostRecord.example_mask] == 0xFFFF

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
-from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK
+from warploom.cost.fields import CostRecord
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -327,5 +327,5 @@ def test_the_first_of_several_accesses_is_kept_as_the_costliest() -> None:
     Guide, "Shared Memory")."""
     launch = Launch((1, 1, 1), (16, 8, 1), b"")
     tally = CompiledEngine().launch(build(parse(PITCHED), "k"), launch, DeviceMemory(1 << 28))
-    assert tally.records[:, EXAMPLE_COST].tolist() == [2] * 4
-    assert tally.records[:, EXAMPLE_MASK].tolist() == [0xFFFFFFFF] * 4
+    assert tally.records[:, CostRecord.example_cost].tolist() == [2] * 4
+    assert tally.records[:, CostRecord.example_mask].tolist() == [0xFFFFFFFF] * 4

@@ -11,14 +11,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import WarploomError
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    LINES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-)
+from warploom.cost.fields import CostRecord
 from warploom.devices.catalog import find_device
 from warploom.devices.occupancy import Demand, occupancy_of
 from warploom.isa.instruction import Space
@@ -82,15 +75,10 @@ def report(tmp_path: Path) -> Report:
     tally.warps[0], tally.warps[1] = 1200, 34
     tally.threads[0], tally.threads[1] = 1200 * 32, 34 * 16
     [row] = [i for i, row in enumerate(tally.rows) if row.space is Space.GLOBAL]
-    for field, value in (
-        (REQUESTS, 1200),
-        (SECTORS, 3000),
-        (TRANSACTIONS, 3000),
-        (LINES, 1200),
-        (BYTES_REQUESTED, 153600),
-        (BYTES_MOVED, 96000),
-    ):
-        tally.accesses[row, field] = value
+    record = CostRecord(tally.records[row], 0)
+    record.requests, record.lines = 1200, 1200
+    record.sectors, record.transactions = 3000, 3000
+    record.bytes_requested, record.bytes_moved = 153600, 96000
     counters = Counters(tally)
     return make_report(FACTS, program, counters, occupancy_of(SPEC, DEMAND), ())
 

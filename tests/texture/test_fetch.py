@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warploom.cost.fields import LINES, RECORD_WIDTH, SECTORS
+from warploom.cost.fields import CostRecord
 from warploom.texture.axes import axis_texels, cube_face, log2_of
 from warploom.texture.descriptors import (
     BORDERED,
@@ -125,8 +125,8 @@ def test_components_are_clamped_to_their_format() -> None:
 
 def test_sectors_are_counted_once() -> None:
     scratch = TexelScratch(np.zeros(TexelScratch.WORDS, np.int64), 0)
-    row = np.zeros(RECORD_WIDTH, np.int64)
+    record = CostRecord(np.zeros(CostRecord.WORDS, np.int64), 0)
     for address in (0, 31, 32, 96, 128, 4, 130, 4096):
-        count_sector(address, scratch, row)
-    assert scratch.touched == row[SECTORS] == 5  # 0, 1, 3, 4 and 128
-    assert row[LINES] == 3
+        count_sector(address, scratch, record.words)
+    assert scratch.touched == record.sectors == 5  # 0, 1, 3, 4 and 128
+    assert record.lines == 3

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.cost.fields import PASSES
+from warploom.cost.fields import CostRecord
 from warploom.cost.overlap import count_coinciding
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 from warploom.simt.schedule_layout import Plan
@@ -22,8 +22,8 @@ WORD_BYTES = 4
 @jitable
 def count_passes(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the passes of an atomic, the largest number of active lanes on one address, to the
-    record's PASSES. Addresses are multiples of `size`."""
-    record[PASSES] += count_most_on_one(addresses, mask, size)
+    record's `passes`. Addresses are multiples of `size`."""
+    CostRecord(record, 0).passes += count_most_on_one(addresses, mask, size)
 
 
 @jitable

@@ -25,16 +25,7 @@ from collections import Counter
 import numpy as np
 
 from warploom.cost.coalescing import LINE_BITS, SECTOR_BITS
-from warploom.cost.fields import (
-    BANK_CONFLICTS,
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    LINES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    WAVEFRONTS,
-)
+from warploom.cost.fields import CostRecord
 from warploom.cost.overlap import count_in_columns
 from warploom.simt.lane_counts import (
     Addresses,
@@ -107,23 +98,24 @@ def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
     banks) cannot conflict. Others are counted by `count_in_columns`, where a column is a bank and a
     group of 32 words a line. Returns False, and adds nothing, if the lanes are too distant for it.
     """
+    costs = CostRecord(record, 0)
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)
-        record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
-        record[LINES] += count_rising_segments(addresses, LINE_BITS)
+        costs.sectors += count_rising_segments(addresses, SECTOR_BITS)
+        costs.lines += count_rising_segments(addresses, LINE_BITS)
     else:
         words, sectors, lines, wavefronts = count_in_columns(addresses, mask, WORD_BITS, BANKS)
         if words == 0:
             return False
-        record[SECTORS] += sectors
-        record[LINES] += lines
-    record[REQUESTS] += 1
-    record[TRANSACTIONS] += wavefronts
-    record[BYTES_REQUESTED] += count_lanes(mask) * size
-    record[BYTES_MOVED] += words << WORD_BITS
-    record[WAVEFRONTS] += wavefronts
-    record[BANK_CONFLICTS] += wavefronts - 1
+        costs.sectors += sectors
+        costs.lines += lines
+    costs.requests += 1
+    costs.transactions += wavefronts
+    costs.bytes_requested += count_lanes(mask) * size
+    costs.bytes_moved += words << WORD_BITS
+    costs.wavefronts += wavefronts
+    costs.bank_conflicts += wavefronts - 1
     return True
 
 
@@ -165,21 +157,22 @@ def count_in_groups(
 def add_request(
     addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, record: Ints
 ) -> None:
-    """Adds one request to the counters REQUESTS, SECTORS, LINES, BYTES_REQUESTED and BYTES_MOVED
-    (distinct words of 4 bytes, or of `size` if larger), `wavefronts` to WAVEFRONTS and
-    TRANSACTIONS, and to BANK_CONFLICTS those beyond one for each of the `groups` of lanes that are
-    served together."""
+    """Adds one request to the counters `requests`, `sectors`, `lines`, `bytes_requested` and
+    `bytes_moved` (distinct words of 4 bytes, or of `size` if larger), `wavefronts` to `wavefronts`
+    and `transactions`, and to `bank_conflicts` those beyond one for each of the `groups` of lanes
+    that are served together."""
+    costs = CostRecord(record, 0)
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
-    record[REQUESTS] += 1
-    record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-    record[LINES] += count_distinct(addresses, mask, LINE_BITS)
-    record[TRANSACTIONS] += wavefronts
-    record[BYTES_REQUESTED] += count_lanes(mask) * size
-    record[BYTES_MOVED] += count_distinct(addresses, mask, shift) << shift
-    record[WAVEFRONTS] += wavefronts
-    record[BANK_CONFLICTS] += wavefronts - groups
+    costs.requests += 1
+    costs.sectors += count_distinct(addresses, mask, SECTOR_BITS)
+    costs.lines += count_distinct(addresses, mask, LINE_BITS)
+    costs.transactions += wavefronts
+    costs.bytes_requested += count_lanes(mask) * size
+    costs.bytes_moved += count_distinct(addresses, mask, shift) << shift
+    costs.wavefronts += wavefronts
+    costs.bank_conflicts += wavefronts - groups
 
 
 @jitable

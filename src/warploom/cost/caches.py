@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.cost.fields import L1_HITS, L1_MISSES, L2_HITS, L2_MISSES
+from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable, without_segment
 
 L1, TEXTURE, CONSTANT, L2, LEVELS = range(5)
@@ -84,9 +84,10 @@ def count_cached(
 def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
     """Looks up one sector in the first cache of its path (L1, texture or constant cache, or none)
     and, after a miss or for a write, in L2; counts hits and misses of the former in the record's
-    L1_HITS and L1_MISSES, of L2 in L2_HITS and L2_MISSES. First invalidates it in L1 if the path
-    drops it. Caches of size 0 are skipped. `line` is the address >> 7, `sector` the sector's bit in
-    its line."""
+    `l1_hits` and `l1_misses`, of L2 in `l2_hits` and `l2_misses`. First invalidates it in L1 if the
+    path drops it. Caches of size 0 are skipped. `line` is the address >> 7, `sector` the sector's
+    bit in its line."""
+    costs = CostRecord(record, 0)
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
     first = L2
@@ -99,12 +100,12 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
     hit = 0
     if first != L2 and caches[LEVEL_WORDS * first + SETS] > 0:
         hit = access_cache(caches, first, sm, line, sector)
-        record[L1_HITS] += hit
-        record[L1_MISSES] += 1 - hit
+        costs.l1_hits += hit
+        costs.l1_misses += 1 - hit
     if caches[LEVEL_WORDS * L2 + SETS] > 0 and (hit == 0 or path & WRITES):
         hit = access_cache(caches, L2, 0, line, sector)
-        record[L2_HITS] += hit
-        record[L2_MISSES] += 1 - hit
+        costs.l2_hits += hit
+        costs.l2_misses += 1 - hit
 
 
 @jitable

@@ -21,16 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    LINES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    TRANSACTIONS_32,
-    TRANSACTIONS_128,
-)
+from warploom.cost.fields import CostRecord
 from warploom.cost.overlap import count_segments
 from warploom.simt.lane_counts import (
     Addresses,
@@ -59,9 +50,10 @@ def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) 
     An aligned access of up to 32 bytes lies in one sector, so the sector of each first byte is
     enough.
     """
-    before = record[SECTORS]
+    costs = CostRecord(record, 0)
+    before = costs.sectors
     count_touched(addresses, mask, size, record)
-    move_sectors(record[SECTORS] - before, record)
+    move_sectors(costs.sectors - before, record)
 
 
 @jitable
@@ -86,9 +78,10 @@ def global_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) ->
 def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory from 5.0 on: those of `count_touched_local`, and
     one 32-byte transaction, as many bytes moved, for each sector that the lanes' words touch."""
-    before = record[SECTORS]
+    costs = CostRecord(record, 0)
+    before = costs.sectors
     count_touched_local(addresses, mask, size, record)
-    move_sectors(record[SECTORS] - before, record)
+    move_sectors(costs.sectors - before, record)
 
 
 @jitable
@@ -96,39 +89,42 @@ def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> 
     """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: those of
     `count_touched_local`, and one 128-byte transaction, as many bytes moved, for each line that the
     lanes' words touch."""
-    before = record[LINES]
+    costs = CostRecord(record, 0)
+    before = costs.lines
     count_touched_local(addresses, mask, size, record)
-    move_lines(record[LINES] - before, record)
+    move_lines(costs.lines - before, record)
 
 
 @jitable
 def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one request to REQUESTS, the distinct sectors and lines that the lanes touch to SECTORS
-    and LINES, and the bytes that they request to BYTES_REQUESTED; transactions and moved bytes are
-    left to the rule."""
-    record[REQUESTS] += 1
-    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    """Adds one request to `requests`, the distinct sectors and lines that the lanes touch to
+    `sectors` and `lines`, and the bytes that they request to `bytes_requested`; transactions and
+    moved bytes are left to the rule."""
+    costs = CostRecord(record, 0)
+    costs.requests += 1
+    costs.bytes_requested += count_lanes(mask) * size
     # The most frequent pattern first, at the cost of one pass.
     if is_rising(addresses, mask):
-        record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
-        record[LINES] += count_rising_segments(addresses, LINE_BITS)
+        costs.sectors += count_rising_segments(addresses, SECTOR_BITS)
+        costs.lines += count_rising_segments(addresses, LINE_BITS)
         return
     # 0 sectors: lanes too distant for 32-bit arithmetic (`overlap`); then compares 64-bit
     # addresses.
     sectors, lines = count_segments(addresses, mask, SECTOR_BITS)
     if sectors > 0:
-        record[SECTORS] += sectors
-        record[LINES] += lines
+        costs.sectors += sectors
+        costs.lines += lines
     else:
-        record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-        record[LINES] += count_distinct(addresses, mask, LINE_BITS)
+        costs.sectors += count_distinct(addresses, mask, SECTOR_BITS)
+        costs.lines += count_distinct(addresses, mask, LINE_BITS)
 
 
 @jitable
 def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one request to local memory to REQUESTS, SECTORS, LINES and BYTES_REQUESTED: its lanes
-    touch `size` / 4 words each (at least one), at strides of 128 bytes; transactions and moved
-    bytes are left to the rule."""
+    """Adds one request to local memory to `requests`, `sectors`, `lines` and `bytes_requested`: its
+    lanes touch `size` / 4 words each (at least one), at strides of 128 bytes; transactions and
+    moved bytes are left to the rule."""
+    costs = CostRecord(record, 0)
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)
@@ -140,10 +136,10 @@ def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints
     else:
         sectors = count_runs(addresses, mask, SECTOR_BITS, SECTORS_PER_LINE, words)
         lines = count_runs(addresses, mask, LINE_BITS, 1, words)
-    record[REQUESTS] += 1
-    record[SECTORS] += sectors
-    record[LINES] += lines
-    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    costs.requests += 1
+    costs.sectors += sectors
+    costs.lines += lines
+    costs.bytes_requested += count_lanes(mask) * size
 
 
 @jitable
@@ -190,15 +186,19 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
 
 @jitable
 def move_sectors(count: int, record: Ints) -> None:
-    """Adds `count` transactions of 32 bytes to TRANSACTIONS, TRANSACTIONS_32 and BYTES_MOVED."""
-    record[TRANSACTIONS] += count
-    record[TRANSACTIONS_32] += count
-    record[BYTES_MOVED] += SECTOR_BYTES * count
+    """Adds `count` transactions of 32 bytes to `transactions`, `transactions_32` and
+    `bytes_moved`."""
+    costs = CostRecord(record, 0)
+    costs.transactions += count
+    costs.transactions_32 += count
+    costs.bytes_moved += SECTOR_BYTES * count
 
 
 @jitable
 def move_lines(count: int, record: Ints) -> None:
-    """Adds `count` transactions of 128 bytes to TRANSACTIONS, TRANSACTIONS_128 and BYTES_MOVED."""
-    record[TRANSACTIONS] += count
-    record[TRANSACTIONS_128] += count
-    record[BYTES_MOVED] += LINE_BYTES * count
+    """Adds `count` transactions of 128 bytes to `transactions`, `transactions_128` and
+    `bytes_moved`."""
+    costs = CostRecord(record, 0)
+    costs.transactions += count
+    costs.transactions_128 += count
+    costs.bytes_moved += LINE_BYTES * count

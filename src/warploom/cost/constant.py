@@ -9,15 +9,7 @@ Accesses", "Constant Memory"). On compute capability 1.x each half-warp is a req
 from __future__ import annotations
 
 from warploom.cost.coalescing import LINE_BITS, SECTOR_BITS
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    LINES,
-    PASSES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-)
+from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import Addresses, Ints, count_distinct, count_lanes, jitable
 
 WORD_BITS = 2
@@ -53,13 +45,14 @@ def word_shift(size: int) -> int:
 
 @jitable
 def add_passes(addresses: Addresses, mask: int, size: int, passes: int, record: Ints) -> None:
-    """Adds one request of `size` bytes per lane to the counters REQUESTS, SECTORS, LINES,
-    BYTES_REQUESTED, TRANSACTIONS and PASSES (one of each a pass) and BYTES_MOVED. A pass serves all
-    lanes of one address: it moves one 4-byte word, or a wider element."""
-    record[REQUESTS] += 1
-    record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-    record[LINES] += count_distinct(addresses, mask, LINE_BITS)
-    record[TRANSACTIONS] += passes
-    record[BYTES_REQUESTED] += count_lanes(mask) * size
-    record[BYTES_MOVED] += passes << word_shift(size)
-    record[PASSES] += passes
+    """Adds one request of `size` bytes per lane to the counters `requests`, `sectors`, `lines`,
+    `bytes_requested`, `transactions` and `passes` (one of each a pass) and `bytes_moved`. A pass
+    serves all lanes of one address: it moves one 4-byte word, or a wider element."""
+    costs = CostRecord(record, 0)
+    costs.requests += 1
+    costs.sectors += count_distinct(addresses, mask, SECTOR_BITS)
+    costs.lines += count_distinct(addresses, mask, LINE_BITS)
+    costs.transactions += passes
+    costs.bytes_requested += count_lanes(mask) * size
+    costs.bytes_moved += passes << word_shift(size)
+    costs.passes += passes

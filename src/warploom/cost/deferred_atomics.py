@@ -14,20 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.cost.fields import (
-    BANK_CONFLICTS,
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    EXAMPLE_ADDRESSES,
-    EXAMPLE_COST,
-    EXAMPLE_MASK,
-    LINES,
-    PASSES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    WAVEFRONTS,
-)
+from warploom.cost.fields import CostRecord
 from warploom.cost.overlap import count_coinciding, count_in_columns
 from warploom.cost.pattern_table import NEW_PATTERNS, PATTERNS_END, TRIAL_PATTERNS
 from warploom.simt.lane_counts import ALL_LANES, Addresses, Ints, jitable
@@ -82,28 +69,29 @@ def deferred_address(record: Ints, access: int, lane: int) -> int:
 @jitable
 def count_deferred_access(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of all deferred accesses in the list, each of 32 lanes and 4 bytes a lane, to
-    the counters of shared accesses and PASSES, and empties the list; nothing if it is empty.
+    the counters of shared accesses and `passes`, and empties the list; nothing if it is empty.
     Replaces the example if one of them has more wavefronts. Of the parameters of a rule it uses
     only `record`."""
+    costs = CostRecord(record, 0)
     count = record[DEFERRED]
     if count == 0:
         return
     record[DEFERRED] = 0
     words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(record, count)
-    record[REQUESTS] += count
-    record[SECTORS] += sectors
-    record[LINES] += lines
-    record[TRANSACTIONS] += wavefronts
-    record[BYTES_REQUESTED] += count * (32 << WORD_BITS)
-    record[BYTES_MOVED] += words << WORD_BITS
-    record[WAVEFRONTS] += wavefronts
-    record[BANK_CONFLICTS] += wavefronts - count
-    record[PASSES] += passes
-    if worst > record[EXAMPLE_COST]:
-        record[EXAMPLE_COST] = worst
-        record[EXAMPLE_MASK] = ALL_LANES
+    costs.requests += count
+    costs.sectors += sectors
+    costs.lines += lines
+    costs.transactions += wavefronts
+    costs.bytes_requested += count * (32 << WORD_BITS)
+    costs.bytes_moved += words << WORD_BITS
+    costs.wavefronts += wavefronts
+    costs.bank_conflicts += wavefronts - count
+    costs.passes += passes
+    if worst > costs.example_cost:
+        costs.example_cost = worst
+        costs.example_mask = ALL_LANES
         for lane in range(32):
-            record[EXAMPLE_ADDRESSES + lane] = deferred_address(record, which, lane)
+            costs.example_addresses[lane] = deferred_address(record, which, lane)
 
 
 @jitable

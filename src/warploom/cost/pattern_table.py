@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.cost.fields import FIELDS, RECORD_WIDTH
+from warploom.cost.fields import FIELDS, CostRecord
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 
 SLOTS = 8
@@ -33,7 +33,7 @@ multiple of the unit at or below the lowest active lane's; costs."""
 
 ANY_STEP, NO_STEP = -1, -2
 
-NEW_PATTERNS = RECORD_WIDTH
+NEW_PATTERNS = CostRecord.WORDS
 PATTERNS_AT = NEW_PATTERNS + 1
 PATTERNS_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
 """Words after an access record in compiled code. NEW_PATTERNS: new patterns since the last eviction

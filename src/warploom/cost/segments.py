@@ -13,13 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.coalescing import count_touched, count_touched_local
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    TRANSACTIONS,
-    TRANSACTIONS_32,
-    TRANSACTIONS_64,
-    TRANSACTIONS_128,
-)
+from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import Addresses, Ints, count_lanes, first_lane, jitable
 
 HALF = 16
@@ -158,13 +152,14 @@ def shrunk_bytes(segment: int, lowest: int, end: int) -> int:
 
 @jitable
 def add_transactions(size: int, count: int, record: Ints) -> None:
-    """Adds `count` transactions of `size` bytes (32, 64 or 128) to TRANSACTIONS, to
-    TRANSACTIONS_32, _64 or _128, and to BYTES_MOVED."""
-    record[TRANSACTIONS] += count
-    record[BYTES_MOVED] += size * count
+    """Adds `count` transactions of `size` bytes (32, 64 or 128) to `transactions`, to
+    `transactions_32`, `_64` or `_128`, and to `bytes_moved`."""
+    costs = CostRecord(record, 0)
+    costs.transactions += count
+    costs.bytes_moved += size * count
     if size == 32:
-        record[TRANSACTIONS_32] += count
+        costs.transactions_32 += count
     elif size == 64:
-        record[TRANSACTIONS_64] += count
+        costs.transactions_64 += count
     else:
-        record[TRANSACTIONS_128] += count
+        costs.transactions_128 += count

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.cost.fields import WRITES
+from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import (
     Addresses,
     Ints,
@@ -29,25 +29,26 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 @jitable
 def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to WRITES for each distinct address; addresses are multiples of `size`, a
+    """Adds one write to `writes` for each distinct address; addresses are multiples of `size`, a
     power of 2."""
     bits = 0
     while 1 << bits + 1 <= size:
         bits += 1
-    record[WRITES] += count_distinct(addresses, mask, bits)
+    CostRecord(record, 0).writes += count_distinct(addresses, mask, bits)
 
 
 @jitable
 def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to WRITES for each distinct address of each half-warp."""
-    record[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
-    record[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
+    """Adds one write to `writes` for each distinct address of each half-warp."""
+    costs = CostRecord(record, 0)
+    costs.writes += count_distinct(addresses, mask & 0xFFFF, 0)
+    costs.writes += count_distinct(addresses, mask & 0xFFFF0000, 0)
 
 
 @jitable
 def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to WRITES for each active lane."""
-    record[WRITES] += count_lanes(mask)
+    """Adds one write to `writes` for each active lane."""
+    CostRecord(record, 0).writes += count_lanes(mask)
 
 
 @jitable

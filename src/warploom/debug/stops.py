@@ -12,7 +12,7 @@ import numpy.typing as npt
 from warploom.abi.environment import SPACE_CODES, CountLayout
 from warploom.core.types import Kind
 from warploom.cost.device_rules import AccessRules
-from warploom.cost.fields import BANK_CONFLICTS, SECTORS
+from warploom.cost.fields import CostRecord
 from warploom.debug.stepper import Stepper
 from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import OpKind
@@ -302,10 +302,12 @@ class Stops:
             case "nan":
                 return _new_nans(made, warp)
             case "bank-conflict":
-                return self._costly(stepper, (Space.SHARED,), BANK_CONFLICTS, breakpoint.least)
+                return self._costly(
+                    stepper, (Space.SHARED,), CostRecord.bank_conflicts, breakpoint.least
+                )
             case _:
                 spaces = (Space.GLOBAL, Space.LOCAL)
-                return self._costly(stepper, spaces, SECTORS, breakpoint.least)
+                return self._costly(stepper, spaces, CostRecord.sectors, breakpoint.least)
 
     def _costly(self, stepper: Stepper, spaces: tuple[Space, ...], what: int, least: int) -> int:
         """Return the lanes of an access that costs at least so much."""

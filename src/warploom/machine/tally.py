@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.program.accesses import FIELDS, AccessRecord, access_records
 from warploom.program.program import Program
 
@@ -35,9 +35,9 @@ class Tally:
       which had exited.
     - `routine_calls`: times that a warp issued it and some lane had a result for which machine code
       calls a routine (`isa.routines`).
-    - `rows_of_rules`, shape (rows, RECORD_WIDTH): the costs of memory accesses, as the cost rules
-      write them (`cost.fields`); `rows` names the (instruction, space, operation) of each row.
-      `records` are their records, `accesses` the costs alone, in order of FIELDS.
+    - `records`, shape (rows, words of a `CostRecord`): the costs of memory accesses, as the cost
+      rules write them, then the costliest access; `accesses` are the costs alone, in order of
+      FIELDS. `rows` names the (instruction, space, operation) of each row.
     - `launched_warps`: the number of warps of the launch. `workers`: the number of threads that ran
       its blocks; `serial_reason` says why that was one though more were available. `tier`: the
       code that the launch ended in (`CompiledKernel.tier`), empty for the reference machine.
@@ -52,17 +52,11 @@ class Tally:
     reconvergences: Counts
     exited_members: Counts
     routine_calls: Counts
-    rows_of_rules: Counts
+    records: Counts
     launched_warps: int = field(default=0)
     workers: int = 1
     serial_reason: str = ""
     tier: str = ""
-
-    @property
-    def records(self) -> Counts:
-        """Returns a view of the access records, the first RECORD_WIDTH columns of `rows_of_rules`:
-        counters, then the costliest access."""
-        return self.rows_of_rules[:, :RECORD_WIDTH]
 
     @property
     def accesses(self) -> Counts:
@@ -82,7 +76,6 @@ class Tally:
             """Returns a zero for each instruction of the program."""
             return np.zeros(n, np.int64)
 
-        rows_of_rules = np.zeros((len(rows), RECORD_WIDTH), np.int64)
         return cls(
             program,
             rows,
@@ -93,6 +86,6 @@ class Tally:
             reconvergences=column(),
             exited_members=column(),
             routine_calls=column(),
-            rows_of_rules=rows_of_rules,
+            records=np.zeros((len(rows), CostRecord.WORDS), np.int64),
             launched_warps=launched_warps,
         )

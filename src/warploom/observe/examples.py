@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from warploom.cost.device_rules import AccessRules
-from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.cost.paired_banks import count_return_cycles
 from warploom.isa.instruction import Space
 from warploom.machine.compiled.access_costs import common_cost
@@ -81,12 +81,13 @@ def _pairs(addresses: tuple[int, ...], lanes: tuple[int, ...]) -> list[tuple[Pla
 def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
     """Returns the examples of a launch in the order of the program."""
     examples: list[Example] = []
-    for row, record in zip(tally.rows, tally.records.tolist(), strict=True):
-        lanes = _lanes_of_mask(record[EXAMPLE_MASK])
+    for row, words in zip(tally.rows, tally.records.tolist(), strict=True):
+        record = CostRecord(words, 0)
+        lanes = _lanes_of_mask(record.example_mask)
         if not lanes:
             continue
         instruction = tally.program.instructions[row.instruction]
-        best = common_cost(tally.program, row, rules)[TRANSACTIONS]
+        best = common_cost(tally.program, row, rules)[CostRecord.transactions]
         examples.append(
             Example(
                 row.instruction,
@@ -94,10 +95,10 @@ def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
                 row.space,
                 row.op,
                 bytes_of(instruction),
-                record[EXAMPLE_COST],
+                record.example_cost,
                 int(best),
                 lanes,
-                tuple(record[EXAMPLE_ADDRESSES + lane % 32] for lane in lanes),
+                tuple(record.example_addresses[lane % 32] for lane in lanes),
                 rules.cost(row.space.value, row.op),
             )
         )

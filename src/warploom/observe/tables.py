@@ -10,7 +10,7 @@ import numpy as np
 
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import RULES, AccessRules
-from warploom.cost.fields import RECORD_WIDTH, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.cost.served import list_transactions
 from warploom.isa.instruction import Space
 from warploom.machine.compiled.access_costs import common_cost
@@ -107,7 +107,7 @@ class Patterns:
             route = route_of(self._program.instructions[instruction])
             rule = self._rules.cost(space.value, op, route=route)
             row = AccessRecord(instruction, space, op)
-            best = int(common_cost(self._program, row, self._rules)[TRANSACTIONS])
+            best = int(common_cost(self._program, row, self._rules)[CostRecord.transactions])
         return self._sites.add(key, Site(instruction, space.value, op, size, rule, best))
 
     @property
@@ -128,7 +128,7 @@ class Patterns:
         if not site_row.rule or lanes >> 32:  # rules are for warps of 32
             return Shape(lanes, pattern.offsets, (), NO_COST)
         addresses, moved = pattern.addresses()
-        row = np.zeros(RECORD_WIDTH, np.int64)
+        row = np.zeros(CostRecord.WORDS, np.int64)
         for rule in self._counting_rules(site_row):
             self._count(rule, addresses, lanes, site_row.size, row)
         parts = list_transactions(site_row.rule, addresses.tolist(), lanes, site_row.size)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.types import B32, U32
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent
 from warploom.isa.instruction import Space
@@ -177,7 +177,7 @@ class EventSource:
                 memory.bytes,
                 work.rows,
                 work.scratch,
-                np.zeros(RECORD_WIDTH, np.int64),
+                np.zeros(CostRecord.WORDS, np.int64),
                 np.zeros(LANES * PIECE, np.uint8),
                 work.request,
             )

@@ -13,14 +13,7 @@ import numpy as np
 
 from warploom.cost.atomics import count_passes, lane_order
 from warploom.cost.caches import SMS, look_up_sector
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    TRANSACTIONS_32,
-)
+from warploom.cost.fields import CostRecord
 from warploom.cost.writes import lasting
 from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.simt.schedule_layout import Plan
@@ -106,7 +99,8 @@ def serve_texels(
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return serve_query(table, memory, data, scratch, mask, request)
-    sectors = int(record[SECTORS])
+    costs = CostRecord(record, 0)
+    sectors = costs.sectors
     if op in (FETCH, GATHER):
         failed = fetch_lanes(table, memory, data, scratch, record, mask, request)
     else:
@@ -114,11 +108,11 @@ def serve_texels(
         failed = surface_lanes(table, memory, data, scratch, record, plan, mask, request, block)
     if failed:
         return 1
-    moved = int(record[SECTORS]) - sectors
-    record[REQUESTS] += 1
-    record[TRANSACTIONS] += moved
-    record[TRANSACTIONS_32] += moved
-    record[BYTES_MOVED] += 32 * moved
+    moved = costs.sectors - sectors
+    costs.requests += 1
+    costs.transactions += moved
+    costs.transactions_32 += moved
+    costs.bytes_moved += 32 * moved
     if path != NO_PATH:
         sm = block % int(caches[SMS])
         for index in range(scratch.touched):
@@ -226,9 +220,9 @@ def fetch_lanes(
 ) -> int:
     """Executes `tex` or `tld4`, by `request`, in the lanes of `mask`, in order, with the sampler
     operand or, without one, the texture's own sampler, and adds the bytes of one texel per lane to
-    BYTES_REQUESTED. Returns 0, or 1 at the first lane with a fault, recorded in `scratch`: a handle
-    or sampler that is invalid, or a texture of another geometry; the lanes before it have been
-    executed and counted."""
+    `bytes_requested`. Returns 0, or 1 at the first lane with a fault, recorded in `scratch`: a
+    handle or sampler that is invalid, or a texture of another geometry; the lanes before it have
+    been executed and counted."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data.handle, lane)
@@ -247,7 +241,7 @@ def fetch_lanes(
             else:
                 fetch(texture, sampler, memory, data, lane, request, scratch, record)
             texel = format_bytes(texture.format) * texture.components
-            record[BYTES_REQUESTED] += texel
+            CostRecord(record, 0).bytes_requested += texel
     return 0
 
 
@@ -275,7 +269,7 @@ def surface_lanes(
             if kind != 0:
                 x, y = signed_at(data.x, lane), signed_at(data.y, lane)
                 return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
-            record[BYTES_REQUESTED] += size
+            CostRecord(record, 0).bytes_requested += size
             address = int(np.int64(data.address[lane]))
             if address >= 0:
                 addressed |= 1 << lane

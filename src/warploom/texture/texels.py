@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warploom.cost.fields import LINES, SECTORS
+from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.descriptors import F16, F32, S8, S16, U8, U16, TexelScratch
 
@@ -32,6 +32,7 @@ def count_sector(address: int, scratch: TexelScratch, record: Ints) -> None:
     """Counts the 32-byte sector of an address, and its line if no sector of it was touched, in
     `record`, unless this request has touched the sector before; appends it to the list of touched
     sectors in `scratch`. Searches backwards, as neighbouring lanes mostly touch the same sector."""
+    costs = CostRecord(record, 0)
     sector, new_line = address >> 5, 1
     count = scratch.touched
     for index in range(count, 0, -1):
@@ -42,8 +43,8 @@ def count_sector(address: int, scratch: TexelScratch, record: Ints) -> None:
             new_line = 0
     scratch.sectors[count] = sector
     scratch.touched = count + 1
-    record[SECTORS] += 1
-    record[LINES] += new_line
+    costs.sectors += 1
+    costs.lines += new_line
 
 
 @jitable

@@ -104,16 +104,7 @@ from warploom.asynchronous.tensors.wide import (
     is_wide,
     upper_corner,
 )
-from warploom.cost.fields import (
-    BYTES_MOVED,
-    BYTES_REQUESTED,
-    LINES,
-    REQUESTS,
-    SECTORS,
-    TRANSACTIONS,
-    TRANSACTIONS_32,
-    WAVEFRONTS,
-)
+from warploom.cost.fields import CostRecord
 from warploom.simt.address_windows import SHARED_WINDOW, WINDOW_SIZE
 from warploom.simt.allocations import Allocations
 from warploom.simt.lane_counts import Ints, jitable
@@ -370,7 +361,7 @@ def count_box(scratch: IssueScratch, global_record: Ints, shared_record: Ints) -
     lines of those parts of its rows that lie in the tensor, and its bytes in shared memory (none
     for a prefetch)."""
     entry = scratch.entry
-    global_record[REQUESTS] += 1
+    CostRecord(global_record, 0).requests += 1
     for row in range(count_rows(entry)):
         find_row(entry, row)
         start = entry.row_address
@@ -383,28 +374,30 @@ def count_box(scratch: IssueScratch, global_record: Ints, shared_record: Ints) -
 @jitable
 def count_global(record: Ints, start: int, end: int) -> None:
     """Adds the bytes of global memory from `start` up to `end` (not equal) to the counters of a
-    record: their 32-byte sectors to SECTORS, TRANSACTIONS and TRANSACTIONS_32, and 32 bytes for
-    each to BYTES_MOVED; their 128-byte lines to LINES; and to BYTES_REQUESTED. The caller counts
-    the request."""
+    record: their 32-byte sectors to `sectors`, `transactions` and `transactions_32`, and 32 bytes
+    for each to `bytes_moved`; their 128-byte lines to `lines`; and to `bytes_requested`. The caller
+    counts the request."""
+    costs = CostRecord(record, 0)
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
-    record[SECTORS] += sectors
-    record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
-    record[TRANSACTIONS] += sectors
-    record[TRANSACTIONS_32] += sectors
-    record[BYTES_REQUESTED] += end - start
-    record[BYTES_MOVED] += 32 * sectors
+    costs.sectors += sectors
+    costs.lines += ((end - 1) >> 7) - (start >> 7) + 1
+    costs.transactions += sectors
+    costs.transactions_32 += sectors
+    costs.bytes_requested += end - start
+    costs.bytes_moved += 32 * sectors
 
 
 @jitable
 def count_shared(record: Ints, size: int) -> None:
     """Adds one request for `size` bytes of shared memory to the counters of a record:
-    BYTES_REQUESTED and BYTES_MOVED, and a wavefront and a transaction for each 128 bytes begun; no
-    bank conflicts."""
-    record[REQUESTS] += 1
-    record[BYTES_REQUESTED] += size
-    record[BYTES_MOVED] += size
-    record[TRANSACTIONS] += (size + 127) >> 7
-    record[WAVEFRONTS] += (size + 127) >> 7
+    `bytes_requested` and `bytes_moved`, and a wavefront and a transaction for each 128 bytes begun;
+    no bank conflicts."""
+    costs = CostRecord(record, 0)
+    costs.requests += 1
+    costs.bytes_requested += size
+    costs.bytes_moved += size
+    costs.transactions += (size + 127) >> 7
+    costs.wavefronts += (size + 127) >> 7
 
 
 # ---- contiguous bytes ---------------------------------------------------------------------------
@@ -462,7 +455,7 @@ def count_bytes(scratch: IssueScratch, global_record: Ints, shared_record: Ints)
         return
     if field(request, MODE):
         global_address = entry.target if field(request, GROUPED) else entry.source
-        global_record[REQUESTS] += 1
+        CostRecord(global_record, 0).requests += 1
         count_global(global_record, global_address, global_address + size)
     count_shared(shared_record, size)
 

@@ -20,7 +20,7 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.cost.caches import LOCAL_BASE
-from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.cost.pattern_table import (
     MASK,
     NEW_PATTERNS,
@@ -206,7 +206,7 @@ class AccessCosts:
         count them. Stores the access as the record's example if it is the costliest so far."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         space = access_type.space.value
-        before = self.b.load(self.lanes.slot(self.access.row, TRANSACTIONS), typ=I64)
+        before = self.b.load(self.lanes.slot(self.access.row, CostRecord.transactions), typ=I64)
         cost = self.access.rules.cost(space, access_type.op, route=access_type.route)
         call(self.lanes, cost, scratch, bits, size, self.access.row)
         self._record_example(scratch, bits, before)
@@ -223,14 +223,15 @@ class AccessCosts:
         are counted first."""
         row, b = self.access.row, self.b
         now, worst = (
-            b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
+            b.load(self.lanes.slot(row, field), typ=I64)
+            for field in (CostRecord.transactions, CostRecord.example_cost)
         )
         with b.if_then(b.icmp_signed(">", b.sub(now, before), worst), likely=False):
             # Accesses that are still in the deferred list came before this one, and one of them may
             # be costlier: count them first.
             if self.access.deferred:
                 call(self.lanes, "count_deferred_access", scratch, bits, I64(0), row)
-                after = b.load(self.lanes.slot(row, TRANSACTIONS), typ=I64)
+                after = b.load(self.lanes.slot(row, CostRecord.transactions), typ=I64)
                 before = b.add(before, b.sub(after, now))
             call(self.lanes, "keep_example", scratch, bits, before, row)
 

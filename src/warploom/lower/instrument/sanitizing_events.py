@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.core.types import B32
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent, DetectorState, WarpKnowledge
 from warploom.detector.tensor.tensor_copies import PIECE
@@ -158,7 +158,7 @@ class EventCode:
     @functools.cached_property
     def _counts(self) -> Value:
         """Returns a buffer for the counts of an access, which are discarded."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, CostRecord.WORDS), align=64)
 
     @functools.cached_property
     def _values(self) -> Value:

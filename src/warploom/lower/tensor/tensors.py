@@ -13,7 +13,7 @@ from llvmlite import ir
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.asynchronous.records import CopyOperands, IssueScratch, PendingList, RequestQueue
 from warploom.asynchronous.tensors.entries import ORIGIN
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
 from warploom.llvm.lanes import I64, LANES, PTR, Value, splat_constant, vector
@@ -190,7 +190,7 @@ class TensorCode:
     def _discarded_counts(self) -> Value:
         """Returns a stack buffer of the size of an access record, allocated on first use: helpers
         add the costs of accesses that are not counted to it instead of a record."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, CostRecord.WORDS), align=64)
 
 
 class TensorWaitCode:

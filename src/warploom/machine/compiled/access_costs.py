@@ -14,7 +14,7 @@ import numpy as np
 
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.helpers.table import count_compiled
 from warploom.isa.instruction import Space
 from warploom.machine.tally import Counts
@@ -69,7 +69,7 @@ def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Coun
 def _cost(rule: RowRule, pattern: AddressPattern) -> Counts:
     """Returns `RowRule.cost`: the sum of the counts of the rule's cost functions; the results are
     cached, since kernels repeat few patterns."""
-    counts = np.zeros(RECORD_WIDTH, np.int64)
+    counts = np.zeros(CostRecord.WORDS, np.int64)
     addresses, _ = pattern.addresses()
     for name in rule.names:
         count_compiled(name, addresses, pattern.lanes, rule.size, counts)

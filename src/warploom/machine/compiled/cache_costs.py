@@ -19,7 +19,7 @@ import numpy.typing as npt
 from warploom.abi.environment import CountLayout
 from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, RangeCacheLayout, entries_of
 from warploom.cost.address_pattern import AddressPattern, active_lanes
-from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
 from warploom.machine.compiled.access_costs import RowRule, row_rule
 from warploom.machine.tally import Counts, Tally
@@ -100,9 +100,9 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
         active = tuple(compress(steps, active_lanes(lanes)))
         costs = costs_by_place(lanes, active, rule, caches.unit).at(costed)
         tally.accesses[row] += times[number, places] @ costs
-        costliest = int(costs[:, TRANSACTIONS].argmax())
-        if costs[costliest, TRANSACTIONS] > tally.records[row, EXAMPLE_COST]:
-            tally.records[row, EXAMPLE_COST] = costs[costliest, TRANSACTIONS]
+        costliest = int(costs[:, CostRecord.transactions].argmax())
+        if costs[costliest, CostRecord.transactions] > tally.records[row, CostRecord.example_cost]:
+            tally.records[row, CostRecord.example_cost] = costs[costliest, CostRecord.transactions]
             begin = _first_address(entry, int(places[costliest]), rule.size, caches.unit)
             if steps is _CONSECUTIVE:
                 begin = (begin + first) // caches.unit * caches.unit
@@ -133,10 +133,9 @@ def _first_address(entry: RangeCacheEntry, place: int, size: int, unit: int) -> 
 def _store_example(record: Counts, lanes: int, addresses: list[int]) -> None:
     """Stores an access as the example of its record: the mask, and of the 32 `addresses` those of
     active lanes (0 for inactive ones)."""
-    record[EXAMPLE_MASK] = lanes
-    record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = np.where(
-        active_lanes(lanes), addresses, 0
-    )
+    costs = CostRecord(record, 0)
+    costs.example_mask = lanes
+    costs.example_addresses[:] = np.where(active_lanes(lanes), addresses, 0)
 
 
 def _steps(header: RangeCacheHeader, entry: RangeCacheEntry) -> tuple[int, ...]:

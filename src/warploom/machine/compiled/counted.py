@@ -14,7 +14,7 @@ import numpy as np
 from warploom.abi.environment import ROW_WIDTH, CountLayout
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.atomics import WORD_BYTES
-from warploom.cost.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
+from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import (
     COSTS,
     PATTERN_WIDTH,
@@ -146,8 +146,8 @@ def _set_records(tally: Tally, layout: CountLayout, rows: Words) -> None:
     costliest access, of equal ones the first part's; `rows` has shape (parts, access records,
     ROW_WIDTH)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
-    parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
-    tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
+    parts = rows[:, :, CostRecord.example_cost].argmax(axis=0)
+    tally.records[...] = rows[parts, np.arange(len(parts)), : CostRecord.WORDS]
     # The pattern table has counted hits only; a hit costs what the pattern's first access did.
     patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
     repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warploom.abi.environment import CountLayout, Slot, local_stride
 from warploom.abi.range_cache import LAYOUT_SHIFT
 from warploom.compilation.jit import CompiledKernel
-from warploom.cost.fields import TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.helpers.range_cache_filling import find_or_insert_set
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.compiled.access_costs import common_cost
@@ -103,9 +103,11 @@ def environment_values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, 
 
 def common_costs(layout: CountLayout) -> Words:
     """Returns the transactions of the common access (`common_cost`) of each access record, its
-    initial EXAMPLE_COST: only a costlier access is kept as the record's example."""
+    initial `example_cost`: only a costlier access is kept as the record's example."""
     costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
-    return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
+    return np.fromiter(
+        (cost[CostRecord.transactions] for cost in costs), np.int64, len(layout.rows)
+    )
 
 
 def full_lane_sets_of(block: tuple[int, int, int], sets: int) -> Words:

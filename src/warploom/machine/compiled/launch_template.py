@@ -16,7 +16,7 @@ import numpy.typing as npt
 from warploom.abi.environment import ROW_WIDTH, Slot
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
-from warploom.cost.fields import EXAMPLE_COST
+from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.isa.spec import Unit
 from warploom.machine.compiled.initial_contents import (
@@ -184,7 +184,7 @@ class LaunchBuffers:
         layout = launch_template.kernel.layout
         rows = len(layout.rows)
         by_row = self.words(launch_template.rows_at, layout.row_words)
-        self._cost_of_row = by_row[EXAMPLE_COST : rows * ROW_WIDTH : ROW_WIDTH]
+        self._cost_of_row = by_row[CostRecord.example_cost : rows * ROW_WIDTH : ROW_WIDTH]
         self._caches = by_row[rows * ROW_WIDTH :]
         self._fill()
         self.environment = self.words(0, len(Slot))

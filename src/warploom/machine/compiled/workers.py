@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from warploom.analysis.linear.footprints import why_blocks_conflict
-from warploom.cost.fields import EXAMPLE_COST
+from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.machine.compiled.proofs import cached_proof
 from warploom.machine.launch import Launch
@@ -63,7 +63,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         for name in _SUMS:
             getattr(total, name)[...] += getattr(tally, name)
         # Of equally costly ones the first stays, as if one worker had seen them all.
-        costlier = tally.records[:, EXAMPLE_COST] > total.records[:, EXAMPLE_COST]
-        example_at = total.accesses.shape[1]
+        example_at = CostRecord.example_cost
+        costlier = tally.records[:, example_at] > total.records[:, example_at]
         total.records[costlier, example_at:] = tally.records[costlier, example_at:]
     return replace(total, workers=len(tallies))

@@ -16,7 +16,7 @@ from warploom.cost.atomics import count_passes
 from warploom.cost.caches import count_cached
 from warploom.cost.costliest_access import keep_example
 from warploom.cost.device_rules import RULES
-from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
 from warploom.machine.compiled.caches import local_address
 from warploom.machine.reference.state import Bytes, Warp, Words
@@ -156,20 +156,20 @@ def count_accesses(
     record's example. Parameters and the call stack are not counted."""
     if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
         return
-    row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]
+    row = warp.run.tally.records[warp.run.rows[request.index, space]]
+    record = CostRecord(row, 0)
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     writes = rules.writes(space.value) if request.op == "store" else None
     for lane_request in lane_requests(warp, accesses_of_warp, space):
         request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
         # The rule adds to the record; the difference to `before` is this request's cost.
-        before = int(row[TRANSACTIONS])
+        before, costliest = record.transactions, record.example_cost
         RULES[cost](request_addresses, mask, request.size, row)
-        costliest = int(row[EXAMPLE_COST])
         keep_example(request_addresses, mask, before, row)
         # The example has 32 lanes; shift its mask to the half of the warp that it was taken from.
-        if row[EXAMPLE_COST] > costliest:
-            row[EXAMPLE_MASK] <<= lane_request.first
+        if record.example_cost > costliest:
+            record.example_mask <<= lane_request.first
         if request.op == "atomic":
             count_passes(request_addresses, mask, request.size, row)
         if writes is not None:

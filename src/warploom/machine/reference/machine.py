@@ -7,7 +7,7 @@ machines must agree with it on every register, byte of memory and count.
 from __future__ import annotations
 
 from warploom.cost.device_rules import MemoryOptions, access_rules
-from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.cost.fields import CostRecord
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.compiled.access_costs import common_cost
@@ -51,7 +51,8 @@ class ReferenceEngine:
         """
         tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
         for row, record in zip(tally.rows, tally.records, strict=True):
-            record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
+            common = common_cost(program, row, self._rules)
+            record[CostRecord.example_cost] = common[CostRecord.transactions]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
         plan = launch.schedule.plan(launch, program)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)

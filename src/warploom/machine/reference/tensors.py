@@ -15,7 +15,7 @@ from warploom.asynchronous.issue.waits import group_copies, retire_copies, wait_
 from warploom.asynchronous.late_copies.hold import defer_copies, hold_copies
 from warploom.asynchronous.records import CopyOperands, IssueScratch, PendingList, RequestQueue
 from warploom.core.errors import Allocation
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Address, Instruction, Operand, Space
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
@@ -118,7 +118,7 @@ def access_row(warp: Warp, index: int, space: Space) -> Words:
     """Returns the access record of an instruction for a space, to be added to; a new one that
     nobody reads if its accesses are not counted."""
     row = warp.run.rows.get((index, space))
-    return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
+    return np.zeros(CostRecord.WORDS, np.int64) if row is None else warp.run.tally.records[row]
 
 
 def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: Words) -> Exception:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.core.types import PRED, U64
-from warploom.cost.fields import RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lane_access import LANES
@@ -32,9 +32,9 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     for offset, operand, type in request.inputs:
         operand_rows[offset // LANES] = resized(read(warp, operand, type), 64)
     space = next((s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.rows), None)
-    counts, path = np.zeros(RECORD_WIDTH, np.int64), NO_PATH
+    counts, path = np.zeros(CostRecord.WORDS, np.int64), NO_PATH
     if space is not None:
-        counts = run.tally.rows_of_rules[run.rows[index, space]]
+        counts = run.tally.records[run.rows[index, space]]
         rule_path = run.rules.path(space.value, run.tally.rows[run.rows[index, space]].op)
         path = NO_PATH if rule_path is None else rule_path
     scratch = np.zeros(TexelScratch.WORDS, np.int64)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warploom.cost.device_rules import RULES
-from warploom.cost.fields import BANK_CONFLICTS, RECORD_WIDTH
+from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
 from warploom.isa.kinds import OpKind
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP
@@ -177,13 +177,13 @@ def padding(example: Example) -> tuple[int, int] | None:
 
 def _conflicts(example: Example, moved: list[int]) -> int:
     """Return the bank conflicts of an access if its lanes were at other addresses."""
-    addresses, row = np.zeros(32, np.uint64), np.zeros(RECORD_WIDTH, np.int64)
+    addresses, row = np.zeros(32, np.uint64), np.zeros(CostRecord.WORDS, np.int64)
     mask = 0
     for lane, address in zip(example.lanes, moved, strict=True):
         addresses[lane % 32] = address
         mask |= 1 << lane % 32
     RULES[example.rule](addresses, mask, example.size, row)
-    return int(row[BANK_CONFLICTS])
+    return int(row[CostRecord.bank_conflicts])
 
 
 def scattered_constants(case: Case) -> Iterator[Advice]:

@@ -22,7 +22,7 @@ from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
-from warploom.cost.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
+from warploom.cost.fields import CostRecord
 from warploom.cost.paired_banks import count_return_cycles
 from warploom.cost.served import list_transactions
 from warploom.helpers.table import count_compiled
@@ -154,15 +154,15 @@ class PatternTable:
         route = self._route(instruction)
         rule = self._rules.cost(space.value, op, route=route)
         addresses, moved = pattern.addresses()
-        cost = np.zeros(RECORD_WIDTH, np.int64)
-        count_compiled(rule, addresses, lanes, size, cost)
+        cost = CostRecord(np.zeros(CostRecord.WORDS, np.int64), 0)
+        count_compiled(rule, addresses, lanes, size, cost.words)
         if op == "atomic":
-            count_compiled("count_passes", addresses, lanes, size, cost)
+            count_compiled("count_passes", addresses, lanes, size, cost.words)
         row = [0] * TimedPattern.WORDS
-        row[TimedPattern.passes] = max(1, int(cost[PASSES]))
+        row[TimedPattern.passes] = max(1, cost.passes)
         if space is Space.SHARED:
             row[TimedPattern.kind] = w.SHARED_ACCESS
-            row[TimedPattern.wavefronts] = int(cost[WAVEFRONTS]) * row[TimedPattern.passes]
+            row[TimedPattern.wavefronts] = cost.wavefronts * row[TimedPattern.passes]
             halves = 2 if rule.startswith("shared_16") else 1
             # A half-warp of 1.x is a wavefront of its own, so two are no conflict.
             row[TimedPattern.conflicts] = max(0, row[TimedPattern.wavefronts] - halves)
@@ -189,10 +189,10 @@ class PatternTable:
         row[TimedPattern.registers] = registers
         if op == "load":
             # The wavefronts of the load if L1's banks serve it as those of shared memory would.
-            banked = np.zeros(RECORD_WIDTH, np.int64)
+            banked = np.zeros(CostRecord.WORDS, np.int64)
             in_banks = self._rules.cost(Space.SHARED.value, op)
             count_compiled(in_banks, addresses, lanes, size, banked)
-            row[TimedPattern.banks] = max(1, int(banked[WAVEFRONTS]))
+            row[TimedPattern.banks] = max(1, int(banked[CostRecord.wavefronts]))
         self._lines += lines
         return row
 
