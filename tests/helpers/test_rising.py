@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from warploom.cost.pattern_table import (
     ANY_STEP,
     NO_STEP,
-    PATTERNS_AT,
-    PATTERNS_END,
-    STEP,
+    CostTable,
+    StoredPattern,
     step_of,
 )
 from warploom.helpers.table import count_compiled
@@ -25,9 +24,9 @@ BASE = 1 << 40
 
 def compiled(offsets: Any, mask: int) -> int:
     """Returns the stride that machine code stores with a pattern."""
-    row = np.zeros(PATTERNS_END, np.int64)
+    row = np.zeros(CostTable.WORDS, np.int64)
     count_compiled("keep_pattern", offsets, mask, 0, row)
-    return int(row[PATTERNS_AT + STEP])
+    return StoredPattern(row, CostTable.patterns).step
 
 
 def offsets(steps: list[int]) -> Any:

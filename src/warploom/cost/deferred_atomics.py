@@ -16,7 +16,7 @@ import numpy as np
 
 from warploom.cost.fields import CostRecord
 from warploom.cost.overlap import count_coinciding, count_in_columns
-from warploom.cost.pattern_table import NEW_PATTERNS, PATTERNS_END, TRIAL_PATTERNS
+from warploom.cost.pattern_table import TRIAL_PATTERNS, CostTable
 from warploom.simt.lane_counts import ALL_LANES, Addresses, Ints, jitable
 
 BANKS = 32
@@ -28,7 +28,7 @@ WINDOW_UNIT = 128
 LENGTH = 32
 """Accesses of a full list."""
 
-DEFERRED, WINDOW, EXTENT, KEYS = range(PATTERNS_END, PATTERNS_END + 4)
+DEFERRED, WINDOW, EXTENT, KEYS = range(CostTable.WORDS, CostTable.WORDS + 4)
 ROW_END = KEYS + LENGTH * 32 // 8
 """Words after the patterns in the counters of an access in compiled code. DEFERRED: accesses in the
 list; WINDOW: address of the window; EXTENT: its length in words, 0 (nothing fits) while patterns
@@ -99,7 +99,7 @@ def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> N
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
     the window's start (WINDOW) stays, or moves down, if all lanes fit then; else it begins at the
     lowest lane's line. EXTENT becomes the window's words before `limit`, the end of the shared
-    memory, or 0, so that nothing is deferred, while NEW_PATTERNS is below TRIAL_PATTERNS - 1."""
+    memory, or 0, so that nothing is deferred, while `new_patterns` is below TRIAL_PATTERNS - 1."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0
@@ -112,4 +112,4 @@ def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> N
     start = min(low, record[WINDOW])
     record[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
     extent = min(WINDOW_WORDS, (limit - record[WINDOW]) >> WORD_BITS)
-    record[EXTENT] = extent if record[NEW_PATTERNS] >= TRIAL_PATTERNS - 1 else 0
+    record[EXTENT] = extent if CostTable(record, 0).new_patterns >= TRIAL_PATTERNS - 1 else 0

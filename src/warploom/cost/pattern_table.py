@@ -7,7 +7,7 @@ code stores, for each access instruction, a few patterns with their costs and a 
 a new pattern is counted by the rules. `settle_pattern` adds repeats * costs later. The sums are the
 same as counting each access alone.
 
-    load at 4096 + 4 * lane, then at 8192 + 4 * lane   ->   first: rules; second: REPEATS += 1
+    load at 4096 + 4 * lane, then at 8192 + 4 * lane   ->   first: rules; second: repeats += 1
 
 The lookup is emitted by `lower.access.access_costs`; this module has the table's layout and the
 functions that fill and empty it. Irregular accesses, whose patterns never repeat, gain nothing:
@@ -16,28 +16,39 @@ after TRIAL_PATTERNS misses, most new patterns are not stored.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from warploom.cost.fields import FIELDS, CostRecord
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
+from warploom.simt.records import WordRecord, Words
 
 SLOTS = 8
 """Patterns per access instruction; the code that looks them up chooses the slot of each."""
 
-REPEATS, MASK, STEP, OFFSETS = range(4)
-COSTS = OFFSETS + 32
-PATTERN_WIDTH = COSTS + len(FIELDS)
-"""Words of a pattern: repeat count; active mask; STEP: the stride from lane to lane, ANY_STEP if
-only one lane is active, NO_STEP if strides differ or are negative; addresses relative to the last
-multiple of the unit at or below the lowest active lane's; costs."""
-
 ANY_STEP, NO_STEP = -1, -2
+"""The `step` of a pattern in which only one lane is active, or strides differ or are negative."""
 
-NEW_PATTERNS = CostRecord.WORDS
-PATTERNS_AT = NEW_PATTERNS + 1
-PATTERNS_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
-"""Words after an access record in compiled code. NEW_PATTERNS: new patterns since the last eviction
-of a pattern that had repeated; then the patterns."""
+
+class StoredPattern(WordRecord):
+    """A pattern, its costs, and how often it was repeated."""
+
+    repeats: int
+    mask: int  # of active lanes
+    step: int  # the stride from lane to lane
+    # Addresses relative to the last multiple of the unit at or below the lowest active lane's.
+    offsets: Annotated[Words, 32]
+    costs: Annotated[Words, len(FIELDS)]
+
+
+class CostTable(WordRecord):
+    """The record of an access in compiled code, with the table of its patterns."""
+
+    record: CostRecord
+    new_patterns: int  # since the last eviction of a pattern that had repeated
+    patterns: Annotated[Words, SLOTS * StoredPattern.WORDS]
+
 
 TRIAL_PATTERNS, SAMPLE_PERIOD = 16, 64
 """The number of new patterns that are all stored, and the period at which later ones are: storing
@@ -52,26 +63,26 @@ def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> No
     another, and sets its repeats to 0. Stores the negated counters as the slot's costs:
     `keep_pattern` adds the counters again after the rules have counted the new pattern, which
     leaves the difference, its costs. `offsets` and `mask` are not used."""
-    at = PATTERNS_AT + slot * PATTERN_WIDTH
-    repeats = record[at + REPEATS]
-    record[at + REPEATS] = 0
+    pattern = StoredPattern(record, CostTable.patterns, slot)
+    repeats = pattern.repeats
+    pattern.repeats = 0
     for field in range(_COSTS):
-        record[field] += repeats * record[at + COSTS + field]
-        record[at + COSTS + field] = -record[field]
+        record[field] += repeats * pattern.costs[field]
+        pattern.costs[field] = -record[field]
 
 
 @jitable
 def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
     """Stores in slot `slot` the pattern that the rules have just counted: active mask, stride,
     offsets, and its costs (the counters minus those that `settle_pattern` has stored)."""
-    at = PATTERNS_AT + slot * PATTERN_WIDTH
-    record[at + MASK] = mask
-    record[at + STEP] = step_of(offsets, mask)
+    pattern = StoredPattern(record, CostTable.patterns, slot)
+    pattern.mask = mask
+    pattern.step = step_of(offsets, mask)
     for lane in range(32):
-        record[at + OFFSETS + lane] = np.int64(offsets[lane])
+        pattern.offsets[lane] = np.int64(offsets[lane])
     # `settle_pattern` left the negated counters of before the access: the sum is its costs.
     for field in range(_COSTS):
-        record[at + COSTS + field] += record[field]
+        pattern.costs[field] += record[field]
 
 
 def step_of(offsets: Addresses, mask: int) -> int:

@@ -22,14 +22,11 @@ from warploom.abi.environment import Slot
 from warploom.cost.caches import LOCAL_BASE
 from warploom.cost.fields import CostRecord
 from warploom.cost.pattern_table import (
-    MASK,
-    NEW_PATTERNS,
     NO_STEP,
-    OFFSETS,
-    REPEATS,
     SAMPLE_PERIOD,
-    STEP,
     TRIAL_PATTERNS,
+    CostTable,
+    StoredPattern,
 )
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
@@ -103,8 +100,8 @@ class AccessCosts:
                     self._record_pattern(scratch, bits, table_slot)
                 after_new = b.block
             with repeated:
-                self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
-                recorded = b.load(self.lanes.slot(pattern, STEP), typ=I64)
+                self.lanes.add_to(self.lanes.slot(pattern, StoredPattern.repeats), I64(1))
+                recorded = b.load(self.lanes.slot(pattern, StoredPattern.step), typ=I64)
                 if move is not None:
                     move((first, recorded))
                 after_again = b.block
@@ -137,14 +134,16 @@ class AccessCosts:
         `pattern`: in its mask, or in some active lane's offset, `relative` to a multiple of the
         unit. Compares the mask and the first 8 lanes before it compares all."""
         b = self.b
-        recorded = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
+        recorded = b.load(self.lanes.slot(pattern, StoredPattern.offsets), typ=vector(I64), align=8)
         difference = b.xor(relative, recorded)
         first_lanes = b.shuffle_vector(difference, difference, selection(range(COMPARED_FIRST)))
         some = b.bitcast(
             b.icmp_unsigned("!=", first_lanes, zero(first_lanes.type)), ir.IntType(COMPARED_FIRST)
         )
         some = b.and_(some, b.trunc(bits, ir.IntType(COMPARED_FIRST)))
-        mismatch = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
+        mismatch = b.icmp_unsigned(
+            "!=", b.load(self.lanes.slot(pattern, StoredPattern.mask), typ=I64), bits
+        )
         mismatch = b.or_(mismatch, b.icmp_unsigned("!=", some, ir.IntType(COMPARED_FIRST)(0)))
         before = b.block
         same_first, done = (
@@ -189,8 +188,8 @@ class AccessCosts:
         """Returns true (an i1) if the new pattern replaces the one at address `pattern`. The record
         counts new patterns in succession, and begins again at 0 where the pattern replaced has been
         repeated: while the count is below TRIAL_PATTERNS all replace, then one in SAMPLE_PERIOD."""
-        b, at = self.b, self.lanes.slot(self.access.row, NEW_PATTERNS)
-        repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
+        b, at = self.b, self.lanes.slot(self.access.row, CostTable.new_patterns)
+        repeats = b.load(self.lanes.slot(pattern, StoredPattern.repeats), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
         doubt = b.select(came_again, I64(0), b.add(b.load(at, typ=I64), I64(1)))
         b.store(doubt, at)

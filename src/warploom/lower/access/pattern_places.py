@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.cost.device_rules import AccessRules
-from warploom.cost.pattern_table import PATTERN_WIDTH, PATTERNS_AT, SLOTS
+from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.llvm.lanes import I64, Lanes, Value
 
 SPREAD = 0xAFE82A8F35A08CFB
@@ -43,4 +43,5 @@ def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) ->
     hashed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
     words, sectors = b.lshr(begin, I64(2)), b.lshr(begin, I64(5))
     slot = b.and_(b.xor(hashed, b.xor(words, sectors)), I64(SLOTS - 1))
-    return PatternSlot(slot, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT)), base)
+    at = b.add(b.mul(slot, I64(StoredPattern.WORDS)), I64(CostTable.patterns))
+    return PatternSlot(slot, at, base)

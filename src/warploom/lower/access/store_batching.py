@@ -23,7 +23,7 @@ from functools import reduce
 from llvmlite import ir
 
 from warploom.abi.access_type import record_memory_change
-from warploom.cost.pattern_table import MASK, OFFSETS, REPEATS, STEP
+from warploom.cost.pattern_table import StoredPattern
 from warploom.helpers.range_cache_filling import FURTHEST
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import (
@@ -120,7 +120,11 @@ class StoreBatch:
         `number`: all lanes, the step of the pending stores and the offset of lane 0. Strided lanes
         have no other differences."""
         pattern, offset = self._pattern(pending, number)
-        expected = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
+        expected = (
+            (StoredPattern.mask, I64(ALL_LANES)),
+            (StoredPattern.step, pending.step),
+            (StoredPattern.offsets, offset),
+        )
         return [
             self.b.icmp_unsigned("==", self.b.load(self.lanes.slot(pattern, word), typ=I64), value)
             for word, value in expected
@@ -181,7 +185,7 @@ class StoreBatch:
         """Counts each store appended so far as a repetition of its pattern in its access record."""
         for number in range(pending.count):
             pattern, _ = self._pattern(pending, number)
-            self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
+            self.lanes.add_to(self.lanes.slot(pattern, StoredPattern.repeats), I64(1))
 
 
 def _store_function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:

@@ -15,14 +15,7 @@ from warploom.abi.environment import ROW_WIDTH, CountLayout
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.atomics import WORD_BYTES
 from warploom.cost.fields import FIELDS, CostRecord
-from warploom.cost.pattern_table import (
-    COSTS,
-    PATTERN_WIDTH,
-    PATTERNS_AT,
-    PATTERNS_END,
-    REPEATS,
-    SLOTS,
-)
+from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.cache_costs import add_range_cache_costs
 from warploom.machine.compiled.launch_template import Bytes, Words
@@ -149,6 +142,7 @@ def _set_records(tally: Tally, layout: CountLayout, rows: Words) -> None:
     parts = rows[:, :, CostRecord.example_cost].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), : CostRecord.WORDS]
     # The pattern table has counted hits only; a hit costs what the pattern's first access did.
-    patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
-    repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
+    patterns = rows[:, :, CostTable.patterns : CostTable.WORDS]
+    patterns = patterns.reshape(*rows.shape[:2], SLOTS, StoredPattern.WORDS)
+    repeated = patterns[..., StoredPattern.repeats, None] * patterns[..., StoredPattern.costs :]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))
