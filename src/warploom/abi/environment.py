@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.range_cache import RangeCacheLayout
-from warploom.cost.deferred_atomics import ROW_END
+from warploom.cost.deferred_atomics import AccessRow
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Space
 from warploom.isa.routines import ordinary_results
@@ -151,11 +151,6 @@ class Status(IntEnum):
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
 """The numbers of state spaces in the record of a fault."""
 
-ROW_WIDTH = ROW_END
-"""The words of an access row in compiled code: a record of counts, then patterns
-(`cost.pattern_table`), then a list of atomics (`cost.deferred_atomics`). After all rows follow the
-keys and range caches of `abi.range_cache`."""
-
 
 @dataclass(frozen=True)
 class CountLayout:
@@ -251,9 +246,14 @@ class CountLayout:
         return RangeCacheLayout.of(self.program, self.rows, self.rules.unit, self.warp_layout)
 
     @property
+    def caches_at(self) -> int:
+        """Returns the number of words of all access rows: where the range caches begin."""
+        return AccessRow.WORDS * len(self.rows)
+
+    @property
     def row_words(self) -> int:
         """Returns the number of words of all access rows and of the range caches after them."""
-        return ROW_WIDTH * len(self.rows) + self.caches.size
+        return self.caches_at + self.caches.size
 
     @cached_property
     def deferring_rows(self) -> tuple[int, ...]:

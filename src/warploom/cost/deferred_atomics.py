@@ -12,12 +12,14 @@ This is for 32 banks of 4 bytes (`AccessRules.defers_atomics`), and for atomics 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from warploom.cost.fields import CostRecord
 from warploom.cost.overlap import count_coinciding, count_in_columns
 from warploom.cost.pattern_table import TRIAL_PATTERNS, CostTable
 from warploom.simt.lane_counts import ALL_LANES, Addresses, Ints, jitable
+from warploom.simt.records import WordRecord, Words
 
 BANKS = 32
 WORD_BITS = 2
@@ -28,11 +30,17 @@ WINDOW_UNIT = 128
 LENGTH = 32
 """Accesses of a full list."""
 
-DEFERRED, WINDOW, EXTENT, KEYS = range(CostTable.WORDS, CostTable.WORDS + 4)
-ROW_END = KEYS + LENGTH * 32 // 8
-"""Words after the patterns in the counters of an access in compiled code. DEFERRED: accesses in the
-list; WINDOW: address of the window; EXTENT: its length in words, 0 (nothing fits) while patterns
-are on trial; from KEYS on, 32 bytes for each access: each lane's word in the window."""
+
+class AccessRow(WordRecord):
+    """The record of an access in compiled code, with the tables that count it: its patterns, and
+    the list of deferred accesses."""
+
+    table: CostTable
+    deferred: int  # accesses in the list
+    window: int  # the address of the window
+    extent: int  # its length in words, 0 (nothing fits) while patterns are on trial
+    keys: Annotated[Words, LENGTH * 32 // 8]  # 32 bytes an access: each lane's word in the window
+
 
 DeferredCosts = tuple[int, int, int, int, int, int, int]
 
@@ -62,8 +70,9 @@ def deferred_address(record: Ints, access: int, lane: int) -> int:
     """Returns the byte address that a lane accesses in deferred access number `access` of the list:
     its word, one byte of the list, from the start of the window."""
     # A 64-bit word holds the bytes of eight lanes, so an access has four words.
-    word = (record[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
-    return record[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
+    row = AccessRow(record, 0)
+    word = (int(row.keys[4 * access + lane // 8]) >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
+    return row.window + (word << WORD_BITS)
 
 
 @jitable
@@ -72,11 +81,11 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
     the counters of shared accesses and `passes`, and empties the list; nothing if it is empty.
     Replaces the example if one of them has more wavefronts. Of the parameters of a rule it uses
     only `record`."""
-    costs = CostRecord(record, 0)
-    count = record[DEFERRED]
+    row = AccessRow(record, 0)
+    costs, count = row.table.record, row.deferred
     if count == 0:
         return
-    record[DEFERRED] = 0
+    row.deferred = 0
     words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(record, count)
     costs.requests += count
     costs.sectors += sectors
@@ -97,9 +106,9 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 @jitable
 def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
-    the window's start (WINDOW) stays, or moves down, if all lanes fit then; else it begins at the
-    lowest lane's line. EXTENT becomes the window's words before `limit`, the end of the shared
-    memory, or 0, so that nothing is deferred, while `new_patterns` is below TRIAL_PATTERNS - 1."""
+    its start stays, or moves down, if all lanes fit then; else it begins at the lowest lane's line.
+    `extent` becomes the window's words before `limit`, the end of the shared memory, or 0, so that
+    nothing is deferred, while `new_patterns` is below TRIAL_PATTERNS - 1."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0
@@ -109,7 +118,8 @@ def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> N
             low = at if low < 0 else min(low, at)
             high = max(high, at)
     low -= low % WINDOW_UNIT
-    start = min(low, record[WINDOW])
-    record[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
-    extent = min(WINDOW_WORDS, (limit - record[WINDOW]) >> WORD_BITS)
-    record[EXTENT] = extent if CostTable(record, 0).new_patterns >= TRIAL_PATTERNS - 1 else 0
+    row = AccessRow(record, 0)
+    start = min(low, row.window)
+    row.window = start if high - start < WINDOW_WORDS << WORD_BITS else low
+    extent = min(WINDOW_WORDS, (limit - row.window) >> WORD_BITS)
+    row.extent = extent if row.table.new_patterns >= TRIAL_PATTERNS - 1 else 0

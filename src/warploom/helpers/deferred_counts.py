@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from llvmlite import ir
 
-from warploom.cost.deferred_atomics import KEYS
+from warploom.cost.deferred_atomics import AccessRow
 from warploom.llvm.lanes import (
     I8,
     I16,
@@ -53,7 +53,8 @@ def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     first such access."""
     b, (row, count) = lanes.b, arguments
     accesses = [
-        b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
+        b.load(lanes.slot(row, AccessRow.keys + LANES // 8 * n), typ=BYTES, align=8)
+        for n in range(LANES)
     ]
     words = _transpose(lanes, accesses)
     # Rotated by 3 bits, a byte has the bank in its high bits, so that sorting orders by banks.

@@ -16,15 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.cost.deferred_atomics import (
-    DEFERRED,
-    EXTENT,
-    KEYS,
-    LENGTH,
-    WINDOW,
-    WINDOW_WORDS,
-    WORD_BITS,
-)
+from warploom.cost.deferred_atomics import LENGTH, WINDOW_WORDS, WORD_BITS, AccessRow
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I8, I32, I64, LANES, Lanes, Value, splat_constant, vector
 from warploom.lower.access.access_call import AccessCall
@@ -53,7 +45,9 @@ def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Wind
     window; returns both with the window's start, a byte offset in shared memory. `addresses` are
     lanes of 32 or 64 bits, offsets in shared memory."""
     b, element = lanes.b, addresses.type.element
-    window, extent = (b.load(lanes.slot(row, word), typ=I64) for word in (WINDOW, EXTENT))
+    window, extent = (
+        b.load(lanes.slot(row, word), typ=I64) for word in (AccessRow.window, AccessRow.extent)
+    )
     start, end = (
         lanes.splat(b.trunc(v, element) if element == I32 else v) for v in (window, extent)
     )
@@ -74,11 +68,11 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
     `uniform`: one operand serves all lanes."""
     b, lanes, row = access.lanes.b, access.lanes, access.row
     turns = LaneByLane(access, AccessMoves(access), update)
-    count = b.load(lanes.slot(row, DEFERRED), typ=I64)
-    keys = lanes.slot(row, b.add(b.mul(count, I64(LANES // 8)), I64(KEYS)))
+    count = b.load(lanes.slot(row, AccessRow.deferred), typ=I64)
+    keys = lanes.slot(row, b.add(b.mul(count, I64(LANES // 8)), I64(AccessRow.keys)))
     b.store(access.addresses, keys, align=8)
     following = b.add(count, I64(1))
-    b.store(following, lanes.slot(row, DEFERRED))
+    b.store(following, lanes.slot(row, AccessRow.deferred))
 
     def offsets_from(lane: Value) -> list[Value]:
         """Returns the byte offsets in the window of the 8 lanes from `lane` on, as eight i64."""

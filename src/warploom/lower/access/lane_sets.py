@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
-from warploom.abi.environment import ROW_WIDTH, Slot
+from warploom.abi.environment import Slot
 from warploom.abi.range_cache import (
     BUCKET,
     HASH_SHIFT,
@@ -53,7 +53,7 @@ class LaneSets:
         layout's number."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
-        self._begin = ROW_WIDTH * len(frame.layout.rows)
+        self._begin = frame.layout.caches_at
         self._key_has_layout = (
             RUNS.get(frame.variant.warp_layout, 1) > 1 and not frame.variant.alike
         )

@@ -7,7 +7,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.abi.access_type import DATA_BYTES, AccessType
-from warploom.abi.environment import ROW_WIDTH, Slot, local_stride
+from warploom.abi.environment import Slot, local_stride
+from warploom.cost.deferred_atomics import AccessRow
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I8, I64, PTR, Value
 from warploom.lower.frame.frame import Frame
@@ -32,7 +33,7 @@ class AccessStorage:
     def record_address(self, index: int, space: Space) -> Value:
         """Returns the address of the access record of an instruction and a state space, in which
         compiled code counts the access; of record 0 if it has none."""
-        return self.lanes.slot(self.frame.rows, self.record_number(index, space) * ROW_WIDTH)
+        return self.lanes.slot(self.frame.rows, self.record_number(index, space) * AccessRow.WORDS)
 
     def record_number(self, index: int, space: Space) -> int:
         """Returns the number of the access record of an instruction and a state space; 0 if it has

@@ -18,7 +18,6 @@ from functools import reduce
 
 from llvmlite import ir
 
-from warploom.abi.environment import ROW_WIDTH
 from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, safe_pitches_at
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value
@@ -39,7 +38,7 @@ class RangeCache:
         self.memory, self.places = memory, memory.places
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
-        self._begin = ROW_WIDTH * len(self.frame.layout.rows)
+        self._begin = self.frame.layout.caches_at
         self.sets = LaneSets(self.frame)
         self._filling = RangeCacheFilling(memory, self.sets)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.abi.environment import ROW_WIDTH, Slot
+from warploom.abi.environment import Slot
 from warploom.abi.range_cache import ANY_STRIDE, GIVEN_UP, STEP_AT, RangeCacheEntry
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
@@ -76,7 +76,7 @@ class RangeCacheFilling:
             writes = I64(int(group.access_type.op == "store"))
             arguments = group.firsts[0], writes, self.frame.environment, allocations, bounds
             call(self.lanes, "find_bounds", *arguments)
-        sets = self.lanes.slot(self.frame.rows, ROW_WIDTH * len(self.frame.layout.rows))
+        sets = self.lanes.slot(self.frame.rows, self.frame.layout.caches_at)
         arguments = (
             sets,
             self._group_descriptor(group),

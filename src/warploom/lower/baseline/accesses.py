@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from llvmlite import ir
 
 from warploom.abi.access_type import WIDE, AccessType
-from warploom.abi.environment import ROW_WIDTH, SPACE_CODES, Slot
+from warploom.abi.environment import SPACE_CODES, Slot
 from warploom.core.types import ScalarType, unsigned
+from warploom.cost.deferred_atomics import AccessRow
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I8, I64, PTR, Value, splat_constant, vector
@@ -165,7 +166,7 @@ class _Emission:
         """Returns the addresses of the access record of the instruction in a space, and of the
         bounds of the allocation that it accessed last."""
         b, number = self.b, self.rows[space]
-        row = self.lanes.slot(self.body.array(RunWord.ROWS), b.mul(number, I64(ROW_WIDTH)))
+        row = self.lanes.slot(self.body.array(RunWord.ROWS), b.mul(number, I64(AccessRow.WORDS)))
         return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:

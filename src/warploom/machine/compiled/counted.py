@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warploom.abi.environment import ROW_WIDTH, CountLayout
+from warploom.abi.environment import CountLayout
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.atomics import WORD_BYTES
+from warploom.cost.deferred_atomics import AccessRow
 from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.helpers.table import count_compiled
@@ -92,14 +93,15 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     _set_counts(tally, layout, words[:, :rows_at].sum(axis=0))
     count = len(layout.rows)
     if count:
-        rows = words[:, rows_at : rows_at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        caches_at = rows_at + layout.caches_at
+        rows = words[:, rows_at:caches_at].reshape(-1, count, AccessRow.WORDS)
         # Atomics that were still batched when the launch ended are counted now.
         for number in layout.deferring_rows:
             for row in rows[:, number]:
                 count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
         _set_records(tally, layout, rows)
         for part in words:
-            add_range_cache_costs(tally, layout, part[rows_at + count * ROW_WIDTH :])
+            add_range_cache_costs(tally, layout, part[caches_at:])
     return tally
 
 
@@ -137,7 +139,7 @@ def _set_records(tally: Tally, layout: CountLayout, rows: Words) -> None:
     """Overwrites the access records of a tally: the sums of their costs over the parts (one for
     each worker of each launch) plus those of the hits of their pattern tables, and as example the
     costliest access, of equal ones the first part's; `rows` has shape (parts, access records,
-    ROW_WIDTH)."""
+    AccessRow.WORDS)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, CostRecord.example_cost].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), : CostRecord.WORDS]

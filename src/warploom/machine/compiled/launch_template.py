@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.environment import ROW_WIDTH, Slot
+from warploom.abi.environment import Slot
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
+from warploom.cost.deferred_atomics import AccessRow
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.isa.spec import Unit
@@ -184,8 +185,8 @@ class LaunchBuffers:
         layout = launch_template.kernel.layout
         rows = len(layout.rows)
         by_row = self.words(launch_template.rows_at, layout.row_words)
-        self._cost_of_row = by_row[CostRecord.example_cost : rows * ROW_WIDTH : ROW_WIDTH]
-        self._caches = by_row[rows * ROW_WIDTH :]
+        self._cost_of_row = by_row[CostRecord.example_cost : layout.caches_at : AccessRow.WORDS]
+        self._caches = by_row[layout.caches_at :]
         self._fill()
         self.environment = self.words(0, len(Slot))
         self.plan = Plan(self.words(launch_template.starts[Slot.PLAN_AT], Plan.WORDS), 0)
