@@ -13,18 +13,12 @@ from hypothesis import strategies as st
 from rule_costs import ALL, accesses
 
 from warploom.cost.caches import (
-    CONSTANT,
     DROPS_L1,
-    ENTRY_WORDS,
-    HEADER_WORDS,
-    L1,
-    L2,
-    ORIGIN,
-    SMS,
-    TEXTURE,
     THROUGH_CONSTANT,
     THROUGH_L1,
     WRITES,
+    CacheEntry,
+    CacheHierarchy,
     count_cached,
 )
 from warploom.cost.fields import FIELDS, CostRecord
@@ -53,17 +47,18 @@ def count_compiled(*arguments: Any) -> None:
 def caches(l1_sets: int = 2, l1_ways: int = 2, l2_sets: int = 4, sms: int = 2) -> Words:
     """Returns the array of small caches: L1 with `l1_sets` and `l1_ways` per SM, a two-way L2, a
     constant cache of one line."""
-    sizes = {L1: (l1_sets, l1_ways), TEXTURE: (0, 1), CONSTANT: (1, 1), L2: (l2_sets, 2)}
-    header = [0] * HEADER_WORDS
-    header[SMS] = sms
-    end = HEADER_WORDS
-    for level, (sets, ways) in sizes.items():
-        words = sets * ways * ENTRY_WORDS
-        header[4 * level : 4 * level + 4] = end, sets, ways, words
-        end += words * (1 if level == L2 else sms)
-    state = np.zeros(end, np.int64)
-    state[:HEADER_WORDS] = header
-    return state
+    hierarchy = CacheHierarchy(np.zeros(CacheHierarchy.WORDS, np.int64), 0)
+    hierarchy.sms = sms
+    end = CacheHierarchy.WORDS
+    for level, sets, ways, copies in (
+        (hierarchy.l1, l1_sets, l1_ways, sms),
+        (hierarchy.constant, 1, 1, sms),
+        (hierarchy.l2, l2_sets, 2, 1),
+    ):
+        level.first_entry, level.sets, level.ways = end, sets, ways
+        level.words_per_sm = sets * ways * CacheEntry.WORDS
+        end += level.words_per_sm * copies
+    return np.concatenate([hierarchy.words, np.zeros(end - CacheHierarchy.WORDS, np.int64)])
 
 
 def look_up(
@@ -132,7 +127,7 @@ def test_a_device_without_caches_counts_nothing() -> None:
 
 def test_addresses_count_from_the_origin() -> None:
     caches_state, moved = caches(), caches()
-    moved[ORIGIN] = 1 << 40
+    moved[CacheHierarchy.origin] = 1 << 40
     for step in (0, 256, 512, 0, 768, 256):
         assert look_up(caches_state, [step]) == look_up(moved, [(1 << 40) + step])
 

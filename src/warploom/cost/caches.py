@@ -12,9 +12,8 @@ here: see `warploom.timing`.
 
     load of 32 floats at 0, twice   ->   first: 4 misses in L1 and L2, then: 4 hits in L1
 
-All caches of a device are one array of int64: for each level four words (index of its first line,
-sets, ways, words per SM); the clock; the number of SMs; the address that counts as 0, so that
-counts do not depend on where the host allocated the memory; then three words for each line.
+All caches of a device are one array of int64: a `CacheHierarchy`, then a `CacheEntry` for each
+line.
 """
 
 from __future__ import annotations
@@ -23,21 +22,38 @@ import numpy as np
 
 from warploom.cost.fields import CostRecord
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable, without_segment
+from warploom.simt.records import WordRecord
 
-L1, TEXTURE, CONSTANT, L2, LEVELS = range(5)
 
-FIRST_ENTRY, SETS, WAYS, WORDS_PER_SM, LEVEL_WORDS = range(5)
-"""Words of level l, from LEVEL_WORDS * l on: the index of its first entry; its sets, 0 without such
-a cache; the ways (lines) of a set; the words of all entries of one SM (of L2, which all SMs share,
-the words of all)."""
+class CacheLevel(WordRecord):
+    """The caches of one level: one for each SM, or L2."""
 
-CLOCK, SMS, ORIGIN, HEADER_WORDS = range(LEVEL_WORDS * LEVELS, LEVEL_WORDS * LEVELS + 4)
-"""Words after those of the levels: the number of look-ups so far, of SMs, and the address that
-counts as 0. The entries follow."""
+    first_entry: int  # the index of the first word of its entries
+    sets: int  # 0 without such a cache
+    ways: int  # the lines of a set
+    words_per_sm: int  # the words of the entries of one SM; of L2, which all SMs share, of all
 
-LINE, VALID, LAST_USE, ENTRY_WORDS = range(4)
-"""Words of an entry: 1 plus the line's number (0: empty), the mask of valid sectors, the CLOCK of
-the last use."""
+
+class CacheHierarchy(WordRecord):
+    """The begin of the array, which the entries of all levels follow."""
+
+    l1: CacheLevel
+    texture: CacheLevel
+    constant: CacheLevel
+    l2: CacheLevel
+    clock: int  # the number of look-ups so far
+    sms: int
+    # The address that counts as 0: counts do not depend on where the host allocated the memory.
+    origin: int
+
+
+class CacheEntry(WordRecord):
+    """A line of a cache."""
+
+    line: int  # 1 plus the line's number (0: empty)
+    valid: int  # the mask of valid sectors
+    last_use: int  # the `clock` of the last use
+
 
 LOCAL_BASE = 1 << 56
 """The address of local memory in the caches; the warps' local memories follow each other there."""
@@ -64,24 +80,28 @@ def count_cached(
     lowest lane that touches each, and adds hits and misses to `record`. `block` is the grid index
     of the block, which decides the SM; `path` the flags of the path: with BY_WORDS (local memory)
     each 4-byte word of `size` bytes is looked up in all lanes before the next, which is 128 bytes
-    further, else the sector of the first byte, relative to ORIGIN. `offset` is added to the
+    further, else the sector of the first byte, relative to `origin`. `offset` is added to the
     addresses. Returns 0, as compiled code expects a result."""
-    sm = block % caches[SMS]
+    hierarchy = CacheHierarchy(caches, 0)
+    sm = block % hierarchy.sms
     # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
-    origin = 0 if path & BY_WORDS else caches[ORIGIN]
+    origin = 0 if path & BY_WORDS else hierarchy.origin
     for word in range(words):
         left = mask
         while left != 0:
             leader = first_lane(left)
             address = int(np.int64(addresses[leader])) - origin + offset + 128 * word
-            look_up_sector(caches, sm, address >> 7, 1 << ((address >> 5) & 3), path, record)
+            sector = 1 << ((address >> 5) & 3)
+            look_up_sector(hierarchy, sm, address >> 7, sector, path, record)
             left = without_segment(addresses, left, 5, leader)
     return 0
 
 
 @jitable
-def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
+def look_up_sector(
+    caches: CacheHierarchy, sm: int, line: int, sector: int, path: int, record: Ints
+) -> None:
     """Looks up one sector in the first cache of its path (L1, texture or constant cache, or none)
     and, after a miss or for a write, in L2; counts hits and misses of the former in the record's
     `l1_hits` and `l1_misses`, of L2 in `l2_hits` and `l2_misses`. First invalidates it in L1 if the
@@ -89,68 +109,67 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
     bit in its line."""
     costs = CostRecord(record, 0)
     if path & DROPS_L1:
-        drop(caches, sm, line, sector)
-    first = L2
+        drop(caches.l1, sm, line, sector)
+    first = caches.l2
     if path & THROUGH_L1:
-        first = L1
+        first = caches.l1
     elif path & THROUGH_TEXTURE:
-        first = TEXTURE
+        first = caches.texture
     elif path & THROUGH_CONSTANT:
-        first = CONSTANT
+        first = caches.constant
     hit = 0
-    if first != L2 and caches[LEVEL_WORDS * first + SETS] > 0:
-        hit = access_cache(caches, first, sm, line, sector)
+    if first.at != caches.l2.at and first.sets > 0:
+        hit = access_cache(first, sm, line, sector)
         costs.l1_hits += hit
         costs.l1_misses += 1 - hit
-    if caches[LEVEL_WORDS * L2 + SETS] > 0 and (hit == 0 or path & WRITES):
-        hit = access_cache(caches, L2, 0, line, sector)
+    if caches.l2.sets > 0 and (hit == 0 or path & WRITES):
+        hit = access_cache(caches.l2, 0, line, sector)
         costs.l2_hits += hit
         costs.l2_misses += 1 - hit
 
 
 @jitable
-def access_cache(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
-    """Looks up a sector in the cache of a level (L1, TEXTURE, CONSTANT or L2; its SETS are not 0)
-    of an SM (0 for L2), advances CLOCK, and marks the line as used now. On a miss, fetches the
-    sector; if its line is missing, that replaces the least recently used line of the set, with no
-    other sector valid. Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the
-    sector's bit in its line."""
-    ways = caches[LEVEL_WORDS * level + WAYS]
-    start = first_entry(caches, level, sm, line)
-    caches[CLOCK] += 1
-    oldest = start
-    for way in range(ways):
-        entry = start + ENTRY_WORDS * way
-        if caches[entry + LINE] == line + 1:
-            hit = 1 if caches[entry + VALID] & sector else 0
-            caches[entry + VALID] |= sector
-            caches[entry + LAST_USE] = caches[CLOCK]
+def access_cache(level: CacheLevel, sm: int, line: int, sector: int) -> int:
+    """Looks up a sector in the cache of a level (its `sets` are not 0) of an SM (0 for L2),
+    advances the clock, and marks the line as used now. On a miss, fetches the sector; if its line
+    is missing, that replaces the least recently used line of the set, with no other sector valid.
+    Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the sector's bit in its
+    line."""
+    caches = CacheHierarchy(level, 0)
+    caches.clock += 1
+    oldest = first_entry(level, sm, line)
+    start = oldest.at
+    for way in range(level.ways):
+        entry = CacheEntry(level, start, way)
+        if entry.line == line + 1:
+            hit = 1 if entry.valid & sector else 0
+            entry.valid |= sector
+            entry.last_use = caches.clock
             return hit
-        if caches[entry + LAST_USE] < caches[oldest + LAST_USE]:
+        if entry.last_use < oldest.last_use:
             oldest = entry
-    caches[oldest + LINE] = line + 1
-    caches[oldest + VALID] = sector
-    caches[oldest + LAST_USE] = caches[CLOCK]
+    oldest.line = line + 1
+    oldest.valid = sector
+    oldest.last_use = caches.clock
     return 0
 
 
 @jitable
-def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
+def drop(l1: CacheLevel, sm: int, line: int, sector: int) -> None:
     """Invalidates a sector of a line in the L1 of an SM, if it is there; nothing without L1. `line`
     is the address >> 7, `sector` the sector's bit in its line."""
-    if caches[LEVEL_WORDS * L1 + SETS] > 0:
-        start = first_entry(caches, L1, sm, line)
-        for way in range(caches[LEVEL_WORDS * L1 + WAYS]):
-            entry = start + ENTRY_WORDS * way
-            if caches[entry + LINE] == line + 1:
-                caches[entry + VALID] &= ~sector
+    if l1.sets > 0:
+        start = first_entry(l1, sm, line).at
+        for way in range(l1.ways):
+            entry = CacheEntry(l1, start, way)
+            if entry.line == line + 1:
+                entry.valid &= ~sector
 
 
 @jitable
-def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
-    """Returns the index in `caches` of the first word of the set that a line (address >> 7) maps
-    to, the line modulo the sets, in the cache `level` (L1 to L2) of SM `sm`; `sm` is 0 for L2,
-    which all SMs share. The cache must exist (SETS not 0)."""
-    at = LEVEL_WORDS * level
-    set_offset = line % caches[at + SETS] * caches[at + WAYS] * ENTRY_WORDS
-    return int(caches[at + FIRST_ENTRY] + sm * caches[at + WORDS_PER_SM] + set_offset)
+def first_entry(level: CacheLevel, sm: int, line: int) -> CacheEntry:
+    """Returns the first entry of the set that a line (address >> 7) maps to, the line modulo the
+    sets, in the cache of a level of SM `sm`; `sm` is 0 for L2, which all SMs share. The cache must
+    exist (`sets` not 0)."""
+    first = level.first_entry + sm * level.words_per_sm
+    return CacheEntry(level, first, line % level.sets * level.ways)

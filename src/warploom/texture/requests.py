@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.atomics import count_passes, lane_order
-from warploom.cost.caches import SMS, look_up_sector
+from warploom.cost.caches import CacheHierarchy, look_up_sector
 from warploom.cost.fields import CostRecord
 from warploom.cost.writes import lasting
 from warploom.simt.lane_counts import Addresses, Ints, jitable
@@ -114,10 +114,11 @@ def serve_texels(
     costs.transactions_32 += moved
     costs.bytes_moved += 32 * moved
     if path != NO_PATH:
-        sm = block % int(caches[SMS])
+        hierarchy = CacheHierarchy(caches, 0)
+        sm = block % hierarchy.sms
         for index in range(scratch.touched):
             sector = int(scratch.sectors[index])
-            look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, record)
+            look_up_sector(hierarchy, sm, sector >> 2, 1 << (sector & 3), path, record)
     return 0
 
 

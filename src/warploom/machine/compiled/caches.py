@@ -6,18 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warploom.cost.caches import (
-    CONSTANT,
-    ENTRY_WORDS,
-    HEADER_WORDS,
-    L1,
-    L2,
-    LEVEL_WORDS,
-    LOCAL_BASE,
-    ORIGIN,
-    SMS,
-    TEXTURE,
-)
+from warploom.cost.caches import LOCAL_BASE, CacheEntry, CacheHierarchy
 from warploom.cost.device_rules import AccessRules
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
@@ -25,8 +14,8 @@ from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.program import Program
 
 LINE_BYTES = 128
-WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
-"""The associativity of each cache. Estimates: NVIDIA does not publish them."""
+WAYS, L2_WAYS = 4, 16
+"""The associativity of each cache but L2, and of L2. Estimates: NVIDIA does not publish them."""
 
 
 NO_CACHES = np.zeros(1, np.int64)
@@ -36,33 +25,27 @@ NO_CACHES = np.zeros(1, np.int64)
 def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
-    """Returns the array of the simulated caches (`cost.caches`), empty: a header (the number of
-    SMs, the base of device memory, of each level its start, sets, ways and words per SM), then the
-    lines, all 0, of L1, texture and constant cache, once for each SM that can have a block, and of
-    L2 once. The size of L1 is what the launch's shared memory leaves of it. NO_CACHES if the rules
-    do not count caches."""
+    """Returns the array of the simulated caches (`cost.caches`), empty: a `CacheHierarchy`, then
+    the lines, all 0, of L1, texture and constant cache, once for each SM that can have a block, and
+    of L2 once. The size of L1 is what the launch's shared memory leaves of it. NO_CACHES if the
+    rules do not count caches."""
     if not rules.caches:
         return NO_CACHES
-    sizes = {
-        L1: l1_bytes(spec, shared_bytes(program, launch), launch),
-        TEXTURE: spec.texture_cache_bytes,
-        CONSTANT: spec.constant_cache_bytes,
-        L2: spec.l2_bytes,
-    }
+    hierarchy = CacheHierarchy(np.zeros(CacheHierarchy.WORDS, np.int64), 0)
     # SMs without a thread block have no accesses.
-    sms = min(spec.sms, launch.blocks)
-    header = np.zeros(HEADER_WORDS, np.int64)
-    header[SMS], header[ORIGIN] = sms, memory.base
-    end = HEADER_WORDS
-    for level, size in sizes.items():
-        sets = size // (LINE_BYTES * WAYS[level])
-        words = sets * WAYS[level] * ENTRY_WORDS
-        # The words of a level: FIRST_ENTRY, SETS, WAYS, WORDS_PER_SM.
-        at = LEVEL_WORDS * level
-        header[at : at + LEVEL_WORDS] = end, sets, WAYS[level], words
-        end += words * (1 if level == L2 else sms)
+    hierarchy.sms, hierarchy.origin = min(spec.sms, launch.blocks), memory.base
+    end = CacheHierarchy.WORDS
+    for level, size, ways, copies in (
+        (hierarchy.l1, l1_bytes(spec, shared_bytes(program, launch), launch), WAYS, hierarchy.sms),
+        (hierarchy.texture, spec.texture_cache_bytes, WAYS, hierarchy.sms),
+        (hierarchy.constant, spec.constant_cache_bytes, WAYS, hierarchy.sms),
+        (hierarchy.l2, spec.l2_bytes, L2_WAYS, 1),
+    ):
+        level.first_entry, level.sets, level.ways = end, size // (LINE_BYTES * ways), ways
+        level.words_per_sm = level.sets * ways * CacheEntry.WORDS
+        end += level.words_per_sm * copies
     caches = np.zeros(end, np.int64)
-    caches[:HEADER_WORDS] = header
+    caches[: CacheHierarchy.WORDS] = hierarchy.words
     return caches
 
 
