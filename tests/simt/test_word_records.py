@@ -6,6 +6,7 @@ import ctypes
 from typing import Annotated, Any
 
 import numpy as np
+import pytest
 
 from warploom.simt.lane_counts import register_jitables
 from warploom.simt.record_copies import clear_record, copy_record
@@ -60,6 +61,12 @@ def test_a_field_of_0_words_has_all_that_follow() -> None:
     message = Message(np.arange(5), 1)
     assert Message.WORDS == 1
     assert message.text.tolist() == [2, 3, 4]
+
+
+def test_packed_words_are_those_of_the_fields() -> None:
+    assert Account.pack(total=3, newest=-1) == [3, 0, 0, 0, -1, 0, 0, 0]
+    with pytest.raises(KeyError):
+        Account.pack(number=1)
 
 
 def test_python_and_compiled_code_access_the_same_words() -> None:

@@ -24,10 +24,6 @@ from warploom.program.program import Program
 from warploom.program.uses import writes
 from warploom.simt.warp_table import WarpTable, table_words
 
-HEAD = 6
-"""The number of words at the start of a warp's table that hold its lane masks, up to the parked
-splits."""
-
 
 @dataclass(frozen=True, slots=True)
 class RecordedTrace:
@@ -230,7 +226,8 @@ class Recorder:
 def _state_key(table: WarpTable) -> tuple[list[int], list[int]]:
     """Returns the words of a warp's table on which its state depends."""
     words = table.words[table.at : table.at + table_words(table.lanes)]
-    return words[:HEAD].tolist(), words[WarpTable.WORDS :].tolist()
+    # Of the head, the words up to the parked splits.
+    return words[: WarpTable.parked + 1].tolist(), words[WarpTable.WORDS :].tolist()
 
 
 def accesses_of(step: Values, site: Values, shape: Values, base: Values) -> schema.Accesses:

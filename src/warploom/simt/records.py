@@ -54,6 +54,15 @@ class WordRecord:
         self.words = words.words if isinstance(words, WordRecord) else words
         self.at = at + index * self.WORDS
 
+    @classmethod
+    def pack(cls, **fields: int) -> list[int]:
+        """Returns the words of a record whose fields of one word have these values, and all other
+        words 0. Raises KeyError for a field that the record does not have."""
+        words = [0] * cls.WORDS
+        for name, value in fields.items():
+            words[cls.OFFSETS[name]] = value
+        return words
+
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
         """Lays out the annotated fields of a subclass one after the other (one with the name of an
         earlier field as its shape: at that field's offset), replaces each by the descriptor that

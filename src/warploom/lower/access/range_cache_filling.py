@@ -9,8 +9,9 @@ from llvmlite import ir
 from warploom.abi.environment import Slot
 from warploom.abi.range_cache import ANY_STRIDE, GIVEN_UP, STEP_AT, RangeCacheEntry
 from warploom.helpers.calls import call
+from warploom.helpers.range_cache_filling import GroupDescriptor, GroupMember
 from warploom.isa.instruction import Space
-from warploom.llvm.lanes import I64, PTR, Value
+from warploom.llvm.lanes import I64, Value, constant_table
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
@@ -103,24 +104,20 @@ class RangeCacheFilling:
 
     def _group_descriptor(self, group: GroupValues) -> Value:
         """Returns the address of a constant array that describes a group to the helper
-        `fill_range_cache` (`GroupDescriptor`): the number of lane runs,
-        stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
-        lane sets and of pitches of an entry; then for each member a pair: the offset of its own
-        cache (in words), and its offset from the group's base address in bytes. Equal groups share
-        one."""
+        `fill_range_cache`: a `GroupDescriptor`, then a `GroupMember` for each access. Equal groups
+        share one."""
         found_at_run_time = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found_at_run_time else group.base.stride
-        words = [group.base.width, stride, group.access_type.size, self._layout.unit]
-        words += [len(group.members), self._layout.sets, self._layout.runs]
+        words = GroupDescriptor.pack(
+            runs=group.base.width,
+            stride=stride,
+            size=group.access_type.size,
+            unit=self._layout.unit,
+            members=len(group.members),
+            sets=self._layout.sets,
+            capacity=self._layout.runs,
+        )
         for index, offset in group.members:
             place = self._layout.places[self.places.record_number(index, group.access_type.space)]
-            words += [place, offset]
-        name = ".".join(["group", *map(str, words)])
-        module = self.frame.module
-        if name not in module.globals:
-            type = ir.ArrayType(I64, len(words))
-            constant = ir.GlobalVariable(module, type, name)
-            constant.linkage, constant.global_constant = "internal", True
-            constant.initializer = ir.Constant(type, [I64(word) for word in words])
-            constant.type = PTR
-        return module.globals[name]
+            words += GroupMember.pack(place=place, offset=offset)
+        return constant_table(self.frame.module, ".".join(["group", *map(str, words)]), words)

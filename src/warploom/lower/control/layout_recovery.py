@@ -94,24 +94,26 @@ class LayoutRecovery:
         return self.b.icmp_signed("!=", recovered, I64(0))
 
     def _descriptor_of(self, register: Register) -> list[int]:
-        """Returns the words of a register in the helper's table (`ShapedRegister`): the offset, the
-        distance of two values and the size of one, in bits, in its slot of 32 lanes, and these
-        three in its short slot; then the number of runs and the stride of its shape. A register of
-        more than 64 bits has an entry for each 64."""
+        """Returns the words of a register in the helper's table, a `ShapedRegister`; a register of
+        more than 64 bits has one for each 64."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.position.shapes[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
-        vector_shape = shape.width, shape.stride
-        if register.type == PRED:
-            # A predicate is one bit a lane in its wide slot, one byte in its short one.
-            return [by_lane, 1, 1, shaped, 8, 8, *vector_shape]
-        halves = range(0, bits, 64)
-        half_bits = min(64, bits)
-        return [
-            w
-            for h in halves
-            for w in (by_lane + h, bits, half_bits, shaped + h, bits, half_bits, *vector_shape)
-        ]
+        # A predicate is one bit a lane in its wide slot, one byte in its short one.
+        lane_bits, step_bits = (1, 8) if register.type == PRED else (bits, bits)
+        words: list[int] = []
+        for half in range(0, bits, 64):
+            words += ShapedRegister.pack(
+                lanes_at=by_lane + half,
+                lane_bits=lane_bits,
+                size=min(64, lane_bits),
+                shaped_at=shaped + half,
+                step_bits=step_bits,
+                written_bits=min(64, step_bits),
+                runs=shape.width,
+                stride=shape.stride,
+            )
+        return words
 
     def _convergent_entry(self, index: int) -> ir.Block:
         """Returns the LLVM block through which all living lanes enter a block's convergent copy

@@ -26,6 +26,7 @@ from warploom.machine.memory.finalizers import FinalizerLock
 from warploom.machine.memory.heap import Heap
 from warploom.machine.memory.reservation import Reservation, reserve
 from warploom.machine.memory.textures import TextureTable
+from warploom.simt.allocations import AllocationRow
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -312,11 +313,14 @@ class DeviceMemory:
             return self._build_table(())
 
     def _build_table(self, excluded: Container[int]) -> AllocationTable:
-        """Returns a table of the allocations but those at the addresses `excluded`: for each its
-        start, end, and 1 if kernels cannot write it. The caller holds the lock."""
+        """Returns a table of the allocations but those at the addresses `excluded`, an
+        `AllocationRow` for each. The caller holds the lock."""
         live = [self._live[a] for a in self._addresses if a not in excluded]
-        rows = [(a.address, a.address + a.size, a.address in self._constants) for a in live]
-        return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
+        rows = np.zeros((len(live), AllocationRow.WORDS), np.uint64)
+        rows[:, AllocationRow.start] = [a.address for a in live]
+        rows[:, AllocationRow.end] = [a.address + a.size for a in live]
+        rows[:, AllocationRow.constant] = [a.address in self._constants for a in live]
+        return AllocationTable(rows.reshape(-1), len(live))
 
     def close(self) -> None:
         """Ends all allocations and returns their pages to the system; the range itself is unmapped

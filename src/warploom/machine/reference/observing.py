@@ -47,42 +47,57 @@ class ObserverCalls:
             for lane, address in zip(access.lanes, access.addresses, strict=True):
                 self._event[ObservedEvent.WORDS + lane] = address
             mask = sum(1 << lane for lane in access.lanes)
-            details = SPACES[access.space], KINDS[access.op], access.size, warp.size
-            self._call_for_warp(ACCESS, warp, access.instruction, mask, *details)
+            fields = {
+                ObservedEvent.space: SPACES[access.space],
+                ObservedEvent.kind: KINDS[access.op],
+                ObservedEvent.size: access.size,
+                ObservedEvent.lanes: warp.size,
+            }
+            self._call_for_warp(ACCESS, warp, access.instruction, mask, fields)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
         """Reports a branch (`bra`, `brx`) with the active lanes and those of `mask`, which take it;
         nothing for other instructions and branches that implement calls."""
         if is_observed_branch(warp.run.program, index, instruction):
-            self._call_for_warp(BRANCH, warp, index, warp.splits.active, mask)
+            fields = {ObservedEvent.taken: mask}
+            self._call_for_warp(BRANCH, warp, index, warp.splits.active, fields)
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
         """Reports lanes that arrive at barrier `number`, which awaits `threads` threads (0: all);
         nothing for an empty mask."""
         if mask:
-            self._call_for_warp(BARRIER, warp, index, mask, number, threads)
+            fields = {ObservedEvent.number: number, ObservedEvent.threads: threads}
+            self._call_for_warp(BARRIER, warp, index, mask, fields)
 
     def block_begins(self, block: int) -> None:
         """Reports a thread block that begins."""
-        self._call(BLOCK_BEGIN, block)
+        self._call(BLOCK_BEGIN, {ObservedEvent.block: block})
 
     def block_ends(self, block: int) -> None:
         """Reports a thread block whose warps have all ended."""
-        self._call(BLOCK_END, block)
+        self._call(BLOCK_END, {ObservedEvent.block: block})
 
-    def _call_for_warp(self, kind: int, warp: Warp, index: int, mask: int, *fields: int) -> None:
+    def _call_for_warp(
+        self, kind: int, warp: Warp, index: int, mask: int, fields: dict[int, int]
+    ) -> None:
         """Calls the function for events of a kind with the place in a warp (block, warp,
-        instruction, lanes) and then `fields`."""
-        self._call(kind, warp.block.number, warp.number, index, mask, *fields)
+        instruction, lanes) and `fields`."""
+        place = {
+            ObservedEvent.block: warp.block.number,
+            ObservedEvent.warp: warp.number,
+            ObservedEvent.instruction: index,
+            ObservedEvent.mask: mask,
+        }
+        self._call(kind, place | fields)
 
-    def _call(self, kind: int, *fields: int) -> None:
-        """Writes `fields` to the first words of the event, and calls the function for events of a
+    def _call(self, kind: int, fields: dict[int, int]) -> None:
+        """Writes `fields`, by their offsets, to the event, and calls the function for events of a
         kind with the addresses of the event, the source lines, the state and the word for a
         failure; nothing if the observer has no such function."""
         function, table = self._functions[kind], self._launch.table
         if function is None:
             return
-        for word, value in enumerate(fields):  # masks of 64 lanes have all bits
+        for word, value in fields.items():  # masks of 64 lanes have all bits
             self._event[word] = np.uint64(value).astype(np.int64)
         failed = table.words[ObserverTable.failed :].ctypes.data
         pointers = table.lines_at, table.state_at, failed
