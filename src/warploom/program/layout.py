@@ -15,6 +15,7 @@ from warploom.isa.instruction import Instruction, Space, Special, Symbol
 from warploom.isa.kinds import Effect, OpKind
 from warploom.program.flat import Flat
 from warploom.program.program import PARAMETERS, VariableSlot
+from warploom.program.stack import aligned
 from warploom.program.uses import symbols
 from warploom.ptx.module import Function, Module, Variable
 
@@ -159,7 +160,7 @@ def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = Fal
     `layout`; `frame` marks `.param` variables of calls. Returns the end of the last one."""
     end = 0
     for variable in variables:
-        start = _aligned(end, variable.alignment)
+        start = aligned(end, variable.alignment)
         layout.slots[variable.name] = VariableSlot(variable.space, start, variable.size, frame)
         end = start + variable.size
     return end
@@ -172,11 +173,6 @@ def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
-    layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
+    layout.dynamic_shared_offset = aligned(layout.shared_bytes, alignment)
     for variable in open_arrays:
         layout.slots[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
-
-
-def _aligned(offset: int, alignment: int) -> int:
-    """Returns an offset rounded up to a multiple of an alignment."""
-    return -(-offset // alignment) * alignment

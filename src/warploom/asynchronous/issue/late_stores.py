@@ -13,8 +13,9 @@ from __future__ import annotations
 from warploom.asynchronous.issue.queue import QUEUE_WORDS
 from warploom.asynchronous.records import LANES, DeferredStore, IssueScratch, RequestQueue
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
-from warploom.asynchronous.tensor_memory.layout import HALVES, REGISTERS, SHAPE, part
+from warploom.asynchronous.tensor_memory.layout import HALVES, REGISTERS, SHAPE
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
+from warploom.asynchronous.tensors.requests import field
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, write_bytes
@@ -39,7 +40,7 @@ def register_word_offset(
     loads or stores, by the shape in `request`. `start` is the host address of the tensor memory,
     `address` and `split` are the instruction's operands; `split`, in columns, moves the second half
     of the threads. With HALVES a register occupies two columns, of which this is the first."""
-    shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
+    shape, halves = field(request, SHAPE), 2 if request & HALVES else 1
     # The split offset is in columns already, so it is added undoubled, as the difference that it
     # makes at register 0.
     column = halves * column_in(shape, thread, register, 0)

@@ -57,7 +57,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     SHAPE,
     STORE,
     TENSOR_COPY,
-    part,
 )
 from warploom.asynchronous.tensor_memory.memory import own_rank, to_tensor_memory
 from warploom.asynchronous.tensor_memory.reductions import reduce_words
@@ -70,6 +69,7 @@ from warploom.asynchronous.tensors.addresses import (
     shared_base,
 )
 from warploom.asynchronous.tensors.entries import NO_GROUP, ORIGIN
+from warploom.asynchronous.tensors.requests import field
 from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
@@ -95,7 +95,7 @@ def issue_tensor_memory(
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
     plan = Plan(schedule, 0)
     scratch.fault_kind = 0
-    op = part(request, OP)
+    op = field(request, OP)
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -156,7 +156,7 @@ def transfer_registers(
     kind = check_move(memory, scratch, start, address, split, request)
     if kind != 0:
         return kind
-    if part(request, OP) == LOAD:
+    if field(request, OP) == LOAD:
         load_registers(memory, values, start, address, split, request)
     elif completes_late(plan, scratch.block, scratch.warp):
         store = allocate_store(memory, queue)
@@ -181,7 +181,7 @@ def check_move(
     `start`, or 0: it accesses lanes outside the warp's quarter, or columns that are not allocated;
     its details are recorded in `scratch`. `address` and `split` are operands; with `split`, the
     columns at `address` + `split` are checked, too."""
-    shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
+    shape, registers = field(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
     if kind == 0:
@@ -238,7 +238,7 @@ def issue_lane(
     entry = scratch.entry
     late = completes_late(plan, scratch.block, scratch.warp)
     fill_entry(data, scratch, lane, request)
-    op = part(request, OP)
+    op = field(request, OP)
     if op == COMMIT:
         return commit(memory, data, scratch, plan, queue, work, lane, late)
     if op == MULTIPLY:
@@ -252,7 +252,7 @@ def issue_lane(
     elif op == COPY:
         entry.kind = TENSOR_COPY
         kind = check_copy(memory, scratch, request)
-        shape = part(request, SHAPE)
+        shape = field(request, SHAPE)
         if kind == 0:
             count_shared(shared_record, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
     else:

@@ -47,7 +47,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     SHIFTS_A,
     SPARSE,
     WEIGHT_STATIONARY,
-    part,
 )
 from warploom.asynchronous.tensor_memory.memory import (
     WARP_LANES,
@@ -68,6 +67,7 @@ from warploom.asynchronous.tensor_memory.products import (
 )
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, most_shift
 from warploom.asynchronous.tensors.addresses import OUT_OF_BOUNDS, fail
+from warploom.asynchronous.tensors.requests import field
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory
 
@@ -163,10 +163,10 @@ def is_valid_shape(request: int, rows: int, columns: int) -> bool:
     if request & PAIR:
         return rows in (128, 256) and columns % 16 == 0
     # Kinds up to I8 are not block-scaled. With I8, N beyond 32 is a multiple of 16.
-    if rows == 64 and part(request, KIND) <= I8:
-        whole = part(request, KIND) != I8 or columns <= 32 or columns % 16 == 0
+    if rows == 64 and field(request, KIND) <= I8:
+        whole = field(request, KIND) != I8 or columns <= 32 or columns % 16 == 0
         return columns % 8 == 0 and whole
-    return rows == 128 and columns % (8 if is_scaled(part(request, KIND)) else 16) == 0
+    return rows == 128 and columns % (8 if is_scaled(field(request, KIND)) else 16) == 0
 
 
 @jitable
@@ -178,7 +178,7 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
     Block-scaled products have no checks after DEPTH."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
-    kind = part(request, KIND)
+    kind = field(request, KIND)
     type = type_of(kind, descriptor, TYPE_A)
     if type < 0:
         return TYPE_OF_A
@@ -214,7 +214,7 @@ def product_bytes(scratch: IssueScratch, request: int, of_a: bool) -> int:
     """Returns the bytes of A (`of_a`) or B that a product reads from shared memory, of both blocks
     of a pair; of a sparse A half as many. `scratch` holds the entry with the instruction
     descriptor."""
-    descriptor, kind = scratch.entry.operands.descriptor, part(request, KIND)
+    descriptor, kind = scratch.entry.operands.descriptor, field(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
         depth //= 2
@@ -240,7 +240,7 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
     `scratch`, or 0."""
     entry = scratch.entry
     operands = entry.operands
-    descriptor, kind = operands.descriptor, part(request, KIND)
+    descriptor, kind = operands.descriptor, field(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(entry.zeros)
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
         wrong = ZEROS
@@ -276,7 +276,7 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
             quarter = lane_of(operands.metadata) // WARP_LANES * WARP_LANES
             fault = check_last_lane(scratch, operands.metadata, last_lane - quarter)
     if fault == 0 and is_scaled(kind):
-        scales = scales_along_k(kind, descriptor, part(request, SCALES))
+        scales = scales_along_k(kind, descriptor, field(request, SCALES))
         # Bits 29 and 4 of the descriptor: identifiers of the scales of A and B.
         extent = scale_columns(rows, scales, (descriptor >> 29) & 3)
         fault = check_columns(memory, scratch, start, operands.scale_a, extent)
@@ -307,7 +307,7 @@ def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
     (`program.requests.tensor_memory`), `scratch` has the entry of its operands. Returns 0, or the
     kind of fault, whose address and rule are recorded in `scratch` (`fail`)."""
     operands = scratch.entry.operands
-    shape, address = part(request, SHAPE), operands.d
+    shape, address = field(request, SHAPE), operands.d
     start, units = operands.own + operands.memory, copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)
     kind = check_last_lane(scratch, address, last)

@@ -20,10 +20,10 @@ from warploom.asynchronous.tensor_memory.layout import (
     PAIR,
     PLAIN_BYTES,
     SHAPE,
-    part,
 )
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.asynchronous.tensors.requests import field
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes
 
@@ -96,7 +96,7 @@ def copy_matrix(memory: Memory, entry: RequestEntry) -> None:
     memory."""
     operands = entry.operands
     request = entry.request
-    shape, format = part(request, SHAPE), part(request, FORMAT)
+    shape, format = field(request, SHAPE), field(request, FORMAT)
     address = operands.d
     for block in range(2 if request & PAIR else 1):
         own = operands.peer if block else operands.own

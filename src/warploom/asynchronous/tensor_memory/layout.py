@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from warploom.asynchronous.records import UNITS
-from warploom.simt.lane_counts import jitable
 
 # ---- tensor memory ------------------------------------------------------------------------------
 
@@ -78,12 +77,6 @@ MOST_REGISTERS = 129
 NOT_LOADED = 0x7FFFFFFF
 """The value of registers between a load that completes late and the wait for it: a NaN in single
 precision. The manual specifies none."""
-
-
-@jitable
-def part(request: int, at: int) -> int:
-    """Returns the four-bit field of a request at bit position `at`."""
-    return (request >> at) & 15
 
 
 # ---- entries ------------------------------------------------------------------------------------

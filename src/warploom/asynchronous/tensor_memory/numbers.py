@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warploom.asynchronous.tensors.numbers import power
 from warploom.simt.lane_counts import jitable
 from warploom.simt.records import Words
 from warploom.texture.texels import float_value, half_to_single, signed_value
@@ -17,15 +18,6 @@ E4M3, E5M2, UNUSED, E2M3, E3M2, E2M1, HALF, BFLOAT, TENSOR_FLOAT, BYTE, SIGNED_B
 
 UE4M3, UE8M0 = 0, 1
 """Scale types, with the codes of instruction descriptors."""
-
-DOUBLE_BIAS, DOUBLE_FRACTION = 1023, 52
-
-
-@jitable
-def two_to(power: int) -> float:
-    """Returns 2 to the power of `power`, from -1022 to 1023."""
-    # The bits of a double: biased exponent, and a fraction of 0.
-    return float(np.int64((power + DOUBLE_BIAS) << DOUBLE_FRACTION).view(np.float64))
 
 
 @jitable
@@ -40,7 +32,7 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
         exponent = 1
     else:
         fraction |= 1 << fraction_bits
-    size = fraction * two_to(exponent - bias - fraction_bits)
+    size = fraction * power(exponent - bias - fraction_bits)
     return -size if (bits >> (exponent_bits + fraction_bits)) & 1 else size
 
 
@@ -79,7 +71,7 @@ def scale_value(bits: int, type: int) -> float:
     """Returns the value of the eight bits of a block scale of `type` (UE4M3 or UE8M0), as a double;
     NaN where all bits are set (for UE4M3, all but the unused top one)."""
     if type == UE8M0:
-        return np.nan if bits == 0xFF else two_to(bits - 127)
+        return np.nan if bits == 0xFF else power(bits - 127)
     return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)
 
 

@@ -37,7 +37,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     SPARSE,
     TF32,
     WEIGHT_STATIONARY,
-    part,
 )
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensor_memory.numbers import (
@@ -46,10 +45,11 @@ from warploom.asynchronous.tensor_memory.numbers import (
     load_number,
     scale_value,
     store_number,
-    two_to,
 )
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, is_zero_column
 from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.asynchronous.tensors.numbers import power
+from warploom.asynchronous.tensors.requests import field
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import (
     Memory,
@@ -206,11 +206,11 @@ def load_b(
     `.cta_group::2`, each block has half of the columns in its shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
-    kind, columns = part(request, KIND), columns_of(descriptor)
+    kind, columns = field(request, KIND), columns_of(descriptor)
     type = type_of(kind, descriptor, TYPE_B)
     transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_B) & 1 else 1.0
-    scales = scales_along_k(kind, descriptor, part(request, SCALES))
+    scales = scales_along_k(kind, descriptor, field(request, SCALES))
     words = scale_words(columns)
     half = columns // 2 if request & PAIR else columns
     shift = column_shift(entry.zeros)
@@ -253,11 +253,11 @@ def load_a(
     at the distance `memory`. `lane_offset`: the row's lane relative to D's address."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
-    kind, start = part(request, KIND), own + operands.memory
+    kind, start = field(request, KIND), own + operands.memory
     type = type_of(kind, descriptor, TYPE_A)
     transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
-    scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
+    scales, scale = scales_along_k(kind, descriptor, field(request, SCALES)), sign
     a_offset = lane_offset
     # `.ashift` shifts the rows of A by one lane; the last lane has no successor.
     if request & SHIFTS_A and lane_of(operands.a) + lane_offset < LANES - 1:
@@ -360,13 +360,13 @@ def multiply_block(
     in a pair, 0 or 1, and `own` the host address of its shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
-    kind, blocks = part(request, KIND), 2 if request & PAIR else 1
+    kind, blocks = field(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
     parts, address, start = parts_of(request, rows), operands.d, own + operands.memory
     halves = kind != I8 and (descriptor >> TYPE_D) & 3 == HALF_SUMS and not is_scaled(kind)
     saturates = kind == I8 and (descriptor >> SATURATE) & 1 != 0
-    adds, scale_d = operands.enable != 0, two_to(-operands.scale_d)
+    adds, scale_d = operands.enable != 0, power(-operands.scale_d)
     load_b(memory, entry, work, own, part_of_d * (columns // parts) + first, count, depth)
     for row in range(rows):
         lane_offset = row_lane(rows, parts, row, part_of_d)

@@ -43,7 +43,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     SHAPE,
     SHIFT,
     SPARSE,
-    part,
 )
 from warploom.asynchronous.tensor_memory.memory import (
     column_of,
@@ -56,6 +55,7 @@ from warploom.asynchronous.tensor_memory.products import (
     parts_of,
     row_lane,
 )
+from warploom.asynchronous.tensors.requests import field
 from warploom.detector.cells import check_and_record, pack_access
 from warploom.detector.layout import (
     AGENT_KIND_AT,
@@ -155,7 +155,7 @@ def record_tensor_core_op(
     """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
     core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
     request that faults."""
-    op, rank = part(request, OP), own_rank(scratch)
+    op, rank = field(request, OP), own_rank(scratch)
     if op == MULTIPLY:
         failed = check_product(memory, scratch, request)
     elif op == COPY:
@@ -195,7 +195,7 @@ def record_factors(
     for each SCALED_ROWS rows) are read in tensor memory, in all lanes. Both blocks read the scales
     of all columns of B."""
     operands = scratch.entry.operands
-    descriptor, kind = operands.descriptor, part(request, KIND)
+    descriptor, kind = operands.descriptor, field(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
@@ -268,7 +268,7 @@ def record_copied(
     """Records the accesses of a `tcgen05.cp` in the block whose memory is selected: reads of shared
     memory, and writes of each row to every lane that it is multicast to."""
     operands = scratch.entry.operands
-    shape, address = part(request, SHAPE), operands.d
+    shape, address = field(request, SHAPE), operands.d
     rows, units = copied_rows(shape), copied_units(shape)
     record_matrix_reads(state, event, memory, values, lane, operands.b, 0, rows, units, 1)
     for row in range(rows):

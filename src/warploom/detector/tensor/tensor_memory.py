@@ -28,7 +28,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     RELINQUISH,
     SHAPE,
     STORE,
-    part,
 )
 from warploom.asynchronous.tensor_memory.memory import (
     column_of,
@@ -36,6 +35,7 @@ from warploom.asynchronous.tensor_memory.memory import (
     own_rank,
     to_tensor_memory,
 )
+from warploom.asynchronous.tensors.requests import field
 from warploom.detector.accesses import read_host_word
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
@@ -83,7 +83,7 @@ def detect_tensor_memory(
     begin_event(state, event, plan)
     set_current_thread(state, event.warp << 5)
     event.base, event.limit = scratch.own_shared, scratch.shared_bytes
-    op = part(request, OP)
+    op = field(request, OP)
     for lane in range(WARP_LANES):
         if event.lanes >> lane & 1 == 0 or op == RELINQUISH:
             continue
@@ -127,12 +127,12 @@ def record_move(
     whose count it advances. Nothing for a request that faults."""
     address = int(data.d[lane])
     split = int(data.a[lane])
-    shape, registers = part(request, SHAPE), request >> REGISTERS & 255
+    shape, registers = field(request, SHAPE), request >> REGISTERS & 255
     halves = 2 if request & HALVES else 1
     start = scratch.own_shared + to_tensor_memory(scratch)
     if check_move(memory, scratch, start, address, split, request):
         return
-    stores = int(part(request, OP) == STORE)
+    stores = int(field(request, OP) == STORE)
     warp = WarpKnowledge(state, state.current_warp_at)
     set_current_lane(state, event.warp << 5)
     act_as_agent(state, STORES_OF_WARP if stores else LOADS_OF_WARP, warp.begun[stores])

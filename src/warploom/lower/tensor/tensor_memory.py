@@ -10,14 +10,8 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.asynchronous.records import TensorMemoryOperands
-from warploom.asynchronous.tensor_memory.layout import (
-    COMMIT,
-    LOAD,
-    MOST_REGISTERS,
-    NOT_LOADED,
-    OP,
-    part,
-)
+from warploom.asynchronous.tensor_memory.layout import COMMIT, LOAD, MOST_REGISTERS, NOT_LOADED, OP
+from warploom.asynchronous.tensors.requests import field
 from warploom.core.types import B32, PRED, U32
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
@@ -58,7 +52,7 @@ class TensorMemoryCode:
         in flight. Returns the registers of a load with their values, NOT_LOADED for a late one; an
         empty list for others."""
         request, b = tensor_memory_request(instruction), self.b
-        loads = part(request.request, OP) == LOAD
+        loads = field(request.request, OP) == LOAD
         self._fill(
             {row: self._input((row, operand, type)) for row, operand, type in request.inputs}
         )
@@ -74,7 +68,7 @@ class TensorMemoryCode:
                     index, on, arguments, request.request
                 )
             recording = self.tensors.memory.instruments.copies
-            if recording is not None and part(request.request, OP) == COMMIT:
+            if recording is not None and field(request.request, OP) == COMMIT:
                 recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
             if loads and self.delays:
                 with b.if_else(self.flight.is_late()) as (late, at_once):

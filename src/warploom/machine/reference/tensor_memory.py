@@ -15,7 +15,8 @@ import numpy.typing as npt
 from warploom.asynchronous.issue.late_stores import wait_stores
 from warploom.asynchronous.issue.tensor_memory import issue_tensor_memory
 from warploom.asynchronous.records import LANES, TensorMemoryOperands
-from warploom.asynchronous.tensor_memory.layout import LOAD, MOST_REGISTERS, NOT_LOADED, OP, part
+from warploom.asynchronous.tensor_memory.layout import LOAD, MOST_REGISTERS, NOT_LOADED, OP
+from warploom.asynchronous.tensors.requests import field
 from warploom.core.types import B32, U32
 from warploom.isa.instruction import Address, Instruction, Space
 from warploom.isa.kinds import OpKind
@@ -57,7 +58,7 @@ def execute_tensor_memory(
     for row_input in operation.inputs:
         rows[row_input[0] // LANES] = _input(warp, row_input)
     registers = np.zeros((MOST_REGISTERS, warp.size), np.uint32)
-    loads = part(operation.request, OP) == LOAD
+    loads = field(operation.request, OP) == LOAD
     for number, register in enumerate(() if loads else operation.registers):
         registers[number] = read(warp, register, U32)
     if run.sanitizer is not None and mask:
@@ -114,7 +115,7 @@ def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
         )
     if failed:
         raise tensor_fault(warp, index, first_lane=0, scratch=scratch)
-    if part(issued.operation.request, OP) == LOAD:
+    if field(issued.operation.request, OP) == LOAD:
         _write(warp, issued)
 
 
