@@ -80,6 +80,13 @@ class TimedAccess(WordRecord):
     owner: int  # the number of the block that owns the phase less that of its own block
 
 
+class TimedWarp(WordRecord):
+    """A warp."""
+
+    stream: int  # the number of its stream
+    bases: Annotated[Words, 0]  # the base address of each site
+
+
 class WarpStream(WordRecord):
     """A warp's stream: its first entry and the one after its last, which has only an `access`:
     where the stream's accesses end."""

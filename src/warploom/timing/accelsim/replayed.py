@@ -25,7 +25,13 @@ from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.record import Record
-from warploom.timing.records import StreamEntry, TimedAccess, TimedOperation, WarpStream
+from warploom.timing.records import (
+    StreamEntry,
+    TimedAccess,
+    TimedOperation,
+    TimedWarp,
+    WarpStream,
+)
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
 from warploom.timing.work.operands import fence_cycles
 from warploom.timing.work.operations import MachineWork
@@ -76,9 +82,9 @@ class TraceRecordBuilder:
     launch: Launch
     patterns: PatternTable
     _numbers: dict[StaticInstruction, int] = field(default_factory=dict[StaticInstruction, int])
-    _streams: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    _entries: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    _accesses: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    _streams: list[list[int]] = field(default_factory=list[list[int]])
+    _entries: list[list[int]] = field(default_factory=list[list[int]])
+    _accesses: list[list[int]] = field(default_factory=list[list[int]])
 
     def add(self, block: TracedBlock) -> None:
         """Adds the streams (executed instructions) and accesses of all warps of a block, in the
@@ -110,11 +116,14 @@ class TraceRecordBuilder:
                 last,
             )
             number = self._numbers.setdefault(key, len(self._numbers))
-            self._entries.append((number, len(self._accesses)))
+            self._entries.append(StreamEntry.pack(block=number, access=len(self._accesses)))
             if instruction.addresses:
-                self._accesses.append((number, *self._access(instruction)))
-        self._streams.append((first, len(self._entries)))
-        self._entries.append((0, len(self._accesses)))
+                pattern, delta = self._access(instruction)
+                self._accesses.append(
+                    TimedAccess.pack(instruction=number, pattern=pattern, delta=delta)
+                )
+        self._streams.append(WarpStream.pack(entries=first, stop=len(self._entries)))
+        self._entries.append(StreamEntry.pack(access=len(self._accesses)))
 
     def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
         """Returns the number of an access's address pattern in the table, to which it is added if
@@ -152,15 +161,10 @@ class TraceRecordBuilder:
         )
         entries = np.array(self._entries, np.int64).reshape(-1, StreamEntry.WORDS)
         entries[:, StreamEntry.block] = position[entries[:, StreamEntry.block]]
-        accesses_in_order = np.array(self._accesses, np.int64).reshape(-1, 3)
-        accesses = np.zeros((len(accesses_in_order), TimedAccess.WORDS), np.int64)
-        accesses[:, TimedAccess.instruction] = position[accesses_in_order[:, 0]]
-        accesses[:, TimedAccess.pattern], accesses[:, TimedAccess.delta] = (
-            accesses_in_order[:, 1],
-            accesses_in_order[:, 2],
-        )
+        accesses = np.array(self._accesses, np.int64).reshape(-1, TimedAccess.WORDS)
+        accesses[:, TimedAccess.instruction] = position[accesses[:, TimedAccess.instruction]]
         warps = np.zeros((len(self._streams), 2), np.int64)
-        warps[:, 0] = np.arange(len(self._streams))
+        warps[:, TimedWarp.stream] = np.arange(len(self._streams))
         record = Record(
             self.launch,
             len(self._streams) // self.launch.warps_per_block,

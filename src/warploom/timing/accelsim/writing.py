@@ -16,7 +16,7 @@ from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, widt
 from warploom.timing.machinecode.record import MachineCodeRecord
 from warploom.timing.machinecode.work import accesses_memory
 from warploom.timing.record.record import Record
-from warploom.timing.records import StreamEntry, TimedAccess
+from warploom.timing.records import StreamEntry, TimedAccess, WarpStream
 
 ZERO_REGISTER = 255
 """The number of RZ."""
@@ -63,9 +63,9 @@ class LaunchTrace:
         warp_words: list[int] = record.warps[warp].tolist()
         stream = warp_words.pop(0)
         first, stop = (int(word) for word in record.streams[stream])
-        first_entry = int(self._ptx_record.streams[stream, 0])
+        first_entry = int(self._ptx_record.streams[stream, WarpStream.entries])
         entries: list[list[int]] = record.entries[first : stop + 1].tolist()
-        last_entry = int(self._ptx_record.streams[stream, 1])
+        last_entry = int(self._ptx_record.streams[stream, WarpStream.stop])
         # Lanes that any later entry has: after an EXIT the others have ended.
         later_masks = np.append(
             np.bitwise_or.accumulate(masks[first_entry:last_entry][::-1])[::-1], 0

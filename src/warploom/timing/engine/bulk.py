@@ -7,7 +7,14 @@ from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import extend_flight, finish_flight
 from warploom.timing.engine.requests import NO_ENTRY, ONE_PASS, SectorRequest, request_sectors
-from warploom.timing.records import Flight, QueueEntry, SmState, TimedAccess, TimedPattern
+from warploom.timing.records import (
+    Flight,
+    QueueEntry,
+    SmState,
+    TimedAccess,
+    TimedPattern,
+    TimedWarp,
+)
 from warploom.timing.work.costs import TICKS
 
 
@@ -64,7 +71,8 @@ def request_copy(arrays: EngineArrays, sm: SmState, flight: Flight, access: int,
         sm.tma_free = w.NEVER
         return False
     number = flight.warp_number
-    base = arrays.warps[number * arrays.params.warp_words + 1 + timed_access.site]
+    timed_warp = TimedWarp(arrays.warps, number * arrays.params.warp_words)
+    base = timed_warp.bases[timed_access.site]
     line = (base + timed_access.delta) >> w.LINE_BITS
     first = pattern.lines_at
     kind, spare_mshr = (pattern.kind & w.KIND, arrays.params.at_mshrs + arrays.params.mshrs)

@@ -22,6 +22,7 @@ from warploom.timing.records import (
     SmState,
     StreamEntry,
     TimedOperation,
+    TimedWarp,
     WarpSlot,
     WarpStream,
 )
@@ -279,7 +280,8 @@ def place_warp(
     for register in range(arrays.params.registers):
         sm.words[base + register] = 0
     charge_scheduler(scheduler, now)
-    stream = WarpStream(arrays.streams, 0, arrays.warps[number * arrays.params.warp_words])
+    timed_warp = TimedWarp(arrays.warps, number * arrays.params.warp_words)
+    stream = WarpStream(arrays.streams, 0, timed_warp.stream)
     warp.warp = number
     warp.block = block
     warp.age = sm.launched

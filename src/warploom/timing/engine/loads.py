@@ -32,6 +32,7 @@ from warploom.timing.records import (
     SmState,
     TimedAccess,
     TimedPattern,
+    TimedWarp,
     WarpSlot,
 )
 from warploom.timing.work.costs import TICKS
@@ -112,7 +113,8 @@ def serve_access(
         if not check_request_space(arrays, sm, pattern.lines, start):
             return False
         number = warp.warp
-        base = arrays.warps[number * arrays.params.warp_words + 1 + timed_access.site]
+        timed_warp = TimedWarp(arrays.warps, number * arrays.params.warp_words)
+        base = timed_warp.bases[timed_access.site]
         line = (base + timed_access.delta) >> w.LINE_BITS
         missed = request_lines(arrays, sm, flight, pattern, line, start)
         if arrays.params.prefetch != 0 and pattern.kind & w.THROUGH_L1:

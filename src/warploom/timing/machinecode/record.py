@@ -23,7 +23,7 @@ from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
 from warploom.timing.machinecode.work import accesses_memory, indexes_constants
 from warploom.timing.record.record import Record
-from warploom.timing.records import StreamEntry, TimedAccess, WarpStream
+from warploom.timing.records import StreamEntry, TimedAccess, TimedWarp, WarpStream
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,9 @@ class _MachineCodeRecordBuilder:
         PTX path or the machine code's executes, as a share of the weight of all tokens of the PTX
         paths, over all warps; at least 0, and 0 if all tokens are ignored."""
         record = self._record
-        warps_by_stream = np.bincount(record.warps[:, 0], minlength=len(record.streams))
+        warps_by_stream = np.bincount(
+            record.warps[:, TimedWarp.stream], minlength=len(record.streams)
+        )
         streams: list[list[int]] = []
         entries: list[Words] = []
         accesses: list[Words] = []
@@ -136,7 +138,8 @@ class _MachineCodeRecordBuilder:
             missed_weight += missed_here * warps_by_stream[number]
             total_weight += float(weights[path].sum()) * warps_by_stream[number]
             path_entries[:, StreamEntry.access] += access_count
-            streams.append([entry_count, entry_count + len(path_entries) - 1])
+            last = entry_count + len(path_entries) - 1
+            streams.append(WarpStream.pack(entries=entry_count, stop=last))
             entries.append(path_entries)
             accesses.append(path_accesses)
             entry_count += len(path_entries)
@@ -288,27 +291,9 @@ class _MachineCodeRecordBuilder:
                 position = self._position_of(segment, operation.token, start, stop, nth)
                 if position is None:
                     continue
-                reduced_operation = reduced.get(operation.site)
-                if reduced_operation is None:
-                    rows.append(
-                        (
-                            visit,
-                            operation.instruction,
-                            position,
-                            operation.ptx_offset,
-                            operation.lane_bytes,
-                        )
-                    )
-                else:
-                    rows.append(
-                        (
-                            visit + 1,
-                            reduced_operation.instruction,
-                            position,
-                            reduced_operation.ptx_offset,
-                            reduced_operation.lane_bytes,
-                        )
-                    )
+                made = reduced.get(operation.site, operation)
+                made_at = visit + (operation.site in reduced)
+                rows.append((made_at, made.instruction, position, made.ptx_offset, made.lane_bytes))
         rows.sort(key=lambda row: row[0])
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T

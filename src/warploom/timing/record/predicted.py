@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.timing.record.record import Record
+from warploom.timing.records import TimedWarp
 
 Words = npt.NDArray[np.int64]
 
@@ -87,7 +88,7 @@ def _addresses(record: Record) -> Words:
     """Returns the addresses of the first accesses of the recorded blocks at each site
     (instruction), shape (blocks, warps of a block, sites); base addresses if the record has no
     offsets."""
-    base_addresses = record.warps[:, 1:]
+    base_addresses = record.warps[:, TimedWarp.bases :]
     addresses = base_addresses if record.offsets is None else base_addresses + record.offsets
     return addresses.reshape(record.blocks, record.launch.warps_per_block, -1)
 
@@ -106,7 +107,7 @@ def _predicted_addresses(record: Record, sources: Words) -> Words:
         if stride < len(addresses):
             extrapolated += coordinate[:, None, None] * (addresses[stride] - addresses[0])
     follows_index = (extrapolated[: len(addresses)] == addresses).all(axis=0)
-    base_addresses = record.warps[:, 1:].reshape(addresses.shape)
+    base_addresses = record.warps[:, TimedWarp.bases :].reshape(addresses.shape)
     # Base addresses are multiples of the unit.
     return np.where(
         follows_index, extrapolated - extrapolated % record.patterns.unit, base_addresses[sources]

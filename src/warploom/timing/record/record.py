@@ -26,14 +26,13 @@ Offsets = npt.NDArray[np.uint8]
 class Record:
     """Holds the warps of the first `blocks` blocks of a launch, in order, and their streams.
 
-    - `streams`, shape (streams, 2): the first entry, and the one after the last.
-    - `entries`, shape (entries, 2): a basic block, and its first access. A basic block b at
-      whose barrier only a part of a warp's lanes arrives, before the others, has the number b plus
-      the number of basic blocks (`timing.record.spins`).
-    - `accesses`, shape (accesses, words of a `TimedAccess`): pattern, instruction, site, distance,
-      and a phase of an mbarrier with its arrivals and its owner. Accesses of an entry are in
-      the order of the program or, for a replay of PTX, in the order of issue (`in_order`).
-    - `warps`, shape (warps, 1 + sites): the stream, and the base address of each site.
+    - `streams`: a `WarpStream` in each row.
+    - `entries`: a `StreamEntry` in each row. A basic block b at whose barrier only a part of a
+      warp's lanes arrives, before the others, has the number b plus the number of basic blocks
+      (`timing.record.spins`).
+    - `accesses`: a `TimedAccess` in each row. Accesses of an entry are in the order of the program
+      or, for a replay of PTX, in the order of issue (`in_order`).
+    - `warps`: a `TimedWarp` in each row.
     """
 
     launch: Launch

@@ -22,21 +22,15 @@ from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_pha
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.record import Offsets, Record, Words
 from warploom.timing.record.spins import (
+    SortedEntry,
     jump_back_blocks,
     last_iterations,
     load_polling_loops,
     partial_barrier_arrivals,
     polling_loops,
 )
-from warploom.timing.records import StreamEntry, TimedAccess
+from warploom.timing.records import StreamEntry, TimedAccess, TimedWarp, WarpStream
 from warploom.timing.work.classes import is_bulk
-
-C_ENTRY, C_PATTERN, C_SITE, C_BASE, C_PHASE_ID = 0, 1, 3, 4, 5
-"""Columns of sorted accesses (`RecordBuilder._sort_accesses`): those from C_PATTERN up to the base
-address, and from C_PHASE_ID on, are those of `Record.accesses`."""
-
-E_WARP, E_BLOCK, E_LANES = range(3)
-"""Columns of sorted entries (`RecordBuilder._sort_entries`)."""
 
 _ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
 """Spaces whose accesses are logged with the host's addresses."""
@@ -70,7 +64,9 @@ class RecordBuilder:
     def size(self) -> int:
         """Returns the words of the streams' entries and accesses and of the warps so far, by which
         the caller limits the record; what else it has is not in it."""
-        streams_size = 2 * self._entry_count + TimedAccess.WORDS * self._access_count
+        streams_size = (
+            StreamEntry.WORDS * self._entry_count + TimedAccess.WORDS * self._access_count
+        )
         return streams_size + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
@@ -79,10 +75,11 @@ class RecordBuilder:
         `blocks` how many there are now."""
         blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
         entries, entry_positions = self._sort_entries(log, blocks)
-        accesses, access_warps, offsets = self._sort_accesses(
+        access_entries, accesses, offsets = self._sort_accesses(
             log, entries, entry_positions, blocks.start
         )
-        self._add_warps(entries, accesses, access_warps, blocks)
+        access_warps = entries[access_entries, SortedEntry.warp]
+        self._add_warps(entries, accesses, access_entries, blocks)
         self._add_offsets(accesses, access_warps, offsets, len(blocks))
         self.blocks = blocks.stop
         return len(blocks)
@@ -107,15 +104,18 @@ class RecordBuilder:
         """Returns the record of all that was added; base addresses and offsets of early parts,
         which had fewer sites, are padded with zeros. `masks` are None unless they are kept."""
         count = len(self._sites)
-        warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
+        warps = [
+            np.pad(part, ((0, 0), (0, TimedWarp.WORDS + count - part.shape[1])))
+            for part in self._warps
+        ]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
-        empty = np.zeros((0, 1 + count), np.int64)
+        empty = np.zeros((0, TimedWarp.WORDS + count), np.int64)
         accesses = np.concatenate([*self._accesses, np.zeros((0, TimedAccess.WORDS), np.int64)])
         return Record(
             self.launch,
             self.blocks,
-            np.array(self._streams, np.int64).reshape(-1, 2),
-            np.concatenate([*self._entries, np.zeros((0, 2), np.int64)]),
+            np.array(self._streams, np.int64).reshape(-1, WarpStream.WORDS),
+            np.concatenate([*self._entries, np.zeros((0, StreamEntry.WORDS), np.int64)]),
             accesses,
             np.concatenate([*warps, empty]),
             self.patterns,
@@ -168,13 +168,12 @@ class RecordBuilder:
     # ---- from the log -----------------------------------------------------------------------
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Returns the entries (executions of basic blocks) of these blocks sorted by warp, shape
-        (entries, 3): the warp's number among those of the blocks, its basic block (plus the number
-        of basic blocks where only a part of the warp arrives at its barrier), and its active lanes
-        (0 unless masks are kept); and for each row of the log its position there, -1 for later
-        blocks, and for what is dropped: all iterations of polling loops but the last, and jumps
-        back. Also appends to `_poll_counts` how many entries of load polling loops each warp
-        retains."""
+        """Returns the entries of these blocks, a `SortedEntry` in each row: the warp's number is
+        that among those of the blocks, its basic block is more by the number of basic blocks where
+        only a part of the warp arrives at its barrier; and for each row of the log its position
+        there, -1 for later blocks, and for what is dropped: all iterations of polling loops but the
+        last, and jumps back. Also appends to `_poll_counts` how many entries of load polling loops
+        each warp retains."""
         rows = log.rows(log.head.entries, LogEntry.WORDS)
         numbers = log.numbers(self.launch)
         # `numbers` has, by warp of the launch, 1 plus its number in the log (0: none); `launched`
@@ -185,21 +184,24 @@ class RecordBuilder:
         warp = launched[rows[:, LogEntry.warp]] - blocks.start * self.launch.warps_per_block
         inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
         order = inside[np.argsort(warp[inside], kind="stable")]
-        entries = np.stack([warp[order], rows[order, LogEntry.block]], axis=1)
+        entries = np.zeros((len(order), SortedEntry.WORDS), np.int64)
+        entries[:, SortedEntry.warp], entries[:, SortedEntry.block] = (
+            warp[order],
+            rows[order, LogEntry.block],
+        )
         if self._is_polling.any():
-            counted = ~self._is_jump_back[entries[:, 1]]
+            counted = ~self._is_jump_back[entries[:, SortedEntry.block]]
             order, entries = order[counted], entries[counted]
             last = last_iterations(entries, rows[order, LogEntry.mask], self._is_polling)
             order, entries = order[last], entries[last]
         lanes, live = rows[order, LogEntry.mask], rows[order, LogEntry.live]
         partial = partial_barrier_arrivals(entries, lanes, live, self._ends_with_barrier)
         count = len(blocks) * self.launch.warps_per_block
-        self._poll_counts.append(
-            np.bincount(entries[self._is_load_polling[entries[:, 1]], 0], minlength=count)
-        )
+        polls = self._is_load_polling[entries[:, SortedEntry.block]]
+        self._poll_counts.append(np.bincount(entries[polls, SortedEntry.warp], minlength=count))
         # Marks the entries by the copies of their blocks without a barrier.
-        entries[partial, 1] += len(self.program.blocks)
-        entries = np.column_stack([entries, lanes * self.keeps_masks])
+        entries[partial, SortedEntry.block] += len(self.program.blocks)
+        entries[:, SortedEntry.lanes] = lanes * self.keeps_masks
         position = np.full(len(rows), -1, np.int64)
         position[order] = np.arange(len(order))
         return entries, position
@@ -208,11 +210,10 @@ class RecordBuilder:
         self, log: Log, entries: Words, entry_positions: Words, first: int
     ) -> tuple[Words, Words, Words]:
         """Returns the accesses of the blocks from `first` on, sorted by warp, entry and
-        instruction, shape (accesses, 8): entry, pattern, instruction, site, base address, phase of
-        an mbarrier, its arrivals and its owner; and by access the warp's number, and the bytes from
-        the base to its first address. `entries` and `entry_positions` are those of `_sort_entries`.
-        Left out are accesses of dropped entries, and lanes' accesses by bulk copies, which are also
-        logged as copies."""
+        instruction: the entry of each; a `TimedAccess` for each, whose `delta` is the base address;
+        and the bytes from the base to its first address. `entries` and `entry_positions` are those
+        of `_sort_entries`. Left out are accesses of dropped entries, and lanes' accesses by bulk
+        copies, which are also logged as copies."""
         rows = log.rows(log.head.accesses, LogAccess.WORDS)
         entry = entry_positions[rows[:, LogAccess.entry]]
         by_lanes = operation_number(rows[:, LogAccess.kind]) < len(OPS)
@@ -225,22 +226,22 @@ class RecordBuilder:
         order = order[np.searchsorted(entry[order], 0) :]
         rows, entry, owner = rows[order], entry[order], owner[order]
         phase_id, arrivals = phase_id[order], arrivals[order]
-        warp = entries[entry, E_WARP]
+        warp = entries[entry, SortedEntry.warp]
         pattern, base = self.patterns.of(log, rows)
         offset = rows[:, LogAccess.first] % self.patterns.unit
-        base = base + self._address_offsets(rows, warp)
-        site = self._site_numbers(rows)
-        columns = (
-            entry,
-            pattern,
-            rows[:, LogAccess.instruction],
-            site,
-            base,
-            phase_id,
-            arrivals,
-            owner,
-        )
-        return np.stack(columns, axis=1), warp, offset
+        columns = {
+            TimedAccess.pattern: pattern,
+            TimedAccess.instruction: rows[:, LogAccess.instruction],
+            TimedAccess.site: self._site_numbers(rows),
+            TimedAccess.delta: base + self._address_offsets(rows, warp),
+            TimedAccess.phase_id: phase_id,
+            TimedAccess.arrivals: arrivals,
+            TimedAccess.owner: owner,
+        }
+        accesses = np.zeros((len(rows), TimedAccess.WORDS), np.int64)
+        for column, values in columns.items():
+            accesses[:, column] = values
+        return entry, accesses, offset
 
     def _mbarrier_phases(
         self, rows: Words, entry: Words, entries: Words, first: int
@@ -253,7 +254,7 @@ class RecordBuilder:
         entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(
-            in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0
+            in_record, first + entries[entry, SortedEntry.warp] // self.launch.warps_per_block, 0
         )
         phase_place = np.where(in_record, rows[:, LogAccess.phase], NONE)
         stride = shared_stride(self.program, self.launch)
@@ -283,27 +284,28 @@ class RecordBuilder:
     # ---- streams ----------------------------------------------------------------------------
 
     def _add_warps(
-        self, entries: Words, accesses: Words, access_warps: Words, blocks: range
+        self, entries: Words, accesses: Words, access_entries: Words, blocks: range
     ) -> None:
-        """Adds a row for each warp (the number of its stream, and the base address of each of its
-        sites, which is that of its first access there), and the streams among theirs that are new:
+        """Adds a `TimedWarp` for each warp (the base address of a site is that of the warp's first
+        access there), and the streams among theirs that are new:
         paths of basic blocks with accesses. Streams are compared by hashes of their entries and
         accesses, so that warps share them.
 
         `entries` and `accesses` are those of `_sort_entries` and `_sort_accesses`, sorted by warp;
-        `access_warps` has the warp of each access."""
+        `access_entries` has the entry of each access."""
+        access_warps = entries[access_entries, SortedEntry.warp]
         count = len(blocks) * self.launch.warps_per_block
-        warps = np.zeros((count, 1 + len(self._sites)), np.int64)
+        warps = np.zeros((count, TimedWarp.WORDS + len(self._sites)), np.int64)
         distances = _distances_from_first(accesses, access_warps, warps)
-        ends = np.searchsorted(entries[:, E_WARP], np.arange(count + 1))
+        ends = np.searchsorted(entries[:, SortedEntry.warp], np.arange(count + 1))
         access_ends = np.searchsorted(access_warps, np.arange(count + 1))
-        first_accesses = np.searchsorted(accesses[:, C_ENTRY], np.arange(len(entries) + 1))
-        position = np.arange(len(entries)) - ends[entries[:, E_WARP]]
+        first_accesses = np.searchsorted(access_entries, np.arange(len(entries) + 1))
+        position = np.arange(len(entries)) - ends[entries[:, SortedEntry.warp]]
         # Positions are part of the rows: the hash of a segment does not depend on the order of its
         # rows.
-        columns = np.concatenate([entries[:, E_BLOCK:], position[:, None]], axis=1)
+        columns = np.concatenate([entries[:, SortedEntry.block :], position[:, None]], axis=1)
         entry_hash = _hash_segments(columns, ends)
-        entry_in_warp = accesses[:, C_ENTRY] - ends[access_warps]
+        entry_in_warp = access_entries - ends[access_warps]
         order = np.arange(len(accesses)) - access_ends[access_warps]
         access_columns = np.column_stack(
             [order, entry_in_warp, _with_distances(accesses, distances)]
@@ -321,7 +323,7 @@ class RecordBuilder:
                     entries[span], first_accesses[span], accesses[accessed], distances[accessed]
                 )
             numbers[index] = self._stream_numbers[key]
-        warps[:, 0] = numbers[stream_index]
+        warps[:, TimedWarp.stream] = numbers[stream_index]
         self._warps.append(warps)
 
     def _add_offsets(
@@ -344,34 +346,38 @@ class RecordBuilder:
         addresses; and the entries' lanes if masks are kept. `first_accesses` has the number of each
         entry's first access among all sorted accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
-        rows = np.zeros((len(entries) + 1, 2), np.int64)
-        rows[:-1, StreamEntry.block] = entries[:, E_BLOCK]
+        rows = np.zeros((len(entries) + 1, StreamEntry.WORDS), np.int64)
+        rows[:-1, StreamEntry.block] = entries[:, SortedEntry.block]
         rows[:-1, StreamEntry.access] = first_accesses - start + self._access_count
         rows[-1, StreamEntry.access] = self._access_count + len(accesses)
-        self._streams.append([self._entry_count, self._entry_count + len(entries)])
+        stop = self._entry_count + len(entries)
+        self._streams.append(WarpStream.pack(entries=self._entry_count, stop=stop))
         self._entries.append(rows)
         if self.keeps_masks:
-            self._masks.append(np.append(entries[:, E_LANES], 0))
+            self._masks.append(np.append(entries[:, SortedEntry.lanes], 0))
         self._accesses.append(_with_distances(accesses, distances))
         self._entry_count += len(rows)
         self._access_count += len(accesses)
 
 
 def _with_distances(accesses: Words, distances: Words) -> Words:
-    """Returns sorted accesses as in `Record.accesses`: without their entries, and with `distances`
-    in place of the base addresses."""
-    columns = accesses[:, C_PATTERN:C_BASE], distances[:, None], accesses[:, C_PHASE_ID:]
-    return np.concatenate(columns, axis=1)
+    """Returns sorted accesses as in `Record.accesses`: with `distances` in place of the base
+    addresses."""
+    changed = accesses.copy()
+    changed[:, TimedAccess.delta] = distances
+    return changed
 
 
 def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
     """Returns the distance in bytes of each access's base from that of the first access of the same
     warp at its site (instruction and kind of access), and writes the latter, the site's base
-    address, to `warps` (in place), column 1 + site."""
-    warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
-    base_addresses = accesses[first, C_BASE]
-    warps[warp, 1 + site] = base_addresses
-    return accesses[:, C_BASE] - base_addresses[pair]
+    address, to `warps` (in place), from column `bases` on."""
+    warp, site, first, pair = _first_of_sites(
+        accesses, access_warps, warps.shape[1] - TimedWarp.WORDS
+    )
+    base_addresses = accesses[first, TimedAccess.delta]
+    warps[warp, TimedWarp.bases + site] = base_addresses
+    return accesses[:, TimedAccess.delta] - base_addresses[pair]
 
 
 def _first_of_sites(
@@ -380,7 +386,7 @@ def _first_of_sites(
     """Returns, of the pairs of a warp and a site (instruction and kind of access) that have
     accesses: the warps, the sites, and the index of each pair's first access; and for every access
     the index of its pair. `sites` is the number of sites."""
-    keys = access_warps * max(1, sites) + accesses[:, C_SITE]
+    keys = access_warps * max(1, sites) + accesses[:, TimedAccess.site]
     pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)
 

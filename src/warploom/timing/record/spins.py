@@ -23,6 +23,7 @@ from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.program.uses import writes
+from warploom.simt.records import WordRecord
 from warploom.timing.record.order import PURE
 
 Words = npt.NDArray[np.int64]
@@ -32,6 +33,14 @@ POLLING_MODIFIERS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 Model")."""
 _ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
 """Units of the instructions that a polling loop may have besides polls and waits."""
+
+
+class SortedEntry(WordRecord):
+    """An execution of a basic block; entries are sorted by warp."""
+
+    warp: int
+    block: int
+    lanes: int  # the active ones, 0 unless masks are kept
 
 
 def polling_loops(program: Program) -> dict[int, int]:
@@ -131,19 +140,20 @@ def last_iterations(
     last = np.ones(len(entries), np.bool_)
     # Fast path: iterations of warps that have not diverged follow each other directly.
     if len(entries):
-        last[:-1] = (entries[:-1] != entries[1:]).any(axis=1) | ~is_polling[entries[:-1, 1]]
+        last[:-1] = (entries[:-1] != entries[1:]).any(axis=1) | ~is_polling[
+            entries[:-1, SortedEntry.block]
+        ]
     remaining = np.flatnonzero(last)
     rows, masks = entries[remaining], lanes[remaining].tolist()
-    for position in np.flatnonzero(is_polling[rows[:, 1]]).tolist():
-        warp, block = rows[position].tolist()
-        following = position + 1
+    for position in np.flatnonzero(is_polling[rows[:, SortedEntry.block]]).tolist():
+        warp, following = rows[position, SortedEntry.warp], position + 1
         while (
             following < len(rows)
-            and rows[following, 0] == warp
+            and rows[following, SortedEntry.warp] == warp
             and not masks[position] & masks[following]
         ):
             following += 1
-        if following < len(rows) and rows[following].tolist() == [warp, block]:
+        if following < len(rows) and (rows[following] == rows[position]).all():
             last[remaining[position]] = False
     return last
 
@@ -157,13 +167,13 @@ def partial_barrier_arrivals(
 
     `lanes` are the active lanes of each entry, `live` the warp's lanes that have not ended then;
     `ends_with_barrier` says by basic block whether it ends with a barrier."""
-    is_partial = np.zeros(len(entries), np.bool_)
-    at_barrier = ends_with_barrier[entries[:, 1]]
-    partial_warps = np.unique(entries[at_barrier & (lanes != live), 0])
+    is_partial, warps = np.zeros(len(entries), np.bool_), entries[:, SortedEntry.warp]
+    at_barrier = ends_with_barrier[entries[:, SortedEntry.block]]
+    partial_warps = np.unique(warps[at_barrier & (lanes != live)])
     arrived, warp = 0, -1
-    for position in np.flatnonzero(at_barrier & np.isin(entries[:, 0], partial_warps)).tolist():
-        if entries[position, 0] != warp:
-            arrived, warp = 0, entries[position, 0]
+    for position in np.flatnonzero(at_barrier & np.isin(warps, partial_warps)).tolist():
+        if warps[position] != warp:
+            arrived, warp = 0, warps[position]
         arrived |= int(lanes[position])
         is_partial[position] = int(live[position]) & ~arrived != 0
         # Starts again once all lanes have arrived.

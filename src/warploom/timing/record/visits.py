@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from warploom.timing.record.record import Record
-from warploom.timing.records import StreamEntry, TimedOperation
+from warploom.timing.records import StreamEntry, TimedOperation, TimedWarp
 from warploom.timing.work.operations import MachineWork
 
 
@@ -22,7 +22,7 @@ class VisitCounter:
         """Begins at the first basic block of the warp's stream. `record` and `work` are those of
         the replay; `warp`: the warp's number in the launch."""
         self._operations = work.operations
-        first, stop = record.streams[record.warps[warp, 0]].tolist()
+        first, stop = record.streams[record.warps[warp, TimedWarp.stream]].tolist()
         blocks = record.entries[first:stop, StreamEntry.block]
         self._operation_ranges: list[list[int]] = work.blocks[blocks].tolist()
         self._entry = self._issued = 0
