@@ -77,10 +77,11 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
 def emit_warp_ir(kernel: WarpIR) -> KernelIR:
     """Returns the LLVM IR of a kernel whose passes have run. Emits `warp`, decides whether one call
-    may run all warps of a block in warp order (not without that pass, nor if the order of warps can
-    be observed: by a policy, a log, an observer, a clock, a cluster, a debugger), and emits `run`
-    accordingly, scheduled if warps may suspend, in clusters, or where buffers are laid out as under
-    a policy. Raises CompileError beyond the time limit (`llvm.deadline`)."""
+    may run all warps of a block in warp order (not without that pass, nor if warps cannot suspend,
+    nor if the order of warps can be observed: by a policy, a log, an observer, a clock, a cluster,
+    a debugger), and emits `run` accordingly, scheduled if warps may suspend, in clusters, or where
+    buffers are laid out as under a policy. Raises CompileError beyond the time limit
+    (`llvm.deadline`)."""
     program, variant = kernel.program, kernel.variant
     with collector_paused():
         module = ir.Module(program.name)
@@ -100,6 +101,8 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
         no_warp_order = variant.shuffles or variant.is_watched or reads_clock(program.instructions)
         no_warp_order = no_warp_order or variant.clusters or Needs.CLUSTER_BARRIER in program.needs
         no_warp_order = no_warp_order or variant.steps or not variant.does(Pass.WARP_ORDER)
+        # Warps that cannot suspend run to their ends in one turn.
+        no_warp_order = no_warp_order or not warp.suspends
         in_warp_order = None if no_warp_order else warp.control.warp_order.sites.table(module)
         options = GridOptions(
             suspends=scheduled,

@@ -84,8 +84,7 @@ class Compilation:
     def code_variant(self) -> KernelVariant:
         """Returns `variant`, made that of baseline code (`for_baseline`) if the effort is NONE, and
         of code for any order (`for_any_order`) in sanitized code if a policy chooses the order, or
-        the effort is LEAST: so one code serves all orders where compiling takes longer than
-        running."""
+        the effort is LEAST."""
         if self.effort is Effort.NONE:
             return self.variant.for_baseline()
         if self.variant.sanitizes is None:

@@ -17,8 +17,8 @@ from warploom.ir.warp_ir import WarpIR
 def find_scattered_registers(ir: WarpIR) -> WarpIR:
     """Adds, as `scattered`, the registers whose lanes hold unrelated values: plans for addresses
     made of them have no check for a stride. Registers that are uniform or affine in all blocks are
-    never among them. Changes nothing for code of one copy, if accesses are not inlined, or without the
-    pass `steps`."""
+    never among them. Changes nothing for code of one copy, if accesses are not inlined, or without
+    the pass `steps`."""
     if ir.variant.has_one_copy or not (ir.accesses.facts.inlined and ir.accesses.facts.steps):
         return ir
     lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
