@@ -46,7 +46,7 @@ terms of their date."""
 
 ENGINE = (
     *("simt", "cost", "texture", "asynchronous", "detector", "program", "analysis", "llvm", "abi"),
-    *("helpers", "ir", "passes", "lower", "compilation", "machine", "timing"),
+    *("helpers", "shapes", "ir", "passes", "lower", "compilation", "machine", "timing"),
 )
 """The packages of the engine, whose names and docstrings have none of the terms of the section
 `engine` of Names.yml either."""

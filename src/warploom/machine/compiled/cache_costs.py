@@ -21,7 +21,7 @@ from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, RangeCac
 from warploom.cost.address_pattern import AddressPattern, active_lanes
 from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
 from warploom.isa.instruction import Space
-from warploom.machine.compiled.access_costs import RowRule, row_rule
+from warploom.machine.access_costs import RowRule, row_rule
 from warploom.machine.tally import Counts, Tally
 from warploom.program.accesses import FIELDS
 from warploom.shapes.vector_shape import LANES
