@@ -8,4 +8,8 @@ array, in which `warp`, `scheduler`, `flight`, `block` and the like are records 
 that has issued and not ended. A *quantum* is a number of cycles, less than the shortest latency
 between an SM and what it shares with others, in which SMs therefore run independently of each other
 (`engine.quantum`).
+
+In: `EngineArrays` (a record, its work, parameters of a device) and a state. Out: the state some
+cycles later, with its counters. What instructions cost is left to `timing.work`, the figures to
+`timing.result`.
 """
