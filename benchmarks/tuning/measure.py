@@ -112,8 +112,8 @@ def corrected(configurations: Sequence[Configuration], modelled: Floats, measure
         belief = believed(configurations, modelled.tolist(), known)
         taken, losses = chosen(belief, known, 2)
         known |= {at: float(measured[at]) for at in taken}
-    reached = measured.min() / min(known.values())
-    return f"{100 * reached:.0f} % ({100 / (1 + losses[-1]):.0f} %)"
+    share = measured.min() / min(known.values())
+    return f"{100 * share:.0f} % ({100 / (1 + losses[-1]):.0f} %)"
 
 
 def main() -> None:

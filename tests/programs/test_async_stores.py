@@ -54,9 +54,9 @@ def run(
     return out, made
 
 
-def expects(bytes_told: int) -> str:
+def expects(expected_bytes: int) -> str:
     """The arrival of lane 0, which expects those bytes and the last eight."""
-    return f"@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%bar], {bytes_told + 8}; bar.sync 0;"
+    return f"@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%bar], {expected_bytes + 8}; bar.sync 0;"
 
 
 ASYNC = "shared::cluster.mbarrier::complete_tx::bytes"

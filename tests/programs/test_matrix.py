@@ -59,8 +59,10 @@ def kernel(opcodes: list[str]) -> str:
             body.append(f"mov.u32 %n, {f.registers * bits // 8};")
             body.append("mul.wide.u32 %at, %lane, %n; add.u64 %at, %at, %base;")
             if role == "d":
-                listed = {r: "{" + ", ".join(names[r]) + "}" for r in names}
-                body.append(f"{opcode} {listed['d']}, {listed['a']}, {listed['b']}, {listed['c']};")
+                vectors = {r: "{" + ", ".join(names[r]) + "}" for r in names}
+                body.append(
+                    f"{opcode} {vectors['d']}, {vectors['a']}, {vectors['b']}, {vectors['c']};"
+                )
             body += moves(names[role], bits, first + 4096 * place, stores=role == "d")
     declared = "\n".join(
         f".reg .b{bits} {', '.join(f'%{r}{bits}_{i}' for i in range(8))};"

@@ -106,8 +106,8 @@ def test_a_switch_of_64_ways_costs_64_times(name: str, indexed: bool, policy: st
     steps = [trace.instructions[step.instruction] for step in trace.warp().steps]
     assert steps.count("add.u32 %i, %i, 1;") == 64
     # An adversary keeps lanes apart for good where threads have program counters of their own.
-    apart = policy == "adversarial" and name == INDEPENDENT
-    together = [(64, 1 << lane) for lane in range(64)] if apart else [(64, FULL)]
+    diverged = policy == "adversarial" and name == INDEPENDENT
+    together = [(64, 1 << lane) for lane in range(64)] if diverged else [(64, FULL)]
     assert sorted(p for p in passed if p[0] == 64) == together
 
 
