@@ -340,7 +340,7 @@ def test_modelled_time_says_what_it_is(page: Any, timed_page: str, timed: Trace)
 def test_a_time_in_a_track_leads_to_its_warp_and_step(
     page: Any, timed_page: str, timed: Trace
 ) -> None:
-    """The longest wait of the second warp in a later turn of a loop: the tooltip tells of it, a
+    """The longest wait of the second warp in a later turn of a loop: the tooltip shows it, a
     click goes there."""
     show(page, timed_page)
     page.keyboard.press("5")
@@ -364,7 +364,7 @@ def test_a_time_in_a_track_leads_to_its_warp_and_step(
     assert "block 0, warp 1" in page.locator(".warp > header").inner_text()
     steps = [s for s in timed.warp(0, 1).steps if s.instruction == longest["instruction"]]
     assert f"step={steps[longest['visit']].time}" in link(page)
-    assert cycles in page.locator(".told").inner_text()
+    assert cycles in page.locator(".span-details").inner_text()
 
 
 def link(page: Any) -> str:
@@ -378,7 +378,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     slot; stepping through the launch brings its own state along."""
     show(page, timed_page)
     page.keyboard.press("5")
-    said = page.locator(".told b")
+    said = page.locator(".span-details b")
     page.locator("canvas.tracks").focus()
     for _ in range(len(spans(timed))):
         page.keyboard.press("ArrowLeft")
@@ -387,7 +387,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     page.keyboard.press("ArrowRight")
     assert f"cycles {second['since']:,} to {second['until']:,}" in said.inner_text()
     page.keyboard.press("ArrowDown")
-    assert "block 0, warp 1" in page.locator(".told").inner_text()
+    assert "block 0, warp 1" in page.locator(".span-details").inner_text()
     before = picture(page)
     page.locator("canvas.tracks").focus()
     page.keyboard.press("+")
@@ -401,7 +401,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     page.locator(".timeline").focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
-    ended = page.locator(".told").inner_text()
+    ended = page.locator(".span-details").inner_text()
     assert "selected" in ended
     assert "ret" in ended
 
