@@ -1,4 +1,4 @@
-"""What divergence costs the compiled engine: warp instructions a second, converged and parted.
+"""What divergence costs the compiled engine: warp instructions a second, converged and diverged.
 
     python benchmarks/divergence.py
 

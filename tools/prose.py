@@ -1,6 +1,6 @@
 """Checks the words of the documentation, the lessons and the page by `styles/Warploom/Words.yml`,
-the names and docstrings of the package and the prose of the documentation by `Names.yml` beside it,
-and the first words of docstrings.
+the names and docstrings of all Python code and the prose of the documentation by `Names.yml` beside
+it, and the first words of docstrings of the package.
 
 python tools/prose.py [FILE ...]
 
@@ -50,6 +50,9 @@ ENGINE = (
 )
 """The packages of the engine, whose names and docstrings have none of the terms of the section
 `engine` of Names.yml either."""
+
+AROUND = ("benchmarks", "examples", "tests", "tools", "validation")
+"""Folders beside the package whose names and docstrings are checked."""
 
 QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])
 """Words that no docstring begins with."""
@@ -159,7 +162,7 @@ def _shown(file: Path) -> Path:
 
 
 def _as_words(text: str) -> str:
-    """Returns a text in lower case, with the words of names parted by spaces."""
+    """Returns a text in lower case, with spaces between the words of names."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ").lower()
 
 
@@ -187,6 +190,9 @@ def main() -> None:
                 found += docstring_findings(file)
             engine = part in ENGINE
             terms = _swaps("Names.yml", "swap", "code", *(["engine"] if engine else []))
+            found += name_findings(file, terms)
+        terms = _swaps("Names.yml", "swap", "code")
+        for file in (file for name in AROUND for file in sorted((ROOT / name).rglob("*.py"))):
             found += name_findings(file, terms)
         pages = sorted(file for pattern in PAGES for file in ROOT.glob(pattern))
         terms = _swaps("Names.yml")

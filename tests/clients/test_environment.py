@@ -1,4 +1,4 @@
-"""What surrounds a program: the shell, libraries that are missing, and what is told at the end."""
+"""What surrounds a program: the shell, libraries that are missing, and the report at the end."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_cute_on_hopper(run_program: RunProgram, blocks: int, persistent: str) -
 
 
 def test_faults_of_cute_name_lines_of_the_python_source(run_program: RunProgram) -> None:
-    """A tensor map reaches beyond a buffer that is too short; the copy is of the box's rows."""
+    """A tensor map extends beyond a buffer that is too short; the copy is of the box's rows."""
     if importlib.util.find_spec("cutlass") is None:
         pytest.skip("cutlass is not installed")
     outcome = run_program("cute_hopper.py", "1", "short", device="h100")

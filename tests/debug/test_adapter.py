@@ -1,4 +1,4 @@
-"""An editor's session: what a client of the protocol asks, and what it is told."""
+"""An editor's session: the requests of a client of the protocol, and their responses."""
 
 from __future__ import annotations
 

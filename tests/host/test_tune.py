@@ -104,7 +104,7 @@ def test_a_sample_of_the_blocks_takes_as_long_as_the_first_of_all(block: int) ->
 
 def test_a_sample_of_narrow_blocks_takes_as_long_as_the_first_of_all() -> None:
     """Blocks of 32 threads, of a byte each, begin at the first byte of a line after each four; of
-    threads that reach every 17th byte, 544 bytes a block, also after each four."""
+    threads that access every 17th byte, 544 bytes a block, also after each four."""
     source = """
     extern "C" __global__ void spread(const unsigned char *x, unsigned char *y, int step) {
         int i = (blockIdx.x * blockDim.x + threadIdx.x) * step;

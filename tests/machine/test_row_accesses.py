@@ -94,7 +94,7 @@ def test_costs_of_half_warp_loads(modules, device, name, a, b, step) -> None:
 
 def test_a_tile_row_is_one_wavefront_and_two_lines() -> None:
     """Checks 16 x 16 threads: a warp is two rows. Rows of 512 floats are in different lines: 64
-    bytes, 2 sectors each; one address a row: 1 sector each. Two words in banks 16 apart: one
+    bytes, 2 sectors each; one address a row: 1 sector each. Two words, 16 banks between them: one
     wavefront."""
     source = """
     extern "C" __global__ void k(const float *x, float *y) {
@@ -208,7 +208,7 @@ READS = ("bytes3", "halves2", "words2", "words3", "words4", "words7", "wides2", 
     st.sampled_from([32, 32, 31, 8, 1]),
 )
 def test_costs_of_structure_members(modules, device, name, block, a, n) -> None:
-    """Reads addresses a few elements apart, in warps of which some lanes may be inactive."""
+    """Reads addresses at strides of a few elements, in warps some of whose lanes may be off."""
     distance, dtype = int(name[-1]), TYPES[name.removeprefix("shared_")[:-1]]
     length = 512  # elements, as shared memory has
     host, lanes = (np.arange(length) * 37 % 120).astype(dtype), np.arange(32)
@@ -323,7 +323,7 @@ ret;
 
 
 def test_the_first_of_several_accesses_is_kept_as_the_costliest() -> None:
-    """Uses rows that are 128 bytes apart, in the same banks: 2 wavefronts (CUDA C++ Programming
+    """Uses rows at a stride of 128 bytes, in the same banks: 2 wavefronts (CUDA C++ Programming
     Guide, "Shared Memory")."""
     launch = Launch((1, 1, 1), (16, 8, 1), b"")
     tally = CompiledEngine().launch(build(parse(PITCHED), "k"), launch, DeviceMemory(1 << 28))

@@ -175,7 +175,7 @@ class Case:
 
 
 def random_case(seed: int, rank: int, swizzle: str) -> Case:
-    """A box that reaches over the edges of its tensor."""
+    """A box that extends over the edges of its tensor."""
     random = np.random.default_rng(seed)
     type = list(TYPES)[seed % len(TYPES)]
     size = np.dtype(TYPES[type]).itemsize
@@ -259,7 +259,7 @@ WORDS = 16
 
 
 def table(cases: list[Case]) -> np.ndarray:
-    """What a kernel is told of cases: for each its kind (the rank, with 8 more of im2col), the
+    """Encodes cases for a kernel: for each its kind (the rank, with 8 more of im2col), the
     bytes of its box, its coordinates and its offsets."""
     found = np.zeros((len(cases), WORDS), np.int32)
     for row, case in zip(found, cases, strict=True):

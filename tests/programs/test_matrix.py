@@ -48,7 +48,7 @@ def forms(name: str) -> list[str]:
 
 
 def kernel(opcodes: list[str]) -> str:
-    """A kernel that reads A, B and C of each opcode, 4096 bytes apart, and writes D there."""
+    """A kernel that reads A, B and C of each opcode at strides of 4096 bytes, and writes D."""
     body: list[str] = []
     for number, opcode in enumerate(opcodes):
         p, first = product_of(decode(opcode)), 4 * 4096 * number

@@ -1,4 +1,4 @@
-"""Tensor memory: its allocation, which words loads and stores reach, copies and shifts; and what a
+"""Tensor memory: its allocation, which words loads and stores access, copies and shifts; and what a
 misuse of it says."""
 
 from __future__ import annotations

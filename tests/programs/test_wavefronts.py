@@ -267,7 +267,7 @@ __global__ void odd(int* out) { if (threadIdx.x == 63) out[1 << 20] = 1; }
 
 
 def test_an_access_of_64_lanes_is_two_requests() -> None:
-    """64 floats in a row are 8 sectors of 32 bytes; 32 floats apart they are 64."""
+    """64 floats in a row are 8 sectors of 32 bytes; at a stride of 32 floats they are 64."""
     gpu = device()
     module = gpu.compile(MEMORY)
     x = gpu.to_device(np.arange(64 * 32, dtype=np.float32))

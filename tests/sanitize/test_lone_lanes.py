@@ -1,4 +1,4 @@
-"""Lanes that lie far apart, and warps whose addresses fall: races are found, and only those."""
+"""Lanes at large distances, and warps whose addresses fall: races are found, and only those."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Run = dict[int, int]
 
 
 def draw_run(draw: Random) -> tuple[int, int, Run]:
-    """Return a random place, its words, and which lane reaches which byte."""
+    """Return a random place, its words, and which lane touches which byte."""
     size = draw.choice((1, 2, 4, 8, 16))
     stride = size * draw.choice((1, 1, 2, 3, 5))
     begin = size * draw.randrange(LINE // size)

@@ -1,4 +1,4 @@
-"""Work of several streams that reaches the same bytes: what orders it, and what is found."""
+"""Work of several streams that touches the same bytes: what orders it, and what is found."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_the_page_stands_in_no_frame_and_loads_nothing_from_elsewhere(viewer: Vi
 
 
 def test_more_runs_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three requests at once two run; when they have ended there is room again."""
+    """Of three requests at once two run; when they have ended another can run."""
 
     async def slow(asked: LaunchRequest, limits: Limits) -> bytes:
         await asyncio.sleep(0.2)
