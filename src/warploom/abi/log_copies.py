@@ -88,7 +88,7 @@ def record_copies(
     allocations: Any, mask: int, instruction: int,
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
-    (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE says that one end is
+    (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE states that one end is
     there), and the mbarrier that it signals; nothing for requests that move no data, for one that
     will fault, and for the lanes after that. Returns 0.
 
@@ -156,7 +156,7 @@ def record_bytes(
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
     """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
-    it touches in global memory if MODE of the request in `scratch` says that one end is there. An
+    it touches in global memory if MODE of the request in `scratch` states that one end is there. An
     mbarrier that it signals, if its operand is a valid address in shared memory, is recorded with
     the copy. Afterwards `barrier` of the entry is that of the last active lane. Returns 0: nothing
     faults here.

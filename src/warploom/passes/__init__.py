@@ -1,4 +1,4 @@
 """Passes over the Warp IR, one a file, in the order of `pipeline.PIPELINE`; and a verifier.
 
-Each pass takes a frozen IR and returns one that says more, or has another program; none emits code.
+Each pass takes a frozen IR and returns one that has more facts or another program; none emits code.
 """

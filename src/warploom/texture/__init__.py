@@ -2,5 +2,5 @@
 count of the sectors that they touch.
 
 In: descriptors, coordinates and memory. Out: texels, changed memory, counted sectors. Handles and
-the arrays behind them are `machine.memory.textures`'.
+their arrays are `machine.memory.textures`'.
 """

@@ -54,7 +54,7 @@ class Basis:
     """Describes the code that a time rests on: "machine code", "ptx" or "trace".
 
     `found` is, for machine code, the share of the executed PTX instructions that were found in it,
-    from 0 to 1; `reason` says for "ptx" why machine code, which was requested, was not used.
+    from 0 to 1; `reason` states for "ptx" why machine code, which was requested, was not used.
     """
 
     code: str
@@ -252,7 +252,7 @@ class Timing:
 
     @property
     def l2_bytes(self) -> int:
-        """Returns the bytes that the SMs exchanged with the memory system behind them."""
+        """Returns the bytes that the SMs exchanged with the memory system below them."""
         return int(self._outcome.memory[MemorySystem.l2_bytes])
 
     @property

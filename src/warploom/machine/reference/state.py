@@ -117,7 +117,7 @@ class Sanitizer(Protocol):
         ...
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
-        """Called before lanes issue an operation of the TMA (a tensor or bulk copy, say), once for
+        """Called before lanes issue an operation of the TMA (a tensor copy, a bulk copy), once for
         each 32 lanes of a warp: `mask` has those lanes, its lowest bit the first of the 32."""
         ...
 

@@ -1,4 +1,4 @@
-"""Simulates SMs and the memory system behind them cycle by cycle: loops over flat arrays that Numba
+"""Simulates SMs and the memory system below them cycle by cycle: loops over flat arrays that Numba
 compiles.
 
 Conventions of all modules here. `w` is `timing.layout`, the numbers in fields of records. `arrays`
