@@ -40,9 +40,9 @@ PACKAGES = sorted(
 )
 """Packages whose docstrings are checked."""
 
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/howto/*.md")
-"""The documentation whose prose is checked for terms of Names.yml. Decisions are not: they keep the
-terms of their date."""
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md")
+"""The documentation whose prose is checked for terms of Names.yml: decisions, too, but for those
+that others have superseded."""
 
 ENGINE = (
     *("simt", "cost", "texture", "asynchronous", "detector", "program", "analysis", "llvm", "abi"),
@@ -195,6 +195,7 @@ def main() -> None:
         for file in (file for name in AROUND for file in sorted((ROOT / name).rglob("*.py"))):
             found += name_findings(file, terms)
         pages = sorted(file for pattern in PAGES for file in ROOT.glob(pattern))
+        pages = [file for file in pages if "\n*Superseded" not in file.read_text()]
         terms = _swaps("Names.yml")
         found += [finding for file in pages for finding in prose_findings(file, terms)]
     print("\n".join(found), end="\n" if found else "")
