@@ -45,7 +45,7 @@ def arithmetic() -> Iterator[str]:
 
 
 def straight() -> Iterator[str]:
-    """The same; every eighth instruction reaches memory."""
+    """The same; every eighth instruction accesses memory."""
     yield from by_lane()
     yield from computing(INSTRUCTIONS - REGISTERS, every=8)
 
@@ -57,7 +57,7 @@ def by_lane() -> Iterator[str]:
 
 
 def loops() -> Iterator[str]:
-    """50 loops of 200 instructions, each of which lanes leave apart."""
+    """50 loops of 200 instructions, each of which lanes leave separately."""
     for number in range(50):
         yield f"L{number}:"
         yield from computing(195, every=8)

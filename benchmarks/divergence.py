@@ -1,4 +1,4 @@
-"""What divergence costs the compiled engine: warp instructions a second, converged and parted.
+"""What divergence costs the compiled engine: warp instructions a second, converged and diverged.
 
     python benchmarks/divergence.py
 
@@ -56,9 +56,9 @@ def main() -> None:
     for name in ("gtx-1080", "v100"):
         gpu = wl.Device(name)
         kernel = gpu.compile(SOURCE)["sides"]
-        (together, tier), (apart, _) = rate(gpu, kernel, 5), rate(gpu, kernel, 0)
+        (together, tier), (diverged, _) = rate(gpu, kernel, 5), rate(gpu, kernel, 0)
         title = f"{name}, cc {gpu.spec.cc}"
-        print(f"{title:24}{together:12.2f}{apart:12.2f}{apart / together:8.2f}   {tier}")
+        print(f"{title:24}{together:12.2f}{diverged:12.2f}{diverged / together:8.2f}   {tier}")
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def on_warploom(work: Workload, arguments: list[Any], workers: int) -> Prepared:
 
 
 def _lent(gpu: wl.Device, array: np.ndarray) -> int:
-    """The address of an array, which kernels of a device can reach from now on."""
+    """The address of an array, which kernels of a device can access from now on."""
     return gpu.memory.lend(int(array.ctypes.data), array.nbytes, array).address
 
 

@@ -4,7 +4,7 @@
 
 Each kernel is launched with one worker, in turn without sanitizers, with each tool and with all,
 ten times over. The best of each counts, in seconds of the processor for the whole launch. Findings
-are listed. `rows` is the share of its accesses to global and shared memory, by warps, in which the
+are shown. `rows` is the share of its accesses to global and shared memory, by warps, in which the
 lanes lie in a few rows (`InRows`).
 """
 
@@ -44,7 +44,7 @@ IN_ROWS = 0.9
 @wl.observer
 class InRows:
     """Counts accesses to global and shared memory, and those that are no atomics and whose active
-    lanes lie in at most MOST_ROWS rows: in a row, each lane reaches what follows the one before,
+    lanes lie in at most MOST_ROWS rows: in a row, each lane touches what follows the one before,
     with the lanes between the two missing, or the same place."""
 
     @staticmethod

@@ -205,7 +205,7 @@ def streamed(device: str, name: str, threads: int) -> float:
 
 
 def copies() -> Iterator[Figure]:
-    """SAXPY against what a copy reaches: "scale" at full occupancy."""
+    """SAXPY against the rate of a copy: "scale" at full occupancy."""
     for device, kernels in STREAM.items():
         n = 1 << 24
         l2 = wl.CacheModel(dirty=STREAM_DIRTY["scale"])

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "warploom"
 
 ENGINE = {
     *("simt", "cost", "texture", "asynchronous", "detector", "program", "analysis", "llvm", "abi"),
-    *("helpers", "ir", "passes", "lower", "compilation", "machine", "timing"),
+    *("helpers", "shapes", "ir", "passes", "lower", "compilation", "machine", "timing"),
 }
 """The packages in which no two classes have one name."""
 

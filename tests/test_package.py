@@ -27,9 +27,9 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 def test_the_package_alone_imports_nothing_large() -> None:
     """NumPy, LLVM and the machine come with the first name that needs them."""
-    told = "import sys, warploom; print(*sorted(m for m in sys.modules if '.' not in m))"
+    output = "import sys, warploom; print(*sorted(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run(
-        [sys.executable, "-c", told], capture_output=True, text=True, check=True
+        [sys.executable, "-c", output], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "warploom" in loaded
     assert not {"numpy", "llvmlite", "numba", "msgspec"} & set(loaded)
@@ -71,8 +71,8 @@ def test_type_checkers_see_the_types(tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
     )
-    told = [
+    output = [
         (Path(found["file"]).name, found["range"]["start"]["line"] + 1)
         for found in json.loads(checked.stdout)["generalDiagnostics"]
     ]
-    assert sorted(set(told)) == [("misuse.py", line) for line in (4, 5, 6, 7)]
+    assert sorted(set(output)) == [("misuse.py", line) for line in (4, 5, 6, 7)]

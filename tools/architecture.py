@@ -28,7 +28,7 @@ GROUPS = {
     "what runs a launch": ("#dcfce7", ["machine"]),
     "the compiler": ("#ede9fe", ["compilation", "lower", "passes", "helpers", "ir", "abi",
                                  "analysis", "shapes", "llvm", "program"]),
-    "the language": ("#fce7f3", ["ptx", "isa"]),
+    "the language": ("#fce7f3", ["frontends", "ptx", "isa"]),
     "the architecture": ("#ffedd5", ["detector", "asynchronous", "texture", "cost", "simt",
                                      "devices"]),
     "what all use": ("#f1f5f9", ["core"]),
@@ -43,7 +43,7 @@ def layers() -> list[list[str]]:
     """Returns the names of the packages, layer by layer, the highest first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     rows = settings["tool"]["importlinter"]["contracts"][0]["layers"]
-    return [[name.removeprefix("warploom.") for name in row.split(" | ")] for row in rows]
+    return [row.split(" | ") for row in rows]
 
 
 def purpose(name: str) -> str:

@@ -226,7 +226,9 @@ def _compile(compiler: str, source: Path, library: Library, target: Path) -> Non
 def _forward(compiler: str, source: Path, destination: Path) -> None:
     """Builds the library that hands functions on. Arguments are words in registers in all of them,
     so that one more or less does no harm."""
-    names = {f"_{name}": name for listed in FORWARDS.values() for name in listed} | RENAMED
+    names = {
+        f"_{name}": name for parameters_text in FORWARDS.values() for name in parameters_text
+    } | RENAMED
     words = ", ".join(f"long {letter}" for letter in "abcdefgh")
     given = ", ".join("abcdefgh")
     lines = [
@@ -281,14 +283,16 @@ def functions_of(text: str, result: str) -> Iterator[Function]:
     """The functions in preprocessed declarations that give `result`, each once."""
     structures = set(_structures(text))
     seen: set[str] = set()
-    for given, name, listed in re.findall(rf"\b({result})\s*(\w+)\s*\(([^;{{}}]*)\)\s*;", text):
+    for given, name, parameters_text in re.findall(
+        rf"\b({result})\s*(\w+)\s*\(([^;{{}}]*)\)\s*;", text
+    ):
         exported = _exported(name)
         if exported[0] in seen:
             continue
         seen.add(exported[0])
         parameters = tuple(
             _parameter(declaration, number, structures)
-            for number, declaration in enumerate(_split(listed))
+            for number, declaration in enumerate(_split(parameters_text))
         )
         yield Function(exported[0], given, parameters, exported)
 
@@ -319,10 +323,10 @@ def _exported(name: str) -> tuple[str, ...]:
     return (plain, *(f"__{plain}_{major}_{n}" for n in range(minor + 1)))
 
 
-def _split(listed: str) -> list[str]:
+def _split(parameters_text: str) -> list[str]:
     """The declarations of a parameter list."""
     parts, depth = [""], 0
-    for letter in " ".join(listed.split()):
+    for letter in " ".join(parameters_text.split()):
         depth += (letter == "(") - (letter == ")")
         if letter == "," and depth == 0:
             parts.append("")
@@ -387,15 +391,15 @@ def _source(library: Library, compiler: str) -> Iterator[str]:
 
 
 def _stub(function: Function, number: int) -> Iterator[str]:
-    listed = ", ".join(p.declaration for p in function.parameters) or "void"
+    parameters_text = ", ".join(p.declaration for p in function.parameters) or "void"
     words = ", ".join(p.word for p in function.parameters) or "0"
-    yield f"{function.result} {function.name}({listed}) {{"
+    yield f"{function.result} {function.name}({parameters_text}) {{"
     yield f"    const int64_t given[] = {{{words}}};"
     cast = "(void)" if function.result == "void" else f"return ({function.result})"
     yield f"    {cast}bridge_call({number}, given);"
     yield "}"
     for alias in function.exported[1:]:
-        yield f"{function.result} {alias}({listed})"
+        yield f"{function.result} {alias}({parameters_text})"
         yield f'    __attribute__((alias("{function.name}")));'
 
 
@@ -409,10 +413,10 @@ def _jit_link_types() -> Iterator[str]:
 
 def _results(text: str, enumeration: str, pattern: str) -> Iterator[str]:
     """The error codes with their names."""
-    listed = re.search(rf"enum {enumeration}\s*\{{(.*?)\}}", text, re.DOTALL)
-    assert listed is not None
+    parameters_text = re.search(rf"enum {enumeration}\s*\{{(.*?)\}}", text, re.DOTALL)
+    assert parameters_text is not None
     yield "static const struct { int code; const char *name; } results[] = {"
-    for name, code in re.findall(rf"({pattern})\s*=\s*(\d+)", listed[1]):
+    for name, code in re.findall(rf"({pattern})\s*=\s*(\d+)", parameters_text[1]):
         yield f'    {{{code}, "{name}"}},'
     yield "};"
 

@@ -73,8 +73,8 @@ def _system_node() -> tuple[list[str], Path] | None:
 
 
 def _version(node: str) -> tuple[int, ...]:
-    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
-    parts = told.stdout.strip().removeprefix("v").split(".")[:2]
+    output = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    parts = output.stdout.strip().removeprefix("v").split(".")[:2]
     return tuple(int(part) for part in parts if part.isdigit())
 
 

@@ -79,11 +79,11 @@ def main() -> int:
         lines = {line for statement in statements for line in statement}
         accepted = set(taken(ptxas, target, sorted(lines), version))
         known = [next((line for line in each if line in accepted), None) for each in statements]
-        listed = [line for line in known if line is not None]
-        absent = [line for line in listed if not is_decoded(target, line, version)]
-        share = 1 - len(absent) / len(listed)
+        entries = [line for line in known if line is not None]
+        absent = [line for line in entries if not is_decoded(target, line, version)]
+        share = 1 - len(absent) / len(entries)
         print(
-            f"{target}: of {len(statements)} statements ptxas takes {len(listed)},"
+            f"{target}: of {len(statements)} statements ptxas takes {len(entries)},"
             f" {share:.1%} of them are decoded"
         )
         names = Counter(instruction(line) for line in absent)

@@ -38,8 +38,8 @@ def reference() -> str:
     for name, command in COMMANDS.items():
         if not command.helps:
             continue
-        told = runner.invoke(app, [name, "--help"], prog_name="warploom").output
-        text = "\n".join(line.rstrip() for line in told.strip().splitlines())
+        reported = runner.invoke(app, [name, "--help"], prog_name="warploom").output
+        text = "\n".join(line.rstrip() for line in reported.strip().splitlines())
         parts.append(f"## warploom {name}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 

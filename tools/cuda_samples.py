@@ -156,10 +156,10 @@ def tried(sample: Path, build: Path, arguments: list[str]) -> Result:
 
 def arguments_of(checkout: Path) -> dict[str, list[str]]:
     """The arguments of each sample's (first) test, by its name."""
-    listed: dict[str, Any] = json.loads((checkout / "test_args.json").read_text())
+    entries: dict[str, Any] = json.loads((checkout / "test_args.json").read_text())
     return {
         name: test.get("args") or test.get("runs", [{}])[0].get("args", [])
-        for name, test in listed.items()
+        for name, test in entries.items()
     }
 
 

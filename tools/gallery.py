@@ -51,8 +51,8 @@ def _write_lesson(name: str, file: Path) -> tuple[str, str]:
     return lesson.title, lesson.summary
 
 
-def _item(name: str, told: tuple[str, str]) -> str:
-    title, summary = (html.escape(text) for text in told)
+def _item(name: str, output: tuple[str, str]) -> str:
+    title, summary = (html.escape(text) for text in output)
     return f'<li><a href="{name}.html"><b>{title}</b></a><br>{summary}</li>'
 
 

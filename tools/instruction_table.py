@@ -119,7 +119,7 @@ def table() -> str:
 def sections() -> dict[str, list[str]]:
     """All names by section: those of the manual, then the others of its section."""
     names = {section: names.split() for section, names in MANUAL.items()}
-    of_name = {name: section for section, listed in names.items() for name in listed}
+    of_name = {name: section for section, entries in names.items() for name in entries}
     section = next(iter(names))
     for name in FORMS:
         section = of_name.get(name, section)
@@ -173,10 +173,10 @@ def executed() -> dict[OpSpec, str]:
     """The forms that the tests execute, as they list them."""
     sys.path.insert(0, str(MACHINE_TESTS))
     try:
-        listed = {name: importlib.import_module(name).SPECS for name in EXECUTING}
+        entries = {name: importlib.import_module(name).SPECS for name in EXECUTING}
     finally:
         sys.path.remove(str(MACHINE_TESTS))
-    return {spec: f"tests/machine/{name}.py" for name, specs in listed.items() for spec in specs}
+    return {spec: f"tests/machine/{name}.py" for name, specs in entries.items() for spec in specs}
 
 
 if __name__ == "__main__":

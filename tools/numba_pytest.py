@@ -10,5 +10,5 @@ import pytest
 
 @pytest.fixture
 def initialize_from_pytest_config(request: pytest.FixtureRequest) -> None:
-    """Failed checks of generated code are told in the failure alone."""
+    """Failed checks of generated code are reported in the failure alone."""
     request.node.instance._dump_failed_filechecks = False

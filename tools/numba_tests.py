@@ -97,11 +97,11 @@ def run(target: str, engine: str) -> Outcomes:
                 timeout=seconds,
                 check=False,
             )
-            told = f"the process ended with code {ended.returncode}"
+            output = f"the process ended with code {ended.returncode}"
         except subprocess.TimeoutExpired:
-            told = f"it took more than {seconds} s"
+            output = f"it took more than {seconds} s"
         if not report.exists():
-            return {"(module)": {"outcome": "failed", "message": told}}
+            return {"(module)": {"outcome": "failed", "message": output}}
         return dict(_outcomes(Xml.parse(report)))
 
 
@@ -123,10 +123,10 @@ def _outcomes(report: Xml.ElementTree[Xml.Element]) -> list[tuple[str, dict[str,
 def run_module(module: str, engine: str) -> Outcomes:
     """Run a module; what fails runs once more alone."""
     outcomes = run(module, engine)
-    for name, told in outcomes.items():
-        if told["outcome"] == "failed" and "::" in name:
+    for name, output in outcomes.items():
+        if output["outcome"] == "failed" and "::" in name:
             again = run(f"{module}::{name.split('[')[0].split(' ')[0]}", engine)
-            outcomes[name] = again.get(name, told)
+            outcomes[name] = again.get(name, output)
     return outcomes
 
 
@@ -158,13 +158,13 @@ def _engines(results: dict[str, Results]) -> str:
 def document(results: dict[str, Results]) -> str:
     """docs/numba_tests.md."""
     tests = {
-        f"{module}::{name}": told
+        f"{module}::{name}": output
         for module, result in sorted(results.items())
-        for name, told in result["tests"].items()
+        for name, output in result["tests"].items()
     }
     beyond = {name for name in tests if _matching(BEYOND, name)}
-    asked = {name: told for name, told in tests.items() if name not in beyond}
-    count = Counter(told["outcome"] for told in asked.values())
+    asked = {name: output for name, output in tests.items() if name not in beyond}
+    count = Counter(output["outcome"] for output in asked.values())
     ran = count["passed"] + count["failed"]
     share = 100 * count["passed"] / max(1, ran)
     version = importlib.metadata.version("numba-cuda")
@@ -193,9 +193,9 @@ def document(results: dict[str, Results]) -> str:
         "| test | reason |",
         "| --- | --- |",
     ]
-    for name, told in asked.items():
-        if told["outcome"] == "failed":
-            why = _matching(REASONS, name) or told["message"].replace("|", "\\|") or "no message"
+    for name, output in asked.items():
+        if output["outcome"] == "failed":
+            why = _matching(REASONS, name) or output["message"].replace("|", "\\|") or "no message"
             lines.append(f"| `{name}` | {why} |")
     return "\n".join(lines) + "\n"
 
@@ -230,7 +230,7 @@ def main() -> int:
         started = time.monotonic()
         tests = run_module(module, given.engine)
         keep(given.results, module, {"engine": given.engine, "tests": tests})
-        count = Counter(told["outcome"] for told in tests.values())
+        count = Counter(output["outcome"] for output in tests.values())
         print(f"{module}: {dict(count)}, {time.monotonic() - started:.0f} s", flush=True)
     given.document.write_text(document(kept(given.results)))
     return 0

@@ -1,6 +1,6 @@
 """Checks the words of the documentation, the lessons and the page by `styles/Warploom/Words.yml`,
-the names and docstrings of the package and the prose of the documentation by `Names.yml` beside it,
-and the first words of docstrings.
+the names and docstrings of all Python code and the prose of the documentation by `Names.yml` beside
+it, and the first words of docstrings of the package.
 
 python tools/prose.py [FILE ...]
 
@@ -40,16 +40,19 @@ PACKAGES = sorted(
 )
 """Packages whose docstrings are checked."""
 
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/howto/*.md")
-"""The documentation whose prose is checked for terms of Names.yml. Decisions are not: they keep the
-terms of their date."""
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md")
+"""The documentation whose prose is checked for terms of Names.yml: decisions, too, but for those
+that others have superseded."""
 
 ENGINE = (
     *("simt", "cost", "texture", "asynchronous", "detector", "program", "analysis", "llvm", "abi"),
-    *("helpers", "ir", "passes", "lower", "compilation", "machine", "timing"),
+    *("helpers", "shapes", "ir", "passes", "lower", "compilation", "machine", "timing"),
 )
 """The packages of the engine, whose names and docstrings have none of the terms of the section
 `engine` of Names.yml either."""
+
+AROUND = ("benchmarks", "examples", "tests", "tools", "validation")
+"""Folders beside the package whose names and docstrings are checked."""
 
 QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])
 """Words that no docstring begins with."""
@@ -159,7 +162,7 @@ def _shown(file: Path) -> Path:
 
 
 def _as_words(text: str) -> str:
-    """Returns a text in lower case, with the words of names parted by spaces."""
+    """Returns a text in lower case, with spaces between the words of names."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ").lower()
 
 
@@ -188,7 +191,11 @@ def main() -> None:
             engine = part in ENGINE
             terms = _swaps("Names.yml", "swap", "code", *(["engine"] if engine else []))
             found += name_findings(file, terms)
+        terms = _swaps("Names.yml", "swap", "code")
+        for file in (file for name in AROUND for file in sorted((ROOT / name).rglob("*.py"))):
+            found += name_findings(file, terms)
         pages = sorted(file for pattern in PAGES for file in ROOT.glob(pattern))
+        pages = [file for file in pages if "\n*Superseded" not in file.read_text()]
         terms = _swaps("Names.yml")
         found += [finding for file in pages for finding in prose_findings(file, terms)]
     print("\n".join(found), end="\n" if found else "")

@@ -167,17 +167,17 @@ def main(ptxas: str) -> None:
             for operation in opcodes(spec, rng):
                 spelt |= dict.fromkeys(instructions(operation), operation)
     found = asked(ptxas, list(spelt))
-    apart: Counter[tuple[str, ...]] = Counter()
+    differing: Counter[tuple[str, ...]] = Counter()
     example: dict[tuple[str, ...], str] = {}
     for line, releases in found.items():
         ours = needed_version(spelt[line]), needed(spelt[line])
         for what, mine, other in zip(("version", "target"), ours, releases, strict=True):
             if mine != other:
                 key = (spelt[line].name, what, f"{mine[0]}.{mine[1]}", f"{other[0]}.{other[1]}")
-                apart[key] += 1
+                differing[key] += 1
                 example.setdefault(key, line)
     print(f"{len(found):,} of {len(spelt):,} instructions read")
-    for (name, what, mine, other), count in sorted(apart.items()):
+    for (name, what, mine, other), count in sorted(differing.items()):
         shown = example[name, what, mine, other]
         print(f"{name}: {what} {mine} here, ptxas {other} ({count}), such as {shown}")
 

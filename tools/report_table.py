@@ -32,12 +32,12 @@ def table(reports: list[dict[str, Any]]) -> str:
     if not rows:
         return "No kernel ran on the software GPU.\n"
     counted = ("launches", *COLUMNS.values())
-    listed = [
+    entries = [
         ["kernel", "grid", "block", "launches", *COLUMNS],
         ["---"] * 3 + ["---:"] * len(counted),
         *([*shape, *(f"{counts[name]:,}" for name in counted)] for shape, counts in rows.items()),
     ]
-    return "".join(f"| {' | '.join(row)} |\n" for row in listed)
+    return "".join(f"| {' | '.join(row)} |\n" for row in entries)
 
 
 def _shape(kernel: dict[str, Any]) -> tuple[str, ...]:

@@ -25,9 +25,9 @@ def bfs_level(shape: LaunchShape) -> Problem:
     neighbours = integers(np.int32, 0, nodes, starts[-1], seed=1)
     levels = integers(np.int32, 0, 3, nodes, seed=2)
     levels = np.array([-1, 2, 3], np.int32)[levels]
-    reached = np.zeros(nodes, bool)
-    reached[neighbours[np.repeat(levels == 3, degrees)]] = True
-    expected = np.where(reached & (levels < 0), np.int32(4), levels)
+    visited = np.zeros(nodes, bool)
+    visited[neighbours[np.repeat(levels == 3, degrees)]] = True
+    expected = np.where(visited & (levels < 0), np.int32(4), levels)
     arguments = (starts, neighbours, levels, np.zeros(1, np.int32), nodes, 3)
     return Problem(cover(shape.block, nodes), arguments, {2: expected, 3: np.ones(1, np.int32)})
 

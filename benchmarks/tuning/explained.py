@@ -59,7 +59,7 @@ class Shape:
     def __init__(self, one: dict[str, Any], shifts: Floats) -> None:
         self.wide, self.high = (one[f"block_size_{at}"] for at in "xy")
         self.tiles: tuple[int, int] = one["tile_size_x"], one["tile_size_y"]
-        self.apart = [one["tile_stride_x"], one["tile_stride_y"]]
+        self.strided_tiles = [one["tile_stride_x"], one["tile_stride_y"]]
         self.warps = -(-self.wide * self.high // 32)
         self.columns = -(-SAMPLES // (self.wide * self.tiles[0]))
         self.rows, self.rest = divmod(MEASURES, self.high * self.tiles[1])
@@ -72,10 +72,10 @@ class Shape:
     def _near(self, axis: int) -> Numbers:
         threads = np.arange(self.wide * self.high)
         near = threads // self.wide if axis else threads % self.wide
-        return near * (1 if self.apart[axis] else self.tiles[axis])
+        return near * (1 if self.strided_tiles[axis] else self.tiles[axis])
 
     def _step(self, axis: int) -> int:
-        return (self.wide, self.high)[axis] if self.apart[axis] else 1
+        return (self.wide, self.high)[axis] if self.strided_tiles[axis] else 1
 
     def _sums(self, measures: int) -> Numbers:
         """Return the sums of the warps of a block, by sub-partition, where so many measures are
@@ -137,8 +137,8 @@ def _tell(name: str, device: Hardware, made: list[Shape], times: Floats) -> None
     found = np.linalg.lstsq(np.stack(columns, axis=1), cycles, rcond=None)[0]
     guess = sums * sum(part * each for part, each in zip(columns, found, strict=True))
     spearman = np.corrcoef(ranks(guess), ranks(times))[0, 1]
-    told = ", ".join(f"{what} {value:.2f}" for what, value in zip(NAMES, found, strict=True))
-    print(f"{name}: {told}; Spearman {spearman:.2f} of {len(made):,}")
+    figures = ", ".join(f"{what} {value:.2f}" for what, value in zip(NAMES, found, strict=True))
+    print(f"{name}: {figures}; Spearman {spearman:.2f} of {len(made):,}")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def ranks(values: Floats) -> Floats:
 
 def picks(guess: Floats, measured: Floats) -> str:
     """Return Spearman's coefficient, and in percent of the best what the first pick and the best of
-    the first three reach."""
+    the first three have."""
     times = measured[np.argsort(guess, kind="stable")]
     spearman = np.corrcoef(ranks(guess), ranks(measured))[0, 1]
     best = times.min()
@@ -104,7 +104,7 @@ def picks(guess: Floats, measured: Floats) -> str:
 
 
 def corrected(configurations: Sequence[Configuration], modelled: Floats, measured: Floats) -> str:
-    """Return what `tune` reaches that measures three times two configurations of its choice, in
+    """Return what `tune` finds that measures three times two configurations of its choice, in
     percent of the best, and what it expects."""
     known: dict[int, float] = {}
     losses = [0.0]
@@ -112,8 +112,8 @@ def corrected(configurations: Sequence[Configuration], modelled: Floats, measure
         belief = believed(configurations, modelled.tolist(), known)
         taken, losses = chosen(belief, known, 2)
         known |= {at: float(measured[at]) for at in taken}
-    reached = measured.min() / min(known.values())
-    return f"{100 * reached:.0f} % ({100 / (1 + losses[-1]):.0f} %)"
+    share = measured.min() / min(known.values())
+    return f"{100 * share:.0f} % ({100 / (1 + losses[-1]):.0f} %)"
 
 
 def main() -> None:

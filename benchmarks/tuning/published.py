@@ -210,7 +210,7 @@ def _floats(gpu: Device, *counts: int) -> tuple[Any, ...]:
 
 
 def _points(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
-    """Return the first points alone: so many as the blocks that are executed reach."""
+    """Return the first points alone: so many as the executed blocks cover."""
     points = np.random.default_rng(1).random((1 << 21, 2), np.float32)
     return gpu.zeros(len(points), np.int32), gpu.to_device(points.reshape(-1)), POINTS
 

@@ -4,7 +4,7 @@
 
 PATH is a clone of https://github.com/AutoTuningAssociation/benchmark_hub (`sample.py`), DIR has the
 NVRTC of another release (`compiler.py`). Prints wavefronts of loads in configurations of
-`spaces.json`; then of all published ones the largest share of the peak that wavefronts reach, and
+`spaces.json`; then of all published ones the largest share of the peak that wavefronts have, and
 how many have another number of wavefronts with `use_padding`.
 """
 

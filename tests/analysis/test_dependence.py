@@ -38,8 +38,8 @@ def value(one: Form, values: dict[IndexVariable, int]) -> int:
 
 
 def address_range(address: Form, size: int, known: frozenset[Form]) -> AddressRange:
-    telling = [form(0, {variable: 1}) for variable in THREADS]
-    return AddressRange(address, size, Ranges.under(known, [address, *telling]))
+    index_forms = [form(0, {variable: 1}) for variable in THREADS]
+    return AddressRange(address, size, Ranges.under(known, [address, *index_forms]))
 
 
 def touched_bytes(

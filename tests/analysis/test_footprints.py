@@ -109,7 +109,7 @@ def test_launches_with_independent_blocks(gpu: wl.Device) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "grid", "args", "told"),
+    ("name", "grid", "args", "expected"),
     [
         ("one_place", 2, (floats(),), "the same addresses"),
         ("pairs", 2, (floats(),), "the same addresses"),
@@ -121,8 +121,8 @@ def test_launches_with_independent_blocks(gpu: wl.Device) -> None:
         ("columns", (2, 4), (floats(), 48), "the same addresses"),
     ],
 )
-def test_launches_with_conflicting_blocks(gpu: wl.Device, name, grid, args, told) -> None:
-    assert told in reason(gpu, gpu.compile(KERNELS), name, grid, 32, *args)
+def test_launches_with_conflicting_blocks(gpu: wl.Device, name, grid, args, expected) -> None:
+    assert expected in reason(gpu, gpu.compile(KERNELS), name, grid, 32, *args)
 
 
 def test_a_clock_depends_on_block_order(gpu: wl.Device) -> None:

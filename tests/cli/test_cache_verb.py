@@ -12,7 +12,7 @@ from warploom.llvm import disk_cache
 KEYS = [disk_cache.key_of((text,)) for text in ("a", "b", "c")]
 
 
-def test_entries_are_listed_by_kind_and_removed(
+def test_entries_are_shown_by_kind_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))

@@ -137,10 +137,10 @@ def test_clusters_are_asked_for(warploom, tmp_path: Path, verb: str) -> None:
 
 def test_run_prints_json(warploom, ptx: Path) -> None:
     ended = warploom("run", ptx, "--arg", 32, "--arg", "i32[32]=ones", "--json")
-    told = json.loads(ended.out)
-    assert told["counters"]["global_load_sectors"] == 4
-    assert told["device"] == "H100 (SXM5)"
-    assert told["buffers"]["1"] == {"dtype": "int32", "shape": [32], "first": [3] * 8}
+    output = json.loads(ended.out)
+    assert output["counters"]["global_load_sectors"] == 4
+    assert output["device"] == "H100 (SXM5)"
+    assert output["buffers"]["1"] == {"dtype": "int32", "shape": [32], "first": [3] * 8}
 
 
 @pytest.mark.parametrize(
@@ -246,25 +246,25 @@ def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: 
 
 
 def test_devices_lists_and_details(warploom) -> None:
-    listed = warploom("devices").out
-    assert "rtx-2080-ti" in listed
-    assert "gb10" in listed
+    entries = warploom("devices").out
+    assert "rtx-2080-ti" in entries
+    assert "gb10" in entries
     one = warploom("devices", "rtx-2080-ti").out
     assert "65,536" in one
     assert "(unverified)" in one
-    told = json.loads(warploom("devices", "v100", "--json").out)
-    assert told["v100"]["compute_capability"] == "7.0"
-    assert told["v100"]["sms"] == 80
+    output = json.loads(warploom("devices", "v100", "--json").out)
+    assert output["v100"]["compute_capability"] == "7.0"
+    assert output["v100"]["sms"] == 80
 
 
 def test_help_says_it_all(warploom) -> None:
-    told = " ".join(warploom("--help").out.split())
+    output = " ".join(warploom("--help").out.split())
     for part in ("0 ok", "1 results differ (explore), errors (check)", "(litmus), 2 bad usage"):
-        assert part in told
-    told = warploom("run", "--help").out
+        assert part in output
+    output = warploom("run", "--help").out
     for option in ("--kernel", "--grid", "--shared", "--arg", "--save", "--max-instructions"):
-        assert option in told
-    assert "Example: " in told
+        assert option in output
+    assert "Example: " in output
 
 
 def test_the_progress_line_waits_for_a_slow_run_and_a_terminal(
@@ -317,10 +317,10 @@ def test_profile_speaks_opencl(ptx: Path, warploom) -> None:
 
 
 def test_profile_as_json_and_csv(ptx: Path, warploom) -> None:
-    told = json.loads(warploom("profile", str(ptx), *PROFILE, "--json").out)
-    assert told["metrics"]["launch__block_size"] == 64
-    assert told["counters"]["global_load_requests"] == 4
-    assert {"rule", "line", "evidence", "advice"} <= set(told["advice"][0])
+    output = json.loads(warploom("profile", str(ptx), *PROFILE, "--json").out)
+    assert output["metrics"]["launch__block_size"] == 64
+    assert output["counters"]["global_load_requests"] == 4
+    assert {"rule", "line", "evidence", "advice"} <= set(output["advice"][0])
     rows = warploom("profile", str(ptx), *PROFILE, "--csv").out.splitlines()
     assert rows[0].startswith("Kernel Name,Device,Section Name")
     assert any(",Block Size,thread,64,launch,launch__block_size" in row for row in rows)
@@ -328,15 +328,15 @@ def test_profile_as_json_and_csv(ptx: Path, warploom) -> None:
 
 def test_profile_models_the_time_too(ptx: Path, warploom) -> None:
     """Its sections join the others, each number marked; schedulers' cycles are an issue or lost."""
-    told = json.loads(warploom("profile", str(ptx), *PROFILE, "--time", "--json").out)
-    sections = told["sections"]
+    output = json.loads(warploom("profile", str(ptx), *PROFILE, "--time", "--json").out)
+    sections = output["sections"]
     for title in ("GPU Speed Of Light Throughput", "Scheduler Statistics", "Warp State Statistics"):
         assert {metric["kind"] for metric in sections[title]} == {"modelled"}
     shares = {m["name"]: m["value"] for m in sections["Scheduler Statistics"]}
     lost = sum(value for name, value in shares.items() if name.startswith("No Issue"))
     assert lost + shares["Cycles With An Issue"] == pytest.approx(100)
-    assert told["advice"][0]["rule"] == "Bottleneck (modelled)"
-    assert told["metrics"]["sm__warps_active.avg.pct_of_peak_sustained_active"] > 0
+    assert output["advice"][0]["rule"] == "Bottleneck (modelled)"
+    assert output["metrics"]["sm__warps_active.avg.pct_of_peak_sustained_active"] > 0
     assert "modelled" in warploom("profile", str(ptx), *PROFILE, "--time").out
     plain = json.loads(warploom("profile", str(ptx), *PROFILE, "--json").out)
     assert "Scheduler Statistics" not in plain["sections"]
@@ -345,8 +345,8 @@ def test_profile_models_the_time_too(ptx: Path, warploom) -> None:
 def test_json_has_no_bare_nan(ptx: Path, warploom, tmp_path: Path) -> None:
     np.save(tmp_path / "nan.npy", np.array([np.nan, np.inf, 1.0], np.float32))
     ended = warploom(*("run", str(ptx), "--arg", "0", "--arg", str(tmp_path / "nan.npy"), "--json"))
-    told = json.loads(ended.out, parse_constant=lambda name: pytest.fail(f"bare {name}"))
-    assert told["buffers"]["1"]["first"] == ["nan", "inf", 1.0]
+    output = json.loads(ended.out, parse_constant=lambda name: pytest.fail(f"bare {name}"))
+    assert output["buffers"]["1"]["first"] == ["nan", "inf", 1.0]
 
 
 def test_strict_target_refuses_what_is_newer(ptx: Path, warploom) -> None:
@@ -372,10 +372,14 @@ def test_occupancy_with_registers_of_ones_own(ptx: Path, warploom) -> None:
     """64 registers: 1,024 of 2,048 threads on a V100. 56 are 1,792 a warp: 9 warps in each quarter,
     36, no more than four blocks of 8; 48 are 1,536: 10 in each quarter, five blocks."""
     options = ("--block", "256", "--registers", "64", "--device", "v100")
-    told = json.loads(warploom("occupancy", str(ptx), *options, "--json").out)
-    assert (told["active_warps"], told["fraction"], told["limiters"]) == (32, 0.5, ["registers"])
-    assert told["registers_from"] == "given"
-    [gain] = [g for g in told["gains"] if g["resource"] == "registers"]
+    output = json.loads(warploom("occupancy", str(ptx), *options, "--json").out)
+    assert (output["active_warps"], output["fraction"], output["limiters"]) == (
+        32,
+        0.5,
+        ["registers"],
+    )
+    assert output["registers_from"] == "given"
+    [gain] = [g for g in output["gains"] if g["resource"] == "registers"]
     assert (gain["after"], gain["fraction"]) == (48, 40 / 64)
 
 
@@ -445,13 +449,13 @@ def test_sass_shows_source_ptx_and_machine_code(warploom, tmp_path: Path) -> Non
     [row] = [line for line in made.out.splitlines() if "ld.global.f32" in line]
     assert row.split()[0] == "2"
     assert re.search(r" 2 +0\w+ +\S+ +LDG\.E\.SYS", made.out)
-    told = json.loads(warploom(*given, "--arg", "2.0", "--json").out)
-    rows = [row for line in told["lines"] for row in line["rows"]]
+    output = json.loads(warploom(*given, "--arg", "2.0", "--json").out)
+    rows = [row for line in output["lines"] for row in line["rows"]]
     assert (
         sum(one["executed"] for row in rows for one in row["machine"])
-        == (told["machine_instructions"])
+        == (output["machine_instructions"])
     )
-    assert told["by_opcode"]["LDG"] == told["by_opcode"]["STG"] == 2
+    assert output["by_opcode"]["LDG"] == output["by_opcode"]["STG"] == 2
 
 
 def test_sass_says_why_there_is_no_machine_code(warploom, ptx: Path) -> None:

@@ -57,7 +57,7 @@ def test_help_is_short_and_in_groups(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "output"),
     [
         (("nope",), "error: No such command 'nope'. See `warploom --help`."),
         (("run", "k.cu", "--gird", "2"), "See `warploom run --help`."),
@@ -74,7 +74,7 @@ def test_help_is_short_and_in_groups(
 )
 def test_mistakes_are_errors_in_one_line(
     arguments: tuple[str, ...],
-    told: str,
+    output: str,
     kernel: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -83,7 +83,7 @@ def test_mistakes_are_errors_in_one_line(
     code, _, err = called(capsys, monkeypatch, *arguments)
     assert code in (2, 4)
     assert err.startswith("error: ")
-    assert told in err
+    assert output in err
     assert "Traceback" not in err
 
 
@@ -118,7 +118,7 @@ def test_shapes_are_written_alike_everywhere(
 
 
 @pytest.mark.parametrize("width", ["60", "80"])
-def test_every_command_is_listed_with_its_whole_summary(
+def test_every_command_is_shown_with_its_whole_summary(
     width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
@@ -126,8 +126,8 @@ def test_every_command_is_listed_with_its_whole_summary(
     assert code == 0
     groups = ("Run:", "Find errors:", "Measure:", "Watch and learn:", "Look up:")
     assert [line for line in out.splitlines() if line in groups] == list(groups)
-    listed = out[out.index("\nRun:") : out.index("Exit codes")]
-    lines = [line for line in listed.splitlines() if line.strip() and line[0] == " "]
+    entries = out[out.index("\nRun:") : out.index("Exit codes")]
+    lines = [line for line in entries.splitlines() if line.strip() and line[0] == " "]
     assert all(line.endswith(".") and len(line) <= int(width) for line in lines)
 
 

@@ -48,11 +48,11 @@ def test_the_json_has_every_trial(monkeypatch, capsys, tmp_path: Path) -> None:
     space.write_text('{"block_size_x": [64, 128], "shared": [0]}')
     words = f"--space {space} --elements 256 --objective dram_bytes,registers --json"
     assert tune(monkeypatch, *words.split()) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["objectives"] == ["dram_bytes", "registers"]
-    assert [t["configuration"]["block_size_x"] for t in told["trials"]] == [64, 128]
-    assert told["best"] in told["pareto"]
-    assert all(t["costs"]["global_sectors"] == 96 for t in told["trials"])
+    output = json.loads(capsys.readouterr().out)
+    assert output["objectives"] == ["dram_bytes", "registers"]
+    assert [t["configuration"]["block_size_x"] for t in output["trials"]] == [64, 128]
+    assert output["best"] in output["pareto"]
+    assert all(t["costs"]["global_sectors"] == 96 for t in output["trials"])
 
 
 def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path
     assert "Measure these on the device" in capsys.readouterr().out
     again = f"--space block=32,64 --elements 256 --device v100 --measured {file} --json"
     assert tune(monkeypatch, *again.split()) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert all(t["measured"] == pytest.approx(t["costs"]["seconds"]) for t in told["trials"])
+    output = json.loads(capsys.readouterr().out)
+    assert all(t["measured"] == pytest.approx(t["costs"]["seconds"]) for t in output["trials"])
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def test_a_saved_trace_becomes_a_page(kernel: Path, tmp_path: Path) -> None:
 
 def test_learn_lists_the_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path))
-    listed = [line.split() for line in invoke("learn").splitlines()]
-    assert [words[0] for words in listed if words and words[0] in ORDER] == list(ORDER)
+    entries = [line.split() for line in invoke("learn").splitlines()]
+    assert [words[0] for words in entries if words and words[0] in ORDER] == list(ORDER)
 
 
 def test_a_kernel_to_begin_with_is_named_by_its_file_and_replaces_none(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_a_kernel_is_graded_from_the_shell(tmp_path: Path, monkeypatch: pytest.M
     assert lesson is not None
     assert lesson.task is not None
     kernel.write_text(lesson.task.solution)
-    told = invoke("learn", "--check", str(kernel))
-    assert told.splitlines()[-1] == "The task is done."
+    reported = invoke("learn", "--check", str(kernel))
+    assert reported.splitlines()[-1] == "The task is done."
     assert read_progress() == {"banks": "done"}
     kernel.write_text("__global__ void k(int *out) { out[0] = nothing; }")
     result = CliRunner().invoke(app, ["learn", "--check", str(kernel)])

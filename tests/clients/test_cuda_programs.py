@@ -134,9 +134,9 @@ def test_a_program_that_is_ended_has_its_report(build: Build) -> None:
     assert process.stdout is not None
     assert process.stdout.read(len("its own words")) == "its own words"
     process.terminate()
-    _, told = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM
-    assert "fill, 1 launch of 1x1x1 blocks" in told
+    assert "fill, 1 launch of 1x1x1 blocks" in output
 
 
 def test_a_compiler_of_wheels_alone(tmp_path: Path, run_program: RunProgram) -> None:

@@ -1,4 +1,4 @@
-"""What surrounds a program: the shell, libraries that are missing, and what is told at the end."""
+"""What surrounds a program: the shell, libraries that are missing, and the report at the end."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_without_a_compiler_the_package_is_built_without_libraries(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     assert not build_driver.build(tmp_path / "lib")
-    told = capsys.readouterr().err
-    assert "no C compiler" in told
-    assert "from warploom import cuda" in told
+    output = capsys.readouterr().err
+    assert "no C compiler" in output
+    assert "from warploom import cuda" in output
 
 
-def test_what_to_do_about_missing_libraries_is_told(
+def test_what_to_do_about_missing_libraries_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "LIBRARIES", tmp_path)
@@ -53,7 +53,7 @@ def test_what_to_do_about_missing_libraries_is_told(
         environment.environment_for(Settings("a100"))
 
 
-def test_a_statically_linked_runtime_is_told_what_else_it_can_do(run_program: RunProgram) -> None:
+def test_a_statically_linked_runtime_gets_the_remedy(run_program: RunProgram) -> None:
     outcome = run_program("driver_odds.py", "static_runtime")
     assert outcome.stdout == "0 801 None\n"
     assert "no kernel ran" in outcome.stderr
@@ -98,7 +98,7 @@ def test_what_is_not_imported_is_not_prepared(run_program: RunProgram) -> None:
     assert run_program([sys.executable, "-c", code]).stdout == "[]\n"
 
 
-def test_a_pytorch_that_cannot_be_served_is_told_why(
+def test_a_pytorch_that_cannot_be_served_gets_the_reason(
     run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A module of PyTorch's name, which says for which CUDA it is built."""
@@ -110,7 +110,7 @@ def test_a_pytorch_that_cannot_be_served_is_told_why(
     assert "pip install torch" in outcome.stderr
 
 
-def test_why_jax_computes_on_the_cpu_is_told(
+def test_why_jax_computes_on_the_cpu_is_reported(
     run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """JAX imports its plugin for CUDA whatever the program does; here a module of that name."""

@@ -62,8 +62,10 @@ def test_a_wrapper_of_linked_objects_leads_to_the_ptx_of_each(
             fat_binary((2, 70, PLAIN, b"machine code", 0), (1, 90, PLAIN, NEW.encode(), 0))
         ),
     ]
-    listed = (ctypes.c_uint64 * 3)(*(ctypes.addressof(one) for one in objects), 0)
-    packed = struct.pack("<IIQQ", 0x466243B1, 2, ctypes.addressof(linked), ctypes.addressof(listed))
+    pointers = (ctypes.c_uint64 * 3)(*(ctypes.addressof(one) for one in objects), 0)
+    packed = struct.pack(
+        "<IIQQ", 0x466243B1, 2, ctypes.addressof(linked), ctypes.addressof(pointers)
+    )
     wrapper = ctypes.create_string_buffer(packed)
     assert ptx_at(ctypes.addressof(wrapper), capability) == texts
 

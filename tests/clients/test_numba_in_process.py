@@ -167,7 +167,7 @@ def test_halves_whose_functions_are_cuda_sources() -> None:
 
 def test_blocks_wait_for_the_whole_grid() -> None:
     @cuda.jit
-    def relay(x: Any, out: Any) -> None:
+    def copy_after(x: Any, out: Any) -> None:
         whole = cuda.cg.this_grid()
         i = cuda.grid(1)
         x[i] = i
@@ -175,7 +175,7 @@ def test_blocks_wait_for_the_whole_grid() -> None:
         out[i] = x[x.size - 1 - i]
 
     x, out = np.zeros(128, np.int64), np.zeros(128, np.int64)
-    relay[4, 32](x, out)
+    copy_after[4, 32](x, out)
     np.testing.assert_array_equal(out, np.arange(128)[::-1])
 
 

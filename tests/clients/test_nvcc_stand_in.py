@@ -35,9 +35,9 @@ def test_machine_code_of_kernels_is_ptx(folder: Path, machine: list[str]) -> Non
 
 def test_errors_are_those_of_the_compiler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--cubin", "kernel.cu"]) == 1
-    told = capsys.readouterr().err
-    assert "kernel.cu(3)" in told
-    assert "FACTOR" in told
+    output = capsys.readouterr().err
+    assert "kernel.cu(3)" in output
+    assert "FACTOR" in output
 
 
 def test_what_only_nvcc_can_do_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_cute_on_hopper(run_program: RunProgram, blocks: int, persistent: str) -
 
 
 def test_faults_of_cute_name_lines_of_the_python_source(run_program: RunProgram) -> None:
-    """A tensor map reaches beyond a buffer that is too short; the copy is of the box's rows."""
+    """A tensor map extends beyond a buffer that is too short; the copy is of the box's rows."""
     if importlib.util.find_spec("cutlass") is None:
         pytest.skip("cutlass is not installed")
     outcome = run_program("cute_hopper.py", "1", "short", device="h100")
@@ -137,10 +137,10 @@ def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     outcome = run_program("saxpy_twice.py", report="short", json=str(file))
     assert outcome.returncode == 0, outcome.stderr
-    [told] = [line for line in outcome.stderr.splitlines() if "2 launches of 8x1x1" in line]
-    assert "::saxpy" in told
+    [output] = [line for line in outcome.stderr.splitlines() if "2 launches of 8x1x1" in line]
+    assert "::saxpy" in output
     # 1000 elements: 125 sectors each for two loads and a store, in each of two launches.
-    assert "750 global sectors" in told
+    assert "750 global sectors" in output
     [kernel] = json.loads(file.read_text())["kernels"]
     assert kernel["launches"] == 2
     assert kernel["counters"]["global_load_sectors"] == 500
@@ -173,7 +173,7 @@ def test_textures_of_a_program_compiled_by_nvcc(run_program: RunProgram) -> None
     ]
 
 
-def test_what_stands_in_the_way_of_a_binary_is_told(tmp_path: Path) -> None:
+def test_what_stands_in_the_way_of_a_binary_is_reported(tmp_path: Path) -> None:
     """Two stretches of a file tell: the section of GPU code, and the runtime that it is linked to;
     a fat binary's PTX entry has kind 1, machine code 2."""
     program = tmp_path / "program"

@@ -47,24 +47,24 @@ class Client:
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
         self.process.stdin.flush()
         while True:
-            told = self._next()
-            if told["type"] == "event":
-                self.events.append(told)
-            elif told["request_seq"] == self._sequence:
-                if not told["success"]:
-                    raise Refused(told["message"])
-                return told["body"]
+            received = self._next()
+            if received["type"] == "event":
+                self.events.append(received)
+            elif received["request_seq"] == self._sequence:
+                if not received["success"]:
+                    raise Refused(received["message"])
+                return received["body"]
 
     def wait(self, event: str) -> Body:
         """The body of the next event of that name; those before it are kept."""
-        for number, told in enumerate(self.events):
-            if told["event"] == event:
+        for number, received in enumerate(self.events):
+            if received["event"] == event:
                 return self.events.pop(number)["body"]
         while True:
-            told = self._next()
-            if told["event"] == event:
-                return told["body"]
-            self.events.append(told)
+            received = self._next()
+            if received["event"] == event:
+                return received["body"]
+            self.events.append(received)
 
     def launch(self, **configuration: Any) -> None:
         """Up to where breakpoints can be set."""

@@ -1,4 +1,4 @@
-"""An editor's session: what a client of the protocol asks, and what it is told."""
+"""An editor's session: the requests of a client of the protocol, and their responses."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def client(tmp_path: Path) -> Generator[Client]:
 
 def test_a_session(client: Client) -> None:
     client.launch(**CONFIGURATION)
-    told = client.request(
+    reported = client.request(
         "setBreakpoints",
         source=SOURCE,
         breakpoints=[{"line": line_of("halved(sum)"), "condition": "i == 65"}],
     )
-    assert not told["breakpoints"][0]["verified"]  # no kernel is loaded yet
+    assert not reported["breakpoints"][0]["verified"]  # no kernel is loaded yet
     stopped = client.run()
     assert client.wait("breakpoint")["breakpoint"]["verified"]
     assert stopped["reason"] == "breakpoint"
@@ -113,17 +113,19 @@ def test_hits_logs_events_and_changed_variables(client: Client) -> None:
     frame = client.top(stopped)
     scopes = client.request("scopes", frameId=frame["id"])["scopes"]
     locals = scopes[0]["variablesReference"]
-    told = client.request("variables", variablesReference=locals)["variables"]
-    pair = next(each["variablesReference"] for each in told if each["name"] == "pair")
-    told = client.request("variables", variablesReference=pair)["variables"]
-    second = next(each["variablesReference"] for each in told if each["name"] == "second")
+    reported = client.request("variables", variablesReference=locals)["variables"]
+    pair = next(each["variablesReference"] for each in reported if each["name"] == "pair")
+    reported = client.request("variables", variablesReference=pair)["variables"]
+    second = next(each["variablesReference"] for each in reported if each["name"] == "second")
     changed = client.request("setVariable", variablesReference=second, name="[1]", value="900")
     assert changed["value"] == "900"  # of thread 0 of block 0
     log = {"line": line_of("float sum"), "logMessage": "i is {i}", "condition": "i == 96"}
     client.request("setBreakpoints", source=SOURCE, breakpoints=[log])
     options = [{"filterId": "bank-conflict", "condition": ">= 31"}]
-    told = client.request("setExceptionBreakpoints", filters=["divergence"], filterOptions=options)
-    assert [each["verified"] for each in told["breakpoints"]] == [True, True]
+    reported = client.request(
+        "setExceptionBreakpoints", filters=["divergence"], filterOptions=options
+    )
+    assert [each["verified"] for each in reported["breakpoints"]] == [True, True]
     stopped = client.run("continue", threadId=stopped["threadId"])
     assert stopped["reason"] == "exception"
     client.request("setExceptionBreakpoints", filters=[])
@@ -183,6 +185,6 @@ def test_a_warp_goes_on_alone(client: Client) -> None:
     warps = client.request("warploom/warps")["warps"]
     lines = [group["line"] for group in warps[1]["groups"]]
     stopped = client.run("next", threadId=first, singleThread=True)
-    told = client.request("warploom/warps")["warps"]
+    reported = client.request("warploom/warps")["warps"]
     assert stopped["threadId"] == first
-    assert [group["line"] for group in told[1]["groups"]] == lines  # the other has stayed
+    assert [group["line"] for group in reported[1]["groups"]] == lines  # the other has stayed

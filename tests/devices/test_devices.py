@@ -95,7 +95,7 @@ def test_products_are_as_their_queries_say(
     assert all(timing.sources[fact].verified for fact in ("clock_mhz", "dram_gb_per_s"))
 
 
-def test_what_was_only_remembered_says_so() -> None:
+def test_what_is_only_cited_says_so() -> None:
     assert not find_device("rtx-2080-ti").sources["sms"].verified
     assert find_device("h100").sources["sms"].verified
 

@@ -75,7 +75,7 @@ def filled(cc: str, demand: Demand) -> int:
         registers = rounded(
             rounded(warps, 2) * demand.registers * 32, 256 if cc in ("1.0", "1.1") else 512
         )
-        room = [sm * KIB // registers] if registers else [max_blocks]
+        free = [sm * KIB // registers] if registers else [max_blocks]
         per_block = 1
     else:
         special = cc.startswith("2.") and demand.registers in (21, 22, 29, 30, 37, 38, 45, 46)
@@ -83,17 +83,17 @@ def filled(cc: str, demand: Demand) -> int:
         warp = rounded(demand.registers * 32, granule)
         if warp * rounded(warps, 4 if cc == "6.0" else parts) > block * KIB:
             return 0
-        room = [sm * KIB // parts // warp if warp else max_warps] * parts
+        free = [sm * KIB // parts // warp if warp else max_warps] * parts
         per_block = warps
     placed = used_shared = used_warps = 0
     while (
         placed < max_blocks
         and used_warps + warps <= max_warps
         and used_shared + shared <= shared_sm * KIB
-        and sum(room) >= per_block
+        and sum(free) >= per_block
     ):
         for _ in range(per_block):
-            room[room.index(max(room))] -= 1
+            free[free.index(max(free))] -= 1
         placed, used_warps, used_shared = placed + 1, used_warps + warps, used_shared + shared
     return placed
 

@@ -36,7 +36,7 @@ def test_the_ptx_names_the_file_and_its_lines() -> None:
     assert not ptx.endswith("\0")
 
 
-def test_options_reach_the_compiler() -> None:
+def test_options_are_passed_to_the_compiler() -> None:
     text = "#if N != 4\n#error N\n#endif\n" + KERNEL
     assert "twice" in compile_cuda(text, "k.cu", (8, 0), ["-DN=4"])
     assert ".target sm_90" in compile_cuda(KERNEL, "k.cu", (8, 0), ["-arch=compute_90"])

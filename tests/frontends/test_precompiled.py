@@ -66,13 +66,13 @@ def test_a_solution_is_graded() -> None:
 
 @pytest.mark.usefixtures("no_nvrtc")
 @pytest.mark.parametrize(
-    ("system", "told"), [("linux", r'pip install "warploom\[cuda\]"'), ("darwin", "nvcc -ptx")]
+    ("system", "remedy"), [("linux", r'pip install "warploom\[cuda\]"'), ("darwin", "nvcc -ptx")]
 )
 def test_an_edited_kernel_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, system: str, told: str
+    monkeypatch: pytest.MonkeyPatch, system: str, remedy: str
 ) -> None:
     monkeypatch.setattr("sys.platform", system)
-    with pytest.raises(CompileError, match=told) as caught:
+    with pytest.raises(CompileError, match=remedy) as caught:
         cuda_cpp.compile_cuda(SAXPY.read_text() + "// edited", "saxpy.cu", (9, 0))
     assert "\n" not in str(caught.value)
 

@@ -98,10 +98,10 @@ def test_shipping_again_leaves_no_code_of_old_sources(functions: Functions) -> N
 def test_the_first_launch_reports_compilation_to_a_terminal(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    written: list[str] = []
 
     class Terminal:
-        write = staticmethod(told.append)
+        write = staticmethod(written.append)
 
         def __init__(self, here: bool) -> None:
             self.isatty = lambda: here
@@ -109,7 +109,7 @@ def test_the_first_launch_reports_compilation_to_a_terminal(
     for here, sources in ((False, ("cost",)), (True, ("timing",)), (True, ("timing",))):
         monkeypatch.setattr(sys, "stderr", Terminal(here))
         helper(functions, sources).code()  # the third finds what the second kept
-    [line] = told
+    [line] = written
     assert line.startswith("warploom: compiling its own machine code for this processor, once")
     assert str(disk_cache.cache_directory()) in line
 

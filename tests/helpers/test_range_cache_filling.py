@@ -135,7 +135,7 @@ def test_inactive_runs_get_the_pitch_of_an_active_run() -> None:
     assert last_address(entry) == 8192 - 288
 
 
-def test_equal_addresses_in_runs_whole_units_apart_share_one_counter() -> None:
+def test_equal_addresses_in_runs_at_distances_of_whole_units_share_one_counter() -> None:
     """Runs of equal addresses cost the same at any address if their pitch is whole units."""
     whole_units = learn(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 2 * UNIT))
     part_of_unit = learn(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 32))

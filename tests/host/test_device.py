@@ -109,12 +109,12 @@ def test_host_arrays_come_back(saxpy: wl.Kernel) -> None:
 
 def test_a_run_tells_its_launch_as_text_and_as_json(gpu: wl.Device, saxpy: wl.Kernel) -> None:
     run = saxpy[(2, 1), (32, 1, 1)](64, 1.0, np.ones(64, np.float32), np.ones(64, np.float32))
-    told = json.loads(run.to_json())
-    assert (told["kernel"], told["grid"], told["block"]) == ("saxpy", [2, 1, 1], [32, 1, 1])
-    assert told["device"] == "GeForce RTX 2080 Ti"
-    assert told["engine"] == gpu.engine
-    assert told["counters"]["global_load_sectors"] == 16
-    assert told["lines"]["saxpy.cu:4"]["warp_instructions"] == 14
+    output = json.loads(run.to_json())
+    assert (output["kernel"], output["grid"], output["block"]) == ("saxpy", [2, 1, 1], [32, 1, 1])
+    assert output["device"] == "GeForce RTX 2080 Ti"
+    assert output["engine"] == gpu.engine
+    assert output["counters"]["global_load_sectors"] == 16
+    assert output["lines"]["saxpy.cu:4"]["warp_instructions"] == 14
     assert run.seconds > 0
     assert "Memory Workload Analysis" in run.report()
 

@@ -128,9 +128,9 @@ def test_the_verb_tells_where_and_why(monkeypatch, capsys) -> None:
     assert line_of("sees it or not") in text
     assert "--schedule adversarial --seed 0" in text
     assert run_main(monkeypatch, *words.split(), "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["orders"], told["differs"]) == (4, True)
-    assert told["difference"]["buffer"] == "out"
+    output = json.loads(capsys.readouterr().out)
+    assert (output["orders"], output["differs"]) == (4, True)
+    assert output["difference"]["buffer"] == "out"
 
 
 def test_the_verb_is_content_with_a_kernel_that_is(monkeypatch, capsys) -> None:

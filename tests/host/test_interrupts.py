@@ -1,4 +1,4 @@
-"""Exploration that interrupts warps: lost updates are found, and told so that they come again."""
+"""Exploration that interrupts warps: lost updates are found, and reports repeat them."""
 
 from __future__ import annotations
 

@@ -67,11 +67,11 @@ OVERLOADS = ["_Z1k6Params", "_Z1k6ParamsPf", "_Z4packIJifdEEvDpPT_", "_ZN1a4tmpl
         ("a::tmpl", "_ZN1a4tmplIfLi3ELb1EEEvPT_i"),
     ],
 )
-def test_kernels_are_found_by_what_tells_them_apart(wanted: str, symbol: str) -> None:
+def test_kernels_are_found_by_what_distinguishes_them(wanted: str, symbol: str) -> None:
     assert find_kernel(wanted, OVERLOADS, "m") == symbol
 
 
-def test_overloads_are_listed_with_their_types() -> None:
+def test_overloads_are_shown_with_their_types() -> None:
     with pytest.raises(LaunchError, match=r"2 kernels named k: k\(Params\) .*k\(Params, float\*\)"):
         find_kernel("k", OVERLOADS, "m")
 

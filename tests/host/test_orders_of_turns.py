@@ -180,7 +180,7 @@ def test_a_search_finds_all_outcomes_of_random_programs(first: int) -> None:
         assert found == all_outcomes(threads), f"{name}: {threads}"
 
 
-def test_a_launch_whose_conflicts_are_all_ordered_is_told_complete() -> None:
+def test_a_launch_whose_conflicts_are_all_ordered_is_reported_complete() -> None:
     source = "__global__ void sum(int *x) { if (threadIdx.x == 0) x[0] += 1; }"
     kernel = wl.Device().compile(source)["sum"]
     found = wl.explore(kernel[2, 32], np.zeros(1, np.int32), runs=20)

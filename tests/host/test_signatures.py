@@ -200,7 +200,7 @@ def test_declarations_of_the_source(source: str, expected: list[str]) -> None:
     assert texts(source, U64, U32) == expected
 
 
-def test_overloads_are_told_apart_by_their_mangled_names() -> None:
+def test_overloads_are_distinguished_by_their_mangled_names() -> None:
     source = "__global__ void k(float *x, int n) {} __global__ void k(int *x, float n) {}"
     assert texts(source, U64, U32, symbol="_Z1kPfi") == ["float *x", "int n"]
     assert texts(source, U64, F32, symbol="_Z1kPif") == ["int *x", "float n"]

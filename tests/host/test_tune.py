@@ -45,7 +45,7 @@ def test_small_blocks_leave_half_of_a_v100_empty() -> None:
     assert {one.dram_bytes for one in found.values()} == {2 * N * 4}
 
 
-def test_macros_reach_the_source() -> None:
+def test_macros_are_defined_in_the_source() -> None:
     """A stride of s words makes s lanes share a bank, s a power of two up to 32: s - 1 conflicts
     of the store, and as many of the load."""
     out = np.zeros(32, np.float32)
@@ -75,7 +75,7 @@ def test_devices_are_tuned_side_by_side() -> None:
     assert found["v100"].cycles != found["t4"].cycles
 
 
-def test_what_does_not_run_is_listed_with_its_reason() -> None:
+def test_what_does_not_run_is_shown_with_its_reason() -> None:
     x = np.zeros(64, np.float32)
     found = wl.tune(SAXPY, None, {"block": [64, 2048, 128]}, 128, 2.0, x, x, device="v100")
     reasons = [trial.refused for trial in found.trials]
@@ -104,7 +104,7 @@ def test_a_sample_of_the_blocks_takes_as_long_as_the_first_of_all(block: int) ->
 
 def test_a_sample_of_narrow_blocks_takes_as_long_as_the_first_of_all() -> None:
     """Blocks of 32 threads, of a byte each, begin at the first byte of a line after each four; of
-    threads that reach every 17th byte, 544 bytes a block, also after each four."""
+    threads that access every 17th byte, 544 bytes a block, also after each four."""
     source = """
     extern "C" __global__ void spread(const unsigned char *x, unsigned char *y, int step) {
         int i = (blockIdx.x * blockDim.x + threadIdx.x) * step;
@@ -178,7 +178,7 @@ def test_an_unknown_device_is_an_error_at_once() -> None:
 
 
 def test_what_the_cache_knows_is_not_run_again(tmp_path: Path, monkeypatch) -> None:
-    file, told = tmp_path / "trials.jsonl", []
+    file, steps = tmp_path / "trials.jsonl", []
     first = saxpy({"block": [32, 64, 2048]}, n=256, cache=file)
     assert (first.reused, len(file.read_text().splitlines())) == (0, 2)
     ran: list[Any] = []
@@ -188,9 +188,9 @@ def test_what_the_cache_knows_is_not_run_again(tmp_path: Path, monkeypatch) -> N
         return Trial(configuration, refused="not now")
 
     monkeypatch.setattr(module, "tried", tried)
-    again = saxpy({"block": [32, 64, 128]}, n=256, cache=file, progress=lambda *n: told.append(n))
+    again = saxpy({"block": [32, 64, 128]}, n=256, cache=file, progress=lambda *n: steps.append(n))
     assert again.trials[:2] == first.trials[:2]
-    assert (again.reused, ran, told) == (2, [{"block": 128}], [(3, 3)])
+    assert (again.reused, ran, steps) == (2, [{"block": 128}], [(3, 3)])
     saxpy({"block": [32]}, n=512, cache=file)  # other arguments
     saxpy({"block": [32]}, n=256, cache=file, device="v100")  # another device
     assert ran[1:] == [{"block": 32}] * 2

@@ -107,8 +107,8 @@ def test_elements_that_lie_backwards_are_moved_in_reverse_order(
         assert select(access_type, at, Facts()).move is Move.REVERSED
         pairs = Addresses.of(access_type, VectorShape(16, -access_type.size), 16)
         assert select(access_type, pairs, Facts()).move is not Move.REVERSED
-        apart = Addresses.of(access_type, VectorShape(width, -2 * access_type.size), width)
-        assert select(access_type, apart, Facts()).move is not Move.REVERSED
+        strided = Addresses.of(access_type, VectorShape(width, -2 * access_type.size), width)
+        assert select(access_type, strided, Facts()).move is not Move.REVERSED
 
 
 def test_every_move_has_a_function_that_emits_it() -> None:
@@ -161,7 +161,7 @@ extern "C" __global__ void k(int *x, const int *y, const double *z, int step, in
 
 
 @pytest.mark.parametrize("block", [(256, 1, 1), (8, 8, 1), (6, 6, 1)])
-def test_code_is_emitted_from_the_plans_that_are_listed(
+def test_code_is_emitted_from_the_plans_that_are_shown(
     block: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     emitted: dict[int, set[AccessPlan]] = {}

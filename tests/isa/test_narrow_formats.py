@@ -121,10 +121,10 @@ def test_rounding_singles_to_small_formats(name: str, a: int, b: int) -> None:
         exact = Fraction(from_f32(bits))
         size = rounded(name, abs(exact), "rn", finite=True)
         found.append(size | (bits >> 31) << SIGN[name])
-    room = 4 if name == "e2m1" else 8
-    assert one(f"cvt.rn.satfinite.{name}x2.f32", a, b) == found[0] << room | found[1]
+    width = 4 if name == "e2m1" else 8
+    assert one(f"cvt.rn.satfinite.{name}x2.f32", a, b) == found[0] << width | found[1]
     relu = [0 if bits >> 31 else f for bits, f in zip((a, b), found, strict=True)]
-    assert one(f"cvt.rn.satfinite.relu.{name}x2.f32", a, b) == relu[0] << room | relu[1]
+    assert one(f"cvt.rn.satfinite.relu.{name}x2.f32", a, b) == relu[0] << width | relu[1]
 
 
 def test_what_is_no_number() -> None:
@@ -137,10 +137,10 @@ def test_what_is_no_number() -> None:
         assert one(f"cvt.rn.relu.{name}.f32", nan) == 0x7FFF
     for name in SMALL:
         largest = len(NUMBERS[name]) - 1
-        room = 4 if name == "e2m1" else 8
+        width = 4 if name == "e2m1" else 8
         got = one(f"cvt.rn.satfinite.{name}x2.f32", nan, infinity | 1 << 31)
-        assert got >> room == NANS.get(name, largest)
-        assert got & ((1 << room) - 1) == largest | 1 << SIGN[name]
+        assert got >> width == NANS.get(name, largest)
+        assert got & ((1 << width) - 1) == largest | 1 << SIGN[name]
 
 
 @FEW

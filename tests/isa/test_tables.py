@@ -138,7 +138,7 @@ def test_modifiers_may_stand_in_any_order(written: str, manual: str) -> None:
 
 
 def test_types_and_state_spaces_keep_their_order() -> None:
-    """ptxas 13 tells operands apart by it."""
+    """ptxas 13 distinguishes operands by it."""
     assert decode("dp4a.s32.u32").modifiers != decode("dp4a.u32.s32").modifiers
     for refused in ("cvt.f64.rn.f32", "cvt.rni.sat.f32.u8", "cp.async.cg.global.shared"):
         with pytest.raises(UnknownOpcode):

@@ -317,8 +317,8 @@ def run(
     found = np.frombuffer(memory.read(target.address, THREADS * kernel.size), np.uint64)
     left = bytes(memory.read(source.address, len(given)))
     memory.close()
-    reached = (program.instructions[i].operation for i in np.flatnonzero(tally.threads_on))
-    return Outcome(found.reshape(THREADS, -1), left, frozenset(reached))
+    executed = (program.instructions[i].operation for i in np.flatnonzero(tally.threads_on))
+    return Outcome(found.reshape(THREADS, -1), left, frozenset(executed))
 
 
 def assert_agreement(

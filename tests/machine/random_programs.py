@@ -191,19 +191,19 @@ def _memory(w: Writer, _: int) -> None:
     space = w.draw(st.sampled_from(spaces))
     shape, bits, count = w.draw(st.sampled_from(SHAPES))
     size = bits // 8 * count
-    symbol, room = {
+    symbol, capacity = {
         "shared": ("block", SHARED_BYTES),
         "local": ("own", 64),
         "const": ("table", 32),
     }.get(space, ("cells", 64))
     cast = ""
     if space == "":
-        symbol, room, cast = w.draw(st.sampled_from(GENERIC))
+        symbol, capacity, cast = w.draw(st.sampled_from(GENERIC))
     scale = w.draw(st.sampled_from((1, 1, 2, 3, 5)))
     index = "%n" if w.alone else w.draw(st.sampled_from(("%laneid", "%n")))
     index = w.draw(st.sampled_from((index, index, w.register(32))))
     w.emit(f"mul.lo.u32 %j, {index}, {scale}")
-    w.emit(f"and.b32 %j, %j, {room // size - 1}")
+    w.emit(f"and.b32 %j, %j, {capacity // size - 1}")
     w.emit(f"mul.wide.u32 %at, %j, {size}")
     w.emit(f"mov.u64 %base, {symbol}")
     if cast:
@@ -335,11 +335,11 @@ def _switch(w: Writer, depth: int) -> None:
     out of range, since that ends the kernel."""
     ways = w.draw(st.integers(1, 4))
     labels, end, targets = [w.label() for _ in range(ways)], w.label(), w.label()
-    listed = [w.draw(st.sampled_from(labels)) for _ in range(w.draw(st.integers(ways, 6)))]
-    w.emit(f"{targets}: .branchtargets {', '.join(listed)}")
+    choices = [w.draw(st.sampled_from(labels)) for _ in range(w.draw(st.integers(ways, 6)))]
+    w.emit(f"{targets}: .branchtargets {', '.join(choices)}")
     w.emit(f"and.b32 %j, {w.register(32)}, 7")
     if w.draw(st.integers(0, 9)):
-        w.emit(f"min.u32 %j, %j, {len(listed) - 1}")
+        w.emit(f"min.u32 %j, %j, {len(choices) - 1}")
     w.emit(f"{w.guard()}brx.idx %j, {targets}")
     for label in labels:
         w.mark(label)

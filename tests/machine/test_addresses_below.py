@@ -45,19 +45,19 @@ def test_threads_off_below_the_first_address_change_nothing(block, back, device)
     values = np.random.default_rng(back).integers(0, 99, threads).astype(np.int32)
     left = np.concatenate([np.full(min(back, threads), -1), values])[:threads]
     moved = values + np.pad(left[back:], (0, min(back, threads)))
-    told = []
+    output = []
     for engine in ("compiled", "reference"):
         gpu = wl.Device(device, engine=engine)
         out = gpu.zeros(threads, np.int32)
         kernel = gpu.compile(SOURCE)["shift"]
         run = kernel[2, block, None, 4 * threads](gpu.to_device(values), out, back)
         assert np.array_equal(out.copy_to_host(), 10 * left + moved)
-        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
-    assert told[0] == told[1]
+        output.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert output[0] == output[1]
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
-def test_a_thread_that_is_on_below_is_told_its_address(engine) -> None:
+def test_a_thread_that_is_on_below_gets_its_address(engine) -> None:
     gpu = wl.Device(engine=engine)
     kernel = gpu.compile(SOURCE)["below"]
     with pytest.raises(wl.WarploomError, match=r"0xfffffff8"):

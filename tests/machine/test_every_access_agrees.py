@@ -22,14 +22,14 @@ NAMES = (
 
 def is_access(spec: OpSpec) -> bool:
     """Returns true for operations that access memory by an address, or order copies."""
-    reaches = any(operand.type == "address" for operand in spec.operands)
+    has_address = any(operand.type == "address" for operand in spec.operands)
     if spec.name in ("mbarrier", "cp"):
         return spec not in TENSOR_SPECS
     if spec.name == "isspacep":
         return spec.semantics is None
     if spec.name == "mov":
         return any(slot.choices == ("b128",) for slot in spec.slots)
-    return reaches or spec.name == "cvta" or spec.syntax.startswith("red.async")
+    return has_address or spec.name == "cvta" or spec.syntax.startswith("red.async")
 
 
 SPECS = [

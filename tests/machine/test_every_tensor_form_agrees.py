@@ -208,11 +208,11 @@ def test_both_machines_do_the_same(part: int, policy: str) -> None:
         gpu = wl.Device(cc="10.0", engine=engine, schedule=policy, seed=part)
         data = gpu.to_device(np.arange(WORDS, dtype=np.uint32))
         known = maps(gpu, data)
-        listed = gpu.to_device(np.frombuffer(known + known[-MAP_BYTES:], np.uint8))
+        map_table = gpu.to_device(np.frombuffer(known + known[-MAP_BYTES:], np.uint8))
         out = gpu.zeros(2 * SHARED, np.uint8)
-        runs.append(gpu.compile(text, "ptx")["k"][2, 32](listed, data, out))
+        runs.append(gpu.compile(text, "ptx")["k"][2, 32](map_table, data, out))
         # A map holds the address of the tensor, which is another one on the other device.
-        own = listed.copy_to_host().reshape(-1, MAP_BYTES)[:, 8:]
+        own = map_table.copy_to_host().reshape(-1, MAP_BYTES)[:, 8:]
         found.append([data.copy_to_host().tobytes(), out.copy_to_host().tobytes(), own.tobytes()])
     assert found[0] == found[1]
     assert runs[0].counters == runs[1].counters

@@ -67,7 +67,7 @@ def line(operation: Operation, rng: random.Random) -> str:
     """Returns the instruction with the instructions that it needs around it."""
     m, text = operation.modifiers, operation.text
     if operation.name == "multimem":
-        return reached(operation, rng)
+        return multimem_line(operation, rng)
     if "alloc" in m or "dealloc" in m:
         group = m.text("cta_group", "")
         alloc = f"tcgen05.alloc.{group}.sync.aligned.b32 [%slot64], 32;"
@@ -107,7 +107,7 @@ def line(operation: Operation, rng: random.Random) -> str:
     )
 
 
-def reached(operation: Operation, rng: random.Random) -> str:
+def multimem_line(operation: Operation, rng: random.Random) -> str:
     """Returns a multimem access of the thread's own words."""
     m = operation.modifiers
     register = TYPES.get(m.text("type", ""), "%v0")

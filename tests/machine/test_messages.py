@@ -30,9 +30,9 @@ def message(engine: str, body: str, tail: str = "", head: str = "", **options: A
 
 @ENGINES
 def test_addresses_are_unsigned(engine: str) -> None:
-    told = message(engine, "mov.b64 %rd3, 0xfffffffffffffff0; st.global.u32 [%rd3], %r1;")
-    assert "Address 0xfffffffffffffff0 is" in told
-    assert "bytes after the nearest allocation, x" in told
+    output = message(engine, "mov.b64 %rd3, 0xfffffffffffffff0; st.global.u32 [%rd3], %r1;")
+    assert "Address 0xfffffffffffffff0 is" in output
+    assert "bytes after the nearest allocation, x" in output
 
 
 @ENGINES
@@ -70,9 +70,9 @@ STRINGS = ".section .debug_str\n{\n$L__info:\n.b8 97\n.b8 0\n}\n"
     ],
 )
 def test_faults_are_at_lines_of_the_user(engine: str, locations: str, line: str) -> None:
-    told = message(engine, f"{locations}\nst.global.u32 [%rd2+64], %r1;", FILES + STRINGS)
+    output = message(engine, f"{locations}\nst.global.u32 [%rd2+64], %r1;", FILES + STRINGS)
     header = " (in mma.hpp:91)" if "91" in locations else ""
-    assert f"    at {line}{header} in kernel k, by" in told
+    assert f"    at {line}{header} in kernel k, by" in output
 
 
 @pytest.mark.parametrize(
@@ -95,21 +95,21 @@ def test_toolkit_headers_are_recognised(file: str, in_toolkit: bool) -> None:
 @ENGINES
 def test_a_limit_names_the_loops(engine: str) -> None:
     body = ".loc 1 5 3\nl: add.u32 %r1, %r1, 1;\nsetp.ne.u32 %q, %r1, 0;\n@%q bra l;"
-    told = message(engine, body, FILES, max_instructions=1000)
-    assert "did not end within its 1,000 warp instructions" in told
-    assert "whether its loop at k.cu:5 can end" in told
+    output = message(engine, body, FILES, max_instructions=1000)
+    assert "did not end within its 1,000 warp instructions" in output
+    assert "whether its loop at k.cu:5 can end" in output
     assert "no loop" in message(engine, "add.u32 %r1, %r1, 1;", max_instructions=2)
 
 
 @ENGINES
 def test_an_endless_loop_is_no_wait_for_memory(engine: str) -> None:
-    told = message(engine, ".loc 1 5 3\nl: bra l;", FILES)
-    assert told.startswith("endless loop in kernel k")
-    assert re.search(r"lanes 0 to 31 at k\.cu:5: run a loop that has no exit", told)
+    output = message(engine, ".loc 1 5 3\nl: bra l;", FILES)
+    assert output.startswith("endless loop in kernel k")
+    assert re.search(r"lanes 0 to 31 at k\.cu:5: run a loop that has no exit", output)
     spin = "l: ld.volatile.global.u32 %r1, [%rd2];\nsetp.eq.u32 %q, %r1, 0;\n@%q bra l;"
-    told = message(engine, spin)
-    assert told.startswith("deadlock in kernel k")
-    assert "spin on a value that no runnable thread can change" in told
+    output = message(engine, spin)
+    assert output.startswith("deadlock in kernel k")
+    assert "spin on a value that no runnable thread can change" in output
 
 
 @ENGINES

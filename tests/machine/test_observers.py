@@ -27,7 +27,7 @@ from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.simt.schedule_layout import ENDED
 
-ROOM, WORDS = 20_000, 42
+CAPACITY, WORDS = 20_000, 42
 """Events of which a log has room, and the words of one: its kind, what it says, addresses."""
 
 
@@ -73,7 +73,7 @@ ACCESS, BRANCH, BARRIER, BEGIN, END = range(5)
 
 
 def new_log(base: int = 0) -> np.ndarray:
-    state = np.zeros((ROOM, WORDS), np.int64)
+    state = np.zeros((CAPACITY, WORDS), np.int64)
     state[0, 1] = base
     return state
 
@@ -162,9 +162,9 @@ def kernel(gpu: wl.Device, name: str) -> Kernel:
 def test_a_launch_reports_its_accesses_branches_barriers_and_blocks(engine: str) -> None:
     """Has 40 of 64 threads store what the thread at the other end of the block has written: 8 lanes
     of the second warp. Lines are those of SOURCE."""
-    told = observed(engine, "tail", 64, 40)
-    assert (told[0][:2], told[-1][:2]) == ([BEGIN, 0], [END, 0])
-    rest = told[1:-1]
+    events = observed(engine, "tail", 64, 40)
+    assert (events[0][:2], events[-1][:2]) == ([BEGIN, 0], [END, 0])
+    rest = events[1:-1]
     everyone, eight = (1 << 32) - 1, (1 << 8) - 1
     stores = [row for row in rest if row[0] == ACCESS and row[7] == wl.AccessKind.STORE]
     kept, written = stores[:2], stores[2:]
@@ -191,19 +191,19 @@ def test_a_launch_reports_its_accesses_branches_barriers_and_blocks(engine: str)
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_atomics_are_accesses_and_blocks_come_in_order(engine: str) -> None:
-    told = observed(engine, "bins", 32, blocks=3)
-    kinds = [(row[0], row[1]) for row in told if row[0] in (BEGIN, END)]
+    events = observed(engine, "bins", 32, blocks=3)
+    kinds = [(row[0], row[1]) for row in events if row[0] in (BEGIN, END)]
     assert kinds == [(kind, block) for block in range(3) for kind in (BEGIN, END)]
-    atomics = [row for row in told if row[0] == ACCESS and row[7] == wl.AccessKind.ATOMIC]
+    atomics = [row for row in events if row[0] == ACCESS and row[7] == wl.AccessKind.ATOMIC]
     assert [row[9:41] for row in atomics] == 3 * [16 * [0, 4]]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_barriers_of_clusters_have_the_number_24(engine: str) -> None:
-    told = observed(engine, "pair", 32, blocks=2)
-    arrivals = [row[1] for row in told if row[0] == BARRIER and row[6] == 24]
+    events = observed(engine, "pair", 32, blocks=2)
+    arrivals = [row[1] for row in events if row[0] == BARRIER and row[6] == 24]
     assert sorted(arrivals) == [0, 0, 1, 1]  # each arrives, then waits
-    assert [row[1] for row in told if row[0] == END] == [1, 0]  # the last to come goes on
+    assert [row[1] for row in events if row[0] == END] == [1, 0]  # the last to come goes on
 
 
 def test_a_state_can_be_a_structure_and_is_the_users_own() -> None:

@@ -80,7 +80,7 @@ def test_costs_of_half_warp_loads(modules, device, name, a, b, step) -> None:
     dtype = np.int64 if "wides" in name else np.int32
     host = np.arange(512 * 4).reshape(512, 4).astype(dtype)
     host = host if name == "fours" else host[:, 0].copy()
-    told = []
+    results = []
     for engine in ("compiled", "reference"):
         gpu, module = modules(SOURCE, device, engine)
         out = gpu.zeros((32, *host.shape[1:]), dtype)
@@ -88,13 +88,13 @@ def test_costs_of_half_warp_loads(modules, device, name, a, b, step) -> None:
         lanes = np.arange(32)
         expected = 3 * host[np.where(lanes < 16, a, b) + step * (lanes % 16)]
         assert np.array_equal(out.copy_to_host(), expected)
-        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
-    assert told[0] == told[1]
+        results.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert results[0] == results[1]
 
 
 def test_a_tile_row_is_one_wavefront_and_two_lines() -> None:
     """Checks 16 x 16 threads: a warp is two rows. Rows of 512 floats are in different lines: 64
-    bytes, 2 sectors each; one address a row: 1 sector each. Two words in banks 16 apart: one
+    bytes, 2 sectors each; one address a row: 1 sector each. Two words, 16 banks between them: one
     wavefront."""
     source = """
     extern "C" __global__ void k(const float *x, float *y) {
@@ -159,14 +159,14 @@ def test_costs_of_half_warp_stores(modules, device, name, a, b, n) -> None:
     for lap in range(3):
         for row, first in enumerate((a, b)):  # the higher lanes of a warp last
             expected[first + lap * n :][:16] = 16 * row + np.arange(16) + lap
-    told = []
+    results = []
     for engine in ("compiled", "reference"):
         gpu, module = modules(WRITES, device, engine)
         out = gpu.to_device(np.full(512, -1, dtype))
         run = module[name][1, (16, 2)](out, a, b, n)
         assert np.array_equal(out.copy_to_host(), expected)
-        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
-    assert told[0] == told[1]
+        results.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert results[0] == results[1]
 
 
 STRUCTURES = """
@@ -208,21 +208,21 @@ READS = ("bytes3", "halves2", "words2", "words3", "words4", "words7", "wides2", 
     st.sampled_from([32, 32, 31, 8, 1]),
 )
 def test_costs_of_structure_members(modules, device, name, block, a, n) -> None:
-    """Reads addresses a few elements apart, in warps of which some lanes may be inactive."""
-    apart, dtype = int(name[-1]), TYPES[name.removeprefix("shared_")[:-1]]
+    """Reads addresses at strides of a few elements, in warps some of whose lanes may be off."""
+    distance, dtype = int(name[-1]), TYPES[name.removeprefix("shared_")[:-1]]
     length = 512  # elements, as shared memory has
     host, lanes = (np.arange(length) * 37 % 120).astype(dtype), np.arange(32)
     along, row = lanes % block[0], lanes // block[0]
-    places = [a + apart * (8 * lap + along) + 40 * row for lap in range(3)]
+    places = [a + distance * (8 * lap + along) + 40 * row for lap in range(3)]
     expected = np.where(lanes < n, sum(host[at] for at in places), 0).astype(dtype)
-    told = []
+    results = []
     for engine in ("compiled", "reference"):
         gpu, module = modules(STRUCTURES, device, engine)
         out = gpu.zeros(32, dtype)
         run = module[name][1, block](gpu.to_device(host), out, a, n)
         assert np.array_equal(out.copy_to_host(), expected)
-        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
-    assert told[0] == told[1]
+        results.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert results[0] == results[1]
 
 
 BACKWARDS = """
@@ -288,14 +288,14 @@ def test_costs_of_elements_that_lie_backwards(modules, device, way, name, block,
                 expected[lane] += host[at[lane]]
             else:
                 expected[at[lane]] = host[lane]
-    told = []
+    results = []
     for engine in ("compiled", "reference"):
         gpu, module = modules(BACKWARDS, device, engine)
         out = gpu.to_device(host[::-1].copy())
         run = module[f"{way}_{name}"][1, block](gpu.to_device(host), out, a, n)
         assert np.array_equal(out.copy_to_host(), expected)
-        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
-    assert told[0] == told[1]
+        results.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert results[0] == results[1]
 
 
 PITCHED = """
@@ -323,7 +323,7 @@ ret;
 
 
 def test_the_first_of_several_accesses_is_kept_as_the_costliest() -> None:
-    """Uses rows that are 128 bytes apart, in the same banks: 2 wavefronts (CUDA C++ Programming
+    """Uses rows at a stride of 128 bytes, in the same banks: 2 wavefronts (CUDA C++ Programming
     Guide, "Shared Memory")."""
     launch = Launch((1, 1, 1), (16, 8, 1), b"")
     tally = CompiledEngine().launch(build(parse(PITCHED), "k"), launch, DeviceMemory(1 << 28))

@@ -126,10 +126,10 @@ def test_divisions_are_sequences_and_their_slow_paths_are_left_out() -> None:
     integers is a routine of about a hundred instructions."""
     numbers = np.arange(33, 0, -1, dtype=np.int64) << 33
     run = launched("7.5", "divided", 1, 32, numbers, floats(32), 3.0)
-    listed = [made.name for made in run.machine.matching.listing.instructions]
+    entries = [made.name for made in run.machine.matching.listing.instructions]
     assert run.counters.warp_instructions < 40
     assert run.machine.by_opcode["FCHK"] == 1
-    assert run.machine.instructions < len(listed) / 2
+    assert run.machine.instructions < len(entries) / 2
     assert any(not line for line in run.machine.by_line())
 
 

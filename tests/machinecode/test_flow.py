@@ -109,8 +109,8 @@ def test_lanes_that_part_go_both_ways_and_meet_at_the_barrier() -> None:
     assert found == pytest.approx([10, 7, 7, 14, 10])
 
 
-def test_without_parted_lanes_flow_is_kept() -> None:
-    """The same counts where no lanes parted are wrong; 10 warps go through all the same."""
+def test_without_diverged_lanes_flow_is_kept() -> None:
+    """The same counts where no lanes diverged are wrong; 10 warps go through all the same."""
     evidence = [anchor(1, {1: 1}), anchor(2, {2: 1}), anchor(3, {4: 1})]
     demands = Demands(10, [CountedDivergence((0,), 0)], [REGION])
     found = flow_of(DIAMOND, evidence, np.array([7.0, 7.0, 10.0]), demands).executed
@@ -163,14 +163,14 @@ def test_a_loop_may_be_entered_at_two_places() -> None:
     assert loops_of([(1, 2), (2,), (1, 3), ()]) == [Loop(frozenset({1, 2}), frozenset({1, 2}))]
 
 
-def test_branches_on_parted_lanes_have_two_ways() -> None:
-    """BRA.DIV is taken where lanes have parted."""
+def test_branches_of_diverged_lanes_have_two_paths() -> None:
+    """BRA.DIV is taken where lanes have diverged."""
     code = listing([("BRA.DIV UR4, >2", 1), ("EXIT", 2), ("EXIT", 3)])
     assert graph_of(code)[0].successors == (1, 2)
 
 
-def test_a_region_reaches_from_its_bssy_to_its_bsync() -> None:
-    """Lanes can be apart from the branch to the BSYNC; the instruction behind it is the target."""
+def test_a_region_extends_from_its_bssy_to_its_bsync() -> None:
+    """Lanes can be diverged from the branch to the BSYNC; the next instruction is the target."""
     code = listing(
         [
             *[("BSSY B0, >5", 1), ("@P0 BRA >3", 2), ("FADD R0, R0, R0", 3)],

@@ -33,7 +33,7 @@ def test_turns_are_as_equal_as_their_sum_permits() -> None:
     assert uses_of([4, 1], 2, 9, 0).executed == {4: 2, 1: 1}
 
 
-def test_lanes_that_leave_early_do_their_last_turns_apart() -> None:
+def test_lanes_that_leave_early_do_their_last_iterations_separately() -> None:
     """Lanes of one warp do 5, 4 and 3 turns: the first two groups one of four, the third parts from
     them; of single turns the first does one, the second parts, the third does three."""
     uses = uses_of([4, 1], 1, 5, 2)

@@ -136,13 +136,13 @@ def test_updates(loaded: wl.Module) -> None:
     assert seen(loaded, "counted", 3) == {(3,)}
 
 
-def test_a_barrier_without_partners_is_told(loaded: wl.Module) -> None:
+def test_a_barrier_without_partners_is_reported(loaded: wl.Module) -> None:
     found = wl.litmus(loaded["one_stays_away"][1, 2], np.zeros(2, np.int32), np.zeros(64, np.int32))
     assert not found.outcomes
     assert found.stuck
 
 
-def test_loops_that_may_go_on_are_told(loaded: wl.Module) -> None:
+def test_loops_that_may_go_on_are_reported(loaded: wl.Module) -> None:
     args = np.zeros(2, np.int32), np.zeros(64, np.int32)
     assert wl.litmus(loaded["waited_for"][2, 1], *args).longer
     assert not wl.litmus(loaded["message"][2, 1], *args).longer
@@ -151,10 +151,10 @@ def test_loops_that_may_go_on_are_told(loaded: wl.Module) -> None:
 def test_a_weak_outcome_has_an_execution(loaded: wl.Module) -> None:
     args = np.zeros(2, np.int32), np.zeros(64, np.int32)
     (weak,) = wl.litmus(loaded["plain_stores"][2, 1], *args).weak
-    told = "\n".join(weak.graph)
-    assert "block 0 thread 0:" in told
-    assert told.count("reads 0, the initial value") == 2
-    assert told.count("kernel.cu:7)") == 6  # two stores, a load, in each block
+    output = "\n".join(weak.graph)
+    assert "block 0 thread 0:" in output
+    assert output.count("reads 0, the initial value") == 2
+    assert output.count("kernel.cu:7)") == 6  # two stores, a load, in each block
     assert weak.dot.startswith("digraph")
     assert weak.dot.count("color=red") == 0  # both loads read initial values
 
@@ -171,7 +171,7 @@ def test_independent_reads_have_sixteen_outcomes_of_which_one_is_weak() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "block", "told"),
+    ("name", "block", "output"),
     [
         ("shuffled", 2, "shfl.*is not explored"),
         ("jumps", 1, "an address that depends on a loaded value is not explored"),
@@ -179,10 +179,10 @@ def test_independent_reads_have_sixteen_outcomes_of_which_one_is_weak() -> None:
     ],
 )
 def test_what_is_not_explored_is_refused_with_its_line(
-    loaded: wl.Module, name: str, block: int, told: str
+    loaded: wl.Module, name: str, block: int, output: str
 ) -> None:
     args = np.zeros(2, np.int32), np.zeros(64, np.int32)
-    with pytest.raises(WarploomError, match=rf"kernel\.cu:\d+: .*{told}"):
+    with pytest.raises(WarploomError, match=rf"kernel\.cu:\d+: .*{output}"):
         wl.litmus(loaded[name][2, block], *args)
 
 

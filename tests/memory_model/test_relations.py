@@ -97,7 +97,7 @@ def test_operators(axiom: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("M let a = ", "where an operand must stand"),
         ("M let a = (po", "where ')' must stand"),
@@ -106,8 +106,8 @@ def test_operators(axiom: str, holds: bool) -> None:
         ("M let a = po % po", "is no part of the notation"),
     ],
 )
-def test_what_is_no_model_is_refused(text: str, told: str) -> None:
-    with pytest.raises(WarploomError, match=told.replace("(", r"\(").replace(")", r"\)")):
+def test_what_is_no_model_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(WarploomError, match=reason.replace("(", r"\(").replace(")", r"\)")):
         parse_model(text)
 
 

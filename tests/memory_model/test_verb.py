@@ -25,7 +25,7 @@ KERNEL = """extern "C" __global__ void sb(volatile int *x, volatile int *y, int 
 """
 
 
-def told(folder: Path, name: str, text: str, *args: str) -> tuple[int, str]:
+def reported(folder: Path, name: str, text: str, *args: str) -> tuple[int, str]:
     """Returns the exit status and the output of the verb on a file with that text."""
     (folder / name).write_text(text)
     result = CliRunner().invoke(app, ["litmus", str(folder / name), *args])
@@ -35,12 +35,12 @@ def told(folder: Path, name: str, text: str, *args: str) -> tuple[int, str]:
 
 
 def test_a_question_is_answered(tmp_path: Path) -> None:
-    code, text = told(tmp_path, "sb.litmus", BUFFERING.replace("fence.sc", "fence.acq_rel"))
+    code, text = reported(tmp_path, "sb.litmus", BUFFERING.replace("fence.sc", "fence.acq_rel"))
     assert code == 0
     assert "SB: 4 outcomes, 1 weak." in text
     assert "The condition holds: yes." in text
     assert "a: st.relaxed.gpu x, 1   writes 1" in text
-    code, text = told(tmp_path, "sb.litmus", BUFFERING)
+    code, text = reported(tmp_path, "sb.litmus", BUFFERING)
     assert code == 1
     assert "The condition holds: no." in text
 
@@ -49,7 +49,7 @@ def test_a_kernel_and_its_graphs(tmp_path: Path) -> None:
     args = [f"--arg={name}:i32[{n}]=zeros" for name, n in (("x", 1), ("y", 1), ("seen", 2))]
     shape = ["--grid", "2", "--block", "1"]
     graphs = tmp_path / "graphs"
-    code, text = told(tmp_path, "sb.cu", KERNEL, *shape, *args, "--json", "--dot", str(graphs))
+    code, text = reported(tmp_path, "sb.cu", KERNEL, *shape, *args, "--json", "--dot", str(graphs))
     found = json.loads(text)
     assert code == 0
     weak = [one["values"] for one in found["outcomes"] if not one["interleaved"]]
@@ -63,7 +63,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     parts = ("fence-sc-before", "fence-sc-either", "co-before", "co-either")
     model.write_text("ANY " + " ".join(f"let {part} = 0" for part in parts))
     text = BUFFERING
-    assert told(tmp_path, "sb.litmus", text, "--model", str(model))[0] == 0
+    assert reported(tmp_path, "sb.litmus", text, "--model", str(model))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,6 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
         (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns of 2"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, text: str, wrong: str) -> None:
+def test_what_is_wrong_is_reported(tmp_path: Path, text: str, wrong: str) -> None:
     with pytest.raises(WarploomError, match=wrong):
-        told(tmp_path, "wrong.litmus", text)
+        reported(tmp_path, "wrong.litmus", text)

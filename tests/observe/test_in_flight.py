@@ -58,9 +58,9 @@ def test_copies_are_in_flight_until_their_phase_is_awaited() -> None:
     made = flights(found)
     assert made[:, 0].tolist() == steps_of(trace, "cp.async.bulk")
     assert made[:, 2:4].tolist() == [[BULK, BYTES]] * TILES
-    told = [found.barriers[number - 1].address for number in made[:, 4].tolist()]
+    addresses = [found.barriers[number - 1].address for number in made[:, 4].tolist()]
     full = next(one.address for one in trace.shared if one.name == "full")
-    assert told == [full, full + 8] * 2
+    assert addresses == [full, full + 8] * 2
     waits = set(steps_of(trace, "mbarrier.try_wait"))
     assert set(made[:, 1].tolist()) <= waits
     assert (made[:, 1] > made[:, 0]).all()

@@ -74,7 +74,7 @@ def test_reconvergences_are_marked_once_each() -> None:
     assert 0 < marked <= ready(*arguments).counters.reconvergences
 
 
-def told(step: Step) -> dict[str, Any]:
+def output(step: Step) -> dict[str, Any]:
     """Returns the content of a step without addresses, which differ between devices."""
     shown = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
     shown["accesses"] = [(a.space, a.op, a.size, a.lanes, a.cost) for a in step.accesses]
@@ -93,7 +93,7 @@ def test_compiled_code_records_what_the_reference_machine_does(device: str, sche
     assert not other.warps[0].registers
     for warp in one.warps:
         mine, its = (t.warp(warp.block, warp.warp).steps for t in traces)
-        assert [told(s) for s in mine] == [told(s) for s in its]
+        assert [output(s) for s in mine] == [output(s) for s in its]
     finals = [[t.states[w.final] for w in t.warps] for t in traces]
     assert finals[0] == finals[1]
 

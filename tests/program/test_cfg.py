@@ -32,9 +32,9 @@ def test_barriers_end_a_block(barrier: str, guard: str) -> None:
     assert made.blocks == (ProgramBlock(0, 0, 2, (1,)), ProgramBlock(1, 2, 4, (2,)))
 
 
-@pytest.mark.parametrize("meeting", ["bar.warp.sync -1", "vote.sync.any.pred p, p, -1"])
-def test_warp_synchronising_instructions_have_blocks_of_their_own(meeting: str) -> None:
-    made = program(f"mov.b32 r, 1; {meeting}; mov.b32 r, 2; ret;")
+@pytest.mark.parametrize("synchronising", ["bar.warp.sync -1", "vote.sync.any.pred p, p, -1"])
+def test_warp_synchronising_instructions_have_blocks_of_their_own(synchronising: str) -> None:
+    made = program(f"mov.b32 r, 1; {synchronising}; mov.b32 r, 2; ret;")
     assert made.blocks == (
         ProgramBlock(0, 0, 1, (1,)),
         ProgramBlock(1, 1, 2, (2,)),

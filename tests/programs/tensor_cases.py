@@ -37,7 +37,7 @@ REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "dec": lambda old, new: new if old == 0 or old > new else old - 1,
 }
 
-ROOM = 8192
+CAPACITY = 8192
 """Bytes of shared memory for a box."""
 
 
@@ -175,17 +175,17 @@ class Case:
 
 
 def random_case(seed: int, rank: int, swizzle: str) -> Case:
-    """A box that reaches over the edges of its tensor."""
+    """A box that extends over the edges of its tensor."""
     random = np.random.default_rng(seed)
     type = list(TYPES)[seed % len(TYPES)]
     size = np.dtype(TYPES[type]).itemsize
     most = (SPANS[swizzle] or 64) // 16
     inner = 16 * int(random.integers(1, most + 1)) // size
     outer, steps = [], []
-    room = ROOM // (inner * size)
+    capacity = CAPACITY // (inner * size)
     for _ in range(rank - 1):
-        step, count = int(random.integers(1, 4)), int(random.integers(1, min(5, room) + 1))
-        room //= count
+        step, count = int(random.integers(1, 4)), int(random.integers(1, min(5, capacity) + 1))
+        capacity //= count
         steps.append(step)
         outer.append(max(1, count * step - int(random.integers(0, step))))
     dims = tuple(int(n) for n in random.integers(2, 9, rank - 1))
@@ -259,7 +259,7 @@ WORDS = 16
 
 
 def table(cases: list[Case]) -> np.ndarray:
-    """What a kernel is told of cases: for each its kind (the rank, with 8 more of im2col), the
+    """Encodes cases for a kernel: for each its kind (the rank, with 8 more of im2col), the
     bytes of its box, its coordinates and its offsets."""
     found = np.zeros((len(cases), WORDS), np.int32)
     for row, case in zip(found, cases, strict=True):
@@ -288,7 +288,7 @@ def kernel(moves: str, target: str = "sm_90a") -> str:
     .reg .b32 %t, %case, %buf, %bar, %i, %s, %v, %kind, %bytes, %c<5>;
     .reg .b16 %o<3>;
     .reg .pred %first, %p;
-    .shared .align 1024 .b8 buf[{ROOM}];
+    .shared .align 1024 .b8 buf[{CAPACITY}];
     .shared .align 8 .b64 bar;
     ld.param.u64 %map, [maps];
     ld.param.u64 %table, [table];
@@ -300,7 +300,7 @@ def kernel(moves: str, target: str = "sm_90a") -> str:
     mov.u32 %buf, buf;
     mov.u32 %bar, bar;
     mad.wide.u32 %map, %case, 128, %map;
-    mad.wide.u32 %out, %case, {ROOM}, %out;
+    mad.wide.u32 %out, %case, {CAPACITY}, %out;
     mad.wide.u32 %a, %case, {4 * WORDS}, %table;
     ld.global.u32 %kind, [%a];
     ld.global.u32 %bytes, [%a+4];
@@ -341,7 +341,7 @@ def _every_word(label: str, each: str) -> str:
     add.u64 %a, %content, %a;
     {each}
     add.u32 %i, %i, 128;
-    setp.lt.u32 %p, %i, {ROOM};
+    setp.lt.u32 %p, %i, {CAPACITY};
     @%p bra {label};
     bar.sync 0;
 """

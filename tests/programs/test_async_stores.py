@@ -17,7 +17,7 @@ def run(
 ) -> tuple[np.ndarray, wl.Run]:
     """Lane t has `words` words of shared memory at %own, and its number in %t. The mbarrier expects
     one arrival, that of lane 0. Gives all words of all lanes, then for lane 0 whether the phase was
-    complete before its last bytes were told of, and after."""
+    complete before its last bytes were expected, and after."""
     text = f"""
 .version 9.0\n.target sm_90\n.address_size 64
 .visible .entry k(.param .u64 results)
@@ -54,9 +54,9 @@ def run(
     return out, made
 
 
-def expects(bytes_told: int) -> str:
+def expects(expected_bytes: int) -> str:
     """The arrival of lane 0, which expects those bytes and the last eight."""
-    return f"@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%bar], {bytes_told + 8}; bar.sync 0;"
+    return f"@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%bar], {expected_bytes + 8}; bar.sync 0;"
 
 
 ASYNC = "shared::cluster.mbarrier::complete_tx::bytes"

@@ -107,7 +107,7 @@ def test_counting_barriers_tell_every_thread(device: str, policy: str, engine: s
     assert set(run(COUNTING, 96, device, engine, policy)) == {24 + 0 + 1000 + 10000}
 
 
-def test_threads_that_parted_count_each_for_itself(engine: str) -> None:
+def test_threads_that_diverged_count_each_for_itself(engine: str) -> None:
     """From 7.0 on half a warp may come by one way and half by another; 40 threads are 32 + 8."""
     body = """
     setp.lt.u32 %p1, %r1, 24;
@@ -154,7 +154,7 @@ def test_a_barrier_that_does_not_exist_is_named(number: str, count: str, engine:
 
 
 @pytest.mark.parametrize("device", [STACK, INDEPENDENT])
-def test_a_barrier_that_too_few_reach_says_who_is_missing(device: str, engine: str) -> None:
+def test_a_barrier_that_too_few_execute_says_who_is_missing(device: str, engine: str) -> None:
     """Warp 0 has arrived at barrier 3, warp 1 waits there, warp 2 waits elsewhere: 64 of 96."""
     body = """
     setp.ge.u32 %p1, %r1, 64;

@@ -91,7 +91,7 @@ def test_every_form_is_among_them() -> None:
 
 
 def kernel(cases: list[Case]) -> str:
-    """A kernel that reads what each case has, a page apart, and writes D behind."""
+    """A kernel that reads what each case has, a page for each, and writes D behind."""
     body: list[str] = []
     for number, case in enumerate(cases):
         p = case.product

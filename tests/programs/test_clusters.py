@@ -244,7 +244,7 @@ meet:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_misuse_is_told(way: tuple[str, str]) -> None:
+def test_misuse_is_reported(way: tuple[str, str]) -> None:
     """A block that has ended, one that never was, and a barrier to which one thread does not
     come."""
     ended = f"""

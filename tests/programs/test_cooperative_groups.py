@@ -44,13 +44,13 @@ def test_threads_that_happen_to_be_together(module: wl.Module) -> None:
     n = 64
     out = np.zeros(4 * n, np.int32)
     module["coalesced"][1, n](out)
-    placed, greatest, before, told = out.reshape(4, n)
+    placed, greatest, before, output = out.reshape(4, n)
     for warp in (range(32), range(32, 64)):
         members = [i for i in warp if i % 3 == 0]
         assert placed[members].tolist() == [r + 100 * len(members) for r in range(len(members))]
         assert set(greatest[members]) == {members[-1]}
         assert before[members].tolist() == [sum(members[:r]) for r in range(len(members))]
-        assert set(told[members]) == {42 + n}
+        assert set(output[members]) == {42 + n}
 
 
 def test_partitions_by_label_and_by_predicate(module: wl.Module) -> None:

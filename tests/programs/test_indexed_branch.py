@@ -75,10 +75,14 @@ def test_thirty_two_ways_are_thirty_two_paths(name) -> None:
     """10 instructions before and at the branch, 5 in each case, 2 behind: 10 + 32 * 5 + 2 where all
     part, 10 + 5 + 2 where all agree. Of the branches one is the indexed one, the others end a case.
     """
-    _, apart = run(switch(32), name, "converge", np.arange(32))
-    assert apart.warp_instructions == 10 + 32 * 5 + 2
-    assert apart.thread_instructions == 32 * (10 + 5 + 2)
-    assert (apart.branches, apart.divergent_branches, apart.reconvergences) == (1 + 32, 1, 1)
+    _, diverged = run(switch(32), name, "converge", np.arange(32))
+    assert diverged.warp_instructions == 10 + 32 * 5 + 2
+    assert diverged.thread_instructions == 32 * (10 + 5 + 2)
+    assert (diverged.branches, diverged.divergent_branches, diverged.reconvergences) == (
+        1 + 32,
+        1,
+        1,
+    )
     out, together = run(switch(32), name, "converge", np.full(32, 31))
     assert set(out.tolist()) == {131}
     assert together.warp_instructions == 10 + 5 + 2

@@ -72,7 +72,7 @@ def test_a_pointer_to_a_variable_that_comes_later(engine: str) -> None:
 
 
 @ENGINES
-def test_names_that_are_not_visible_stay_apart(engine: str) -> None:
+def test_names_that_are_not_visible_stay_different(engine: str) -> None:
     """Both modules have a function, a constant and a shared variable of their own, of one name."""
     own = """
     .const .u32 c = {0};
@@ -233,7 +233,7 @@ __device__ int scaled(int x) { return helper(x); }
 
 
 @ENGINES
-def test_cuda_sources_are_compiled_apart(engine: str, tmp_path: Path) -> None:
+def test_cuda_sources_are_compiled_separately(engine: str, tmp_path: Path) -> None:
     (tmp_path / "main.cu").write_text(MAIN_CU)
     (tmp_path / "part.cu").write_text(PART_CU)
     gpu = wl.Device("a100", engine=engine)

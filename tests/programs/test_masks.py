@@ -309,8 +309,8 @@ def test_the_sides_of_an_if_are_on_another_path_then_wait(device: str) -> None:
     assert off_at(trace, 3) == [{"other_path": HIGH}]
     assert off_at(trace, 4) == [{"gathering": LOW}]
     assert off_at(trace, 5) == [{}]
-    meetings = {places(trace)[i][0]: n for i, n in enumerate(_depths(trace))}
-    assert meetings == {1: 2, 2: 2, 3: 1, 4: 1, 5: 0}
+    nested_paths = {places(trace)[i][0]: n for i, n in enumerate(_depths(trace))}
+    assert nested_paths == {1: 2, 2: 2, 3: 1, 4: 1, 5: 0}
 
 
 def _depths(trace: wl.Trace) -> list[int]:
@@ -320,7 +320,7 @@ def _depths(trace: wl.Trace) -> list[int]:
 
 
 @pytest.mark.parametrize("device", MODELS)
-def test_lanes_that_returned_or_never_existed_are_told_apart(device: str) -> None:
+def test_lanes_that_returned_or_were_not_launched_are_distinguished(device: str) -> None:
     trace = traced(EARLY_RETURN, device, block=28)
     assert off_at(trace, 1) == [{"absent": 0xF0000000, "exited": 0x0F000000}]
     [end] = off_at(trace, 3)

@@ -48,7 +48,7 @@ def forms(name: str) -> list[str]:
 
 
 def kernel(opcodes: list[str]) -> str:
-    """A kernel that reads A, B and C of each opcode, 4096 bytes apart, and writes D there."""
+    """A kernel that reads A, B and C of each opcode at strides of 4096 bytes, and writes D."""
     body: list[str] = []
     for number, opcode in enumerate(opcodes):
         p, first = product_of(decode(opcode)), 4 * 4096 * number
@@ -59,8 +59,10 @@ def kernel(opcodes: list[str]) -> str:
             body.append(f"mov.u32 %n, {f.registers * bits // 8};")
             body.append("mul.wide.u32 %at, %lane, %n; add.u64 %at, %at, %base;")
             if role == "d":
-                listed = {r: "{" + ", ".join(names[r]) + "}" for r in names}
-                body.append(f"{opcode} {listed['d']}, {listed['a']}, {listed['b']}, {listed['c']};")
+                vectors = {r: "{" + ", ".join(names[r]) + "}" for r in names}
+                body.append(
+                    f"{opcode} {vectors['d']}, {vectors['a']}, {vectors['b']}, {vectors['c']};"
+                )
             body += moves(names[role], bits, first + 4096 * place, stores=role == "d")
     declared = "\n".join(
         f".reg .b{bits} {', '.join(f'%{r}{bits}_{i}' for i in range(8))};"

@@ -47,7 +47,7 @@ def test_eight_words_and_128_bits_move_through_every_space(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_128_bits_are_packed_copied_and_taken_apart(engine: str) -> None:
+def test_128_bits_are_packed_copied_and_unpacked(engine: str) -> None:
     """The first part is the lowest (PTX ISA, mov). Odd lanes keep what they had."""
     body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;
     and.b32 %r0, %t, 1; setp.eq.u32 %p0, %r0, 0;
@@ -163,7 +163,7 @@ def test_a_copy_counts_as_a_load_and_a_store(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_hints_change_nothing_and_windows_are_told_apart(engine: str) -> None:
+def test_hints_change_nothing_and_windows_are_distinguished(engine: str) -> None:
     body = """createpolicy.fractional.L2::evict_last.b64 %d0, 1.0;
     prefetch.global.L2 [%a]; prefetch.global.L2::evict_last [%a]; prefetchu.L1 [%a];
     applypriority.global.L2::evict_normal [%a], 128; fence.proxy.async;

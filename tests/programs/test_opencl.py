@@ -193,10 +193,10 @@ def test_the_same_code_as_cuda_costs_the_same(name: str) -> None:
 
 def test_the_report_is_in_opencls_terms() -> None:
     run, _ = launched(as_opencl(), "vector_add", CASES["vector_add"]())
-    told = run.report()
-    assert "Work-group Size" in told
+    reported = run.report()
+    assert "Work-group Size" in reported
     assert "Work-group Size" not in run.report("cuda")
-    assert translator("opencl")("Block Size") in told
+    assert translator("opencl")("Block Size") in reported
 
 
 def test_faults_name_the_line_and_the_argument() -> None:
@@ -242,7 +242,7 @@ def test_local_memory_is_for_pointers_to_it() -> None:
         kernel[1, 128, 0, 64](x, sums, wl.LocalMemory(512))
 
 
-def test_what_does_not_compile_is_told_with_its_line() -> None:
+def test_what_does_not_compile_is_reported_with_its_line() -> None:
     with pytest.raises(wl.CompileError, match=r"wrong\.cl:2:.*undeclared"):
         device().compile("__kernel void k()\n{ nothing = 1; }", "opencl", name="wrong.cl")
 

@@ -60,7 +60,7 @@ def test_one_seed_is_one_result_on_any_number_of_workers(schedule: str) -> None:
 
 def test_as_many_blocks_are_resident_as_fit_and_others_follow() -> None:
     """A V100 holds 80 x 2 blocks of 1024 threads. With turns that are shorter than the loop, all of
-    them are under way before the first ends; each that ends makes room for one more."""
+    them are under way before the first ends; each that ends frees a slot for one more."""
     source = """
 extern "C" __global__ void k(int *running, int *most, int *laps) {
     if (threadIdx.x) return;

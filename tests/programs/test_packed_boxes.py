@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensor_cases import ROOM, WORDS, Case, kernel
+from tensor_cases import CAPACITY, WORDS, Case, kernel
 
 import warploom as wl
 from warploom.asynchronous.records import MapWords
@@ -70,13 +70,13 @@ class Packed(Case):
         return gpu.tensor_map(buffer, self.box, **given)
 
     @property
-    def told(self) -> int:
+    def output(self) -> int:
         """The bytes that the mbarrier expects: without gaps."""
         return len(self.rows()) * self.box[-1] * self.bits // 8
 
     def table(self) -> np.ndarray:
         row = np.zeros(WORDS, np.int32)
-        row[:2] = self.rank + 8 * bool(self.pixels), self.told
+        row[:2] = self.rank + 8 * bool(self.pixels), self.output
         row[2 : 2 + self.rank] = self.start[::-1]
         row[7 : 7 + len(self.offsets)] = self.offsets[::-1]
         return row
@@ -108,7 +108,7 @@ class WithGaps(Packed):
     """A box whose kernel expects the bytes in shared memory."""
 
     @property
-    def told(self) -> int:
+    def output(self) -> int:
         return len(self.rows()) * self.box[-1] * NEAR[self.type] // GROUP
 
 
@@ -162,14 +162,14 @@ def run(
     tensors = [case.numbers(seed) for seed, case in enumerate(cases)]
     buffers = [gpu.to_device(c.memory(n)) for c, n in zip(cases, tensors, strict=True)]
     made = [bytes(c.map(gpu, b)) for c, b in zip(cases, buffers, strict=True)]
-    told = np.frombuffer(b"".join(made), np.int64).copy()
+    output = np.frombuffer(b"".join(made), np.int64).copy()
     if change is not None:
-        maps.replace(MapWords(told, 0), *change)
-    shared = np.random.default_rng(5).integers(0, 256, ROOM).astype(np.uint8)
-    out = np.zeros((len(cases), ROOM), np.uint8)
+        maps.replace(MapWords(output, 0), *change)
+    shared = np.random.default_rng(5).integers(0, 256, CAPACITY).astype(np.uint8)
+    out = np.zeros((len(cases), CAPACITY), np.uint8)
     table = np.stack([case.table() for case in cases])
     text = kernel(moves, "sm_100a")
-    gpu.compile(text, "ptx")["k"][len(cases), 32](told, table, shared, out)
+    gpu.compile(text, "ptx")["k"][len(cases), 32](output, table, shared, out)
     for case, numbers, buffer, found in zip(cases, tensors, buffers, out, strict=True):
         loads = moves == "load"
         expected = case.after_load(numbers, shared) if loads else shared
@@ -187,7 +187,7 @@ def test_boxes_are_loaded_with_gaps_and_without(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_mbarrier_is_told_of_the_bytes_without_gaps(engine: str) -> None:
+def test_an_mbarrier_expects_the_bytes_without_gaps(engine: str) -> None:
     """Who expects the bytes that the box takes in shared memory waits for ever."""
     with pytest.raises(wl.DeadlockError):
         run([WithGaps("b6x16_p32", (256,), (128,), (1,), (0,))], "load", engine)

@@ -75,7 +75,7 @@ def dense(p: Product, stored: npt.NDArray, nibbles: npt.NDArray) -> npt.NDArray:
 
 
 def kernel(cases: list[tuple[str, int]]) -> str:
-    """A kernel that reads A, B, C and metadata of each case, a page apart, and writes D behind."""
+    """A kernel that reads A, B, C and metadata of each case in a page of its own, and writes D."""
     body: list[str] = []
     for number, (opcode, selector) in enumerate(cases):
         p = product_of(decode(opcode))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tensor_cases import (
-    ROOM,
+    CAPACITY,
     SPANS,
     TYPES,
     Case,
@@ -34,16 +34,16 @@ def run(cases: list[Case], moves: str, engine: str, schedule: str = "converge") 
     buffers = [gpu.to_device(content) for content in contents]
     pairs = zip(cases, buffers, strict=True)
     maps = b"".join(bytes(map_of(gpu, case, buffer)) for case, buffer in pairs)
-    shared = np.random.default_rng(7).integers(0, 60, ROOM).astype(np.uint8)
-    out = np.zeros((len(cases), ROOM), np.uint8)
-    told = np.frombuffer(maps, np.uint8).copy()
-    gpu.compile(kernel(moves), "ptx")["k"][len(cases), 32](told, table(cases), shared, out)
+    shared = np.random.default_rng(7).integers(0, 60, CAPACITY).astype(np.uint8)
+    out = np.zeros((len(cases), CAPACITY), np.uint8)
+    output = np.frombuffer(maps, np.uint8).copy()
+    gpu.compile(kernel(moves), "ptx")["k"][len(cases), 32](output, table(cases), shared, out)
     for case, content, buffer, found in zip(cases, contents, buffers, out, strict=True):
         if moves == "load":
             np.testing.assert_array_equal(
                 case.elements(found).astype(float), case.expected(content).astype(float), str(case)
             )
-            kept = np.delete(np.arange(ROOM), case.order())
+            kept = np.delete(np.arange(CAPACITY), case.order())
             assert (found[kept] == shared[kept]).all(), case
             expected = content
         else:

@@ -1,4 +1,4 @@
-"""Tensor memory: its allocation, which words loads and stores reach, copies and shifts; and what a
+"""Tensor memory: its allocation, which words loads and stores access, copies and shifts; and what a
 misuse of it says."""
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def test_loads(shape: str, num: int, packed: bool) -> None:
             lane += thread & ~31
             wanted = lane << 16 | column
             if packed:
-                apart = column // 64 * 64 if split else 0
-                first = 2 * (column - apart) + apart
+                half = column // 64 * 64 if split else 0
+                first = 2 * (column - half) + half
                 wanted = first & 0xFFFF | (first + 1) << 16
             assert found[thread, register] == wanted
 
@@ -129,8 +129,8 @@ def test_stores(case: tuple[str, int, bool]) -> None:
             lane, column = place(thread % 32, register)
             lane, word = lane + (thread & ~31), (thread << 8) + register + 7
             if packed:
-                apart = column // 64 * 64 if split else 0
-                column = 2 * (column - apart) + apart
+                half = column // 64 * 64 if split else 0
+                column = 2 * (column - half) + half
                 wanted[lane, column + 1], word = word >> 16, word & 0xFFFF
             wanted[lane, column] = word
     np.testing.assert_array_equal(launch(body, 128), wanted)

@@ -75,6 +75,6 @@ def test_a_warp_that_does_not_wait_is_missed() -> None:
         product(wl.Device("h100"), skipped=2)
 
 
-def test_the_meeting_is_not_counted() -> None:
+def test_the_barrier_is_not_counted() -> None:
     run, _ = product(wl.Device("h100"))
     assert run.counters.barriers == 8  # __syncthreads(), by each of 8 warps

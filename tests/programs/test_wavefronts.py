@@ -106,8 +106,8 @@ def test_a_switch_of_64_ways_costs_64_times(name: str, indexed: bool, policy: st
     steps = [trace.instructions[step.instruction] for step in trace.warp().steps]
     assert steps.count("add.u32 %i, %i, 1;") == 64
     # An adversary keeps lanes apart for good where threads have program counters of their own.
-    apart = policy == "adversarial" and name == INDEPENDENT
-    together = [(64, 1 << lane) for lane in range(64)] if apart else [(64, FULL)]
+    diverged = policy == "adversarial" and name == INDEPENDENT
+    together = [(64, 1 << lane) for lane in range(64)] if diverged else [(64, FULL)]
     assert sorted(p for p in passed if p[0] == 64) == together
 
 
@@ -267,7 +267,7 @@ __global__ void odd(int* out) { if (threadIdx.x == 63) out[1 << 20] = 1; }
 
 
 def test_an_access_of_64_lanes_is_two_requests() -> None:
-    """64 floats in a row are 8 sectors of 32 bytes; 32 floats apart they are 64."""
+    """64 floats in a row are 8 sectors of 32 bytes; at a stride of 32 floats they are 64."""
     gpu = device()
     module = gpu.compile(MEMORY)
     x = gpu.to_device(np.arange(64 * 32, dtype=np.float32))

@@ -14,7 +14,7 @@ ENGINES = ("reference", "compiled")
 CHANNELS = 16
 """f16 numbers of a pixel: 32 bytes, the span of the swizzle."""
 
-ROOM = 8192
+CAPACITY = 8192
 KERNEL = """
 .version 8.6
 .target sm_100a
@@ -112,8 +112,8 @@ def copy(gpu: wl.Device, case: Column) -> tuple[np.ndarray, np.ndarray]:
     )  # fmt: skip
     pixels = case.walk()
     size = len(pixels) * 2 * CHANNELS
-    out = gpu.zeros(ROOM, np.uint8)
-    text = KERNEL.replace("MODE", case.mode).replace("ROOM", str(ROOM))
+    out = gpu.zeros(CAPACITY, np.uint8)
+    text = KERNEL.replace("MODE", case.mode).replace("ROOM", str(CAPACITY))
     first = case.start
     gpu.compile(text, "ptx")["k"][1, 32](
         made, out, size, 0, first[2], first[1], first[0], case.halo, case.offset
@@ -159,12 +159,12 @@ def test_operands_and_maps_that_do_not_fit() -> None:
 def test_interleaved_tensors_of_several_slices_are_a_fault(engine: str) -> None:
     """Channels of one slice, 32 bytes, are where they would be without an interleave."""
     gpu = wl.Device("b200", engine=engine)
-    text = KERNEL.replace("MODE", "tile").replace(", {%o0, %o1}", "").replace("ROOM", str(ROOM))
+    text = KERNEL.replace("MODE", "tile").replace(", {%o0, %o1}", "").replace("ROOM", str(CAPACITY))
     kernel = gpu.compile(text, "ptx")["k"]
 
     def box(channels: int) -> list[int]:
         tensor = np.arange(2 * 4 * channels, dtype=np.float16).reshape(1, 2, 4, channels)
-        buffer, out = gpu.to_device(tensor), gpu.zeros(ROOM // 2, np.float16)
+        buffer, out = gpu.to_device(tensor), gpu.zeros(CAPACITY // 2, np.float16)
         made = gpu.tensor_map(buffer, (1, 1, 1, 16), interleave="32B", swizzle="32B")
         kernel[1, 32](made, out, 32, 0, 2, 1, 0, 0, 0)
         return out.copy_to_host()[:16].tolist()

@@ -52,7 +52,7 @@ def shown(run: wl.Run) -> list[tuple[object, ...]]:
 def test_two_workers_do_what_one_does(name: str) -> None:
     alone, expected = ran(name, 1)
     shared, got = ran(name, 2)
-    assert (alone.workers, shared.workers, shared.alone_because) == (1, 2, "")
+    assert (alone.workers, shared.workers, shared.serial_reason) == (1, 2, "")
     for a, b in zip(expected, got, strict=True):
         assert np.array_equal(a, b)
     assert dict(shared.counters) == dict(alone.counters)
@@ -69,13 +69,13 @@ def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
     bins = gpu.zeros(256, np.uint32)
     run = gpu.load(EXAMPLES / "histogram.cu")["histogram"][2, 128](data, bins, 256)
     assert run.workers == 1
-    assert "the order of atomics shows at" in run.alone_because
+    assert "the order of atomics shows at" in run.serial_reason
     saxpy = gpu.load(EXAMPLES / "saxpy.cu")["saxpy"][2, 32]
     x, y = gpu.zeros(64, np.float32), gpu.zeros(64, np.float32)
     run = saxpy(64, 1.0, x, y, schedule="random")
-    assert "a policy mixes the blocks" in run.alone_because
+    assert "a policy mixes the blocks" in run.serial_reason
     run = saxpy(64, 1.0, x, y, max_instructions=10_000)
-    assert "a limit counts" in run.alone_because
+    assert "a limit counts" in run.serial_reason
     assert saxpy(64, 1.0, x, y).workers == 2
 
 
@@ -89,19 +89,19 @@ def test_what_was_proven_of_other_allocations_does_not_count() -> None:
     }"""
     gpu = wl.Device("a100", workers=2)
     kernel = gpu.compile(source)["k"][2, 32]
-    apart = [gpu.zeros(64, np.int32) for _ in range(2)]
-    pointers = [buffer.address for buffer in apart]
+    disjoint = [gpu.zeros(64, np.int32) for _ in range(2)]
+    pointers = [buffer.address for buffer in disjoint]
     assert [kernel(*pointers).workers for _ in range(2)] == [2, 2]
-    for buffer in apart:
+    for buffer in disjoint:
         buffer.free()
     both = gpu.zeros(64 + (pointers[1] - pointers[0]) // 4, np.int32)
     assert both.address == pointers[0]
     run = kernel(*pointers)
     assert run.workers == 1
-    assert "blocks may reach the same addresses" in run.alone_because
+    assert "blocks may reach the same addresses" in run.serial_reason
 
 
-def test_the_first_blocks_fault_is_told() -> None:
+def test_the_first_blocks_fault_is_reported() -> None:
     source = """
     extern "C" __global__ void k(int *y, int n) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -359,9 +359,9 @@ copy_{number}:
 def arguments(datas: Sequence[Data]) -> list[npt.NDArray]:
     """The arguments of such a kernel; the third holds D, and then the results."""
     d = np.zeros((len(datas), THREADS, 128), np.uint32)
-    for room, data in zip(d, datas, strict=True):
+    for buffer, data in zip(d, datas, strict=True):
         words = data.registers_of_d(data.c)
-        room[:, : words.shape[1]] = words
+        buffer[:, : words.shape[1]] = words
     return [
         np.stack([data.memory for data in datas]),
         np.stack([data.registers_of_a for data in datas]),

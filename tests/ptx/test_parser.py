@@ -138,7 +138,7 @@ def test_parts_of_a_vector_register_are_registers() -> None:
         operands(f"{declared} mov.b32 f, w.z;")
 
 
-def test_inner_scopes_are_renamed_apart() -> None:
+def test_inner_scopes_are_renamed() -> None:
     found = statements(
         ".reg .u32 t; mov.u32 t, 1;\n"
         "{ .reg .u64 t; mov.u64 t, 2; bra L; L: }\n"

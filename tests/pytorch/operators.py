@@ -149,13 +149,13 @@ def run_workers(names, given):
             for line in worker.stdout:
                 if not line.startswith("{"):
                     continue
-                told = json.loads(line)
-                if "begins" in told:
-                    current = told["begins"]
+                output = json.loads(line)
+                if "begins" in output:
+                    current = output["begins"]
                     continue
-                yield told
+                yield output
                 current = None
-                done = told["name"]
+                done = output["name"]
             if current is not None:
                 yield {"name": current, "variant": "", "reason": f"ended with {worker.wait()}"}
                 done = current
@@ -181,11 +181,11 @@ def main():
     if given.only:
         names = [name for name in names if name in given.only.split(",")]
     outcomes = []
-    for told in run_workers(names, given):
-        outcomes.append(told)
-        if told["reason"]:
-            print(f"{told['name']} {told['variant']}: {told['reason']}", flush=True)
-    failed = {told["name"] for told in outcomes if told["reason"]}
+    for output in run_workers(names, given):
+        outcomes.append(output)
+        if output["reason"]:
+            print(f"{output['name']} {output['variant']}: {output['reason']}", flush=True)
+    failed = {output["name"] for output in outcomes if output["reason"]}
     print(f"{len(names) - len(failed)} of {len(names)} operators agree with the CPU")
     if given.json:
         with open(given.json, "w") as file:

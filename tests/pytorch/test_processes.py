@@ -53,9 +53,9 @@ def test_the_report_tells_simulated_kernels_from_work_of_the_host(warploom_comma
     outcome = warploom_command(*options, OVERRUN)
     assert "double_unguarded, 1 launch of 4x1x1 blocks" in outcome.stderr
     assert "on the host, not simulated:" in outcome.stderr
-    told = json.loads(file.read_text())
-    assert len(told["kernels"]) == 1
-    calls = {one["operator"]: one["calls"] for one in told["host_operators"]}
+    output = json.loads(file.read_text())
+    assert len(output["kernels"]) == 1
+    calls = {one["operator"]: one["calls"] for one in output["host_operators"]}
     assert calls["aten::sum.dim_IntList"] == 1
 
 

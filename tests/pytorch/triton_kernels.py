@@ -41,9 +41,9 @@ def layer_norm(x, y, weight, bias, columns, epsilon, block: tl.constexpr):
     mask = at < columns
     values = tl.load(x + row * columns + at, mask=mask, other=0.0)
     mean = tl.sum(values, 0) / columns
-    apart = tl.where(mask, values - mean, 0.0)
-    scale = 1 / tl.sqrt(tl.sum(apart * apart, 0) / columns + epsilon)
-    result = apart * scale * tl.load(weight + at, mask=mask) + tl.load(bias + at, mask=mask)
+    centred = tl.where(mask, values - mean, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, 0) / columns + epsilon)
+    result = centred * scale * tl.load(weight + at, mask=mask) + tl.load(bias + at, mask=mask)
     tl.store(y + row * columns + at, result, mask=mask)
 
 

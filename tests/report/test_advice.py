@@ -213,7 +213,7 @@ def test_divergence_says_where_and_how_often() -> None:
     assert "64 of the 64" in found.evidence  # 8 blocks of 8 warps, each once
 
 
-def test_a_shuffle_that_names_exited_lanes_is_told_from_one_that_does_not() -> None:
+def test_a_shuffle_that_names_exited_lanes_is_distinguished_from_one_that_does_not() -> None:
     """Of 128 warps only the last, of which 3 lanes have returned, in each of its 5 steps."""
     found = advice("sum_of_some", 16, 256, floats(N), N - 3)["shuffle with lanes that exited"]
     assert place(found) == line("__shfl_down_sync")
@@ -240,7 +240,7 @@ def test_padding_is_the_least_that_ends_the_conflicts() -> None:
     assert "(32 lanes) meet in a bank" in found.evidence
 
 
-def test_strides_are_told_in_bytes() -> None:
+def test_strides_are_reported_in_bytes() -> None:
     found = advice("strided", 2, 256, floats(N), N // 8)["strided access"]
     assert "lanes are 32 bytes apart and use 4" in found.evidence
     assert "12 % of the bytes moved" in found.evidence
@@ -254,7 +254,7 @@ def test_low_occupancy_names_its_limiter_and_the_next_step() -> None:
     assert "32,768 instead of 40,960 bytes of shared memory a block gives 50 %" in found.text
 
 
-def test_the_grid_is_measured_against_the_room() -> None:
+def test_the_grid_is_measured_against_the_capacity() -> None:
     """68 SMs with 4 blocks of 256 threads each (32 warps): 272."""
     found = advice("copy", 16, 256, floats(N), N)["small grid"]
     assert "16 blocks" in found.evidence

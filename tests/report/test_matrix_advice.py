@@ -66,8 +66,8 @@ def operand(layout: str, descriptor: int) -> wl.Run:
 
 def test_matrices_of_warp_groups_without_a_swizzle() -> None:
     """Eight threads write a row of 128 bytes, 16 bytes each, and are served together. Without a
-    swizzle the parts of a row are 1,024 bytes apart, in the same banks: a warp, which writes four
-    rows, needs 32 wavefronts where 4 would do. With the swizzle a row is in all banks."""
+    swizzle the parts of a row have a stride of 1,024 bytes, in the same banks: a warp, which writes
+    four rows, needs 32 wavefronts where 4 would do. With the swizzle a row is in all banks."""
     plain = operand(PLAIN, 1024 >> 4 << 16 | 128 >> 4 << 32)
     assert plain.counters.shared_store_bank_conflicts == 4 * (32 - 4)
     (found,) = [each for each in plain.summary.advice if each.rule == "bank conflicts"]

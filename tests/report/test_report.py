@@ -149,11 +149,11 @@ def test_columns_of_what_never_happened_are_left_out(report: Report) -> None:
 
 
 def test_the_json_has_every_counter_of_kernel_and_lines(report: Report) -> None:
-    told = json.loads(json.dumps(as_json(report)))
-    assert told["counters"]["warp_instructions"] == 1234
-    assert set(report.counters) <= set(told["counters"])
-    assert sum(line["warp_instructions"] for line in told["lines"].values()) == 1234
-    memory = told["sections"]["Memory Workload Analysis"]
+    output = json.loads(json.dumps(as_json(report)))
+    assert output["counters"]["warp_instructions"] == 1234
+    assert set(report.counters) <= set(output["counters"])
+    assert sum(line["warp_instructions"] for line in output["lines"].values()) == 1234
+    memory = output["sections"]["Memory Workload Analysis"]
     assert {metric["kind"] for metric in memory} == {"counted"}
 
 
@@ -174,7 +174,7 @@ def test_the_csv_has_a_line_for_each_number(report: Report) -> None:
     assert row["Nsight Metric"] == "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 
-def test_a_newer_target_is_told(report: Report) -> None:
+def test_a_newer_target_is_reported(report: Report) -> None:
     newer = replace(report, facts=replace(FACTS, newer_target="sm_90"))
     assert "The PTX is for sm_90" in render_text(newer)
     assert "The PTX is for" not in render_text(report)
@@ -205,7 +205,7 @@ def test_lines_are_in_order_of_cost_and_say_why(report: Report) -> None:
         ("hip", ("Block Size", "Static Shared Memory (LDS) Per Block", "Wavefront Instructions")),
     ],
 )
-def test_reports_can_be_told_in_other_words(
+def test_reports_can_be_written_in_other_terms(
     report: Report, terms: str, said: tuple[str, ...]
 ) -> None:
     text = render_text(report, terms)

@@ -42,7 +42,7 @@ class Release:
 
 
 @dataclass
-class Meeting:
+class BarrierPhase:
     """One generation of a barrier."""
 
     came: set[Thread] = field(default_factory=set[Thread])
@@ -60,14 +60,16 @@ class Oracle:
     def __init__(self, threads: int, cluster: int = 1) -> None:
         self.threads, self.cluster = threads, cluster
         self.arrivals: defaultdict[Thread, int] = defaultdict(int)
-        self.meetings: defaultdict[tuple[int, int], Meeting] = defaultdict(Meeting)
+        self.cluster_barriers: defaultdict[tuple[int, int], BarrierPhase] = defaultdict(
+            BarrierPhase
+        )
         self.clocks: defaultdict[Thread, Clock] = defaultdict(dict)
         self.accesses: defaultdict[int, list[Done]] = defaultdict(list)
         self.released: defaultdict[int, list[Release]] = defaultdict(list)
         self.fences: defaultdict[Thread, list[Release]] = defaultdict(list)
         self.read: defaultdict[Thread, list[tuple[Release, str]]] = defaultdict(list)
-        self.barriers: dict[tuple[int, int], Meeting] = {}
-        self.waits: dict[Thread, Meeting] = {}
+        self.barriers: dict[tuple[int, int], BarrierPhase] = {}
+        self.waits: dict[Thread, BarrierPhase] = {}
         self.races: set[tuple[int, int]] = set()
 
     # ---- the listener ---------------------------------------------------------------------------
@@ -130,31 +132,31 @@ class Oracle:
 
     def _step(self, thread: Thread) -> None:
         """A thread does something new; if it waited at a barrier, it has been let go."""
-        meeting = self.waits.pop(thread, None)
-        if meeting is not None:
-            self.clocks[thread] = joined(self.clocks[thread], meeting.clock)
+        barrier = self.waits.pop(thread, None)
+        if barrier is not None:
+            self.clocks[thread] = joined(self.clocks[thread], barrier.clock)
         self.clocks[thread][thread] = self.clocks[thread].get(thread, 0) + 1
 
     def _arrive(self, threads: list[Thread], number: int, count: int) -> None:
         for thread in threads:
             key = thread[0], number
-            meeting = self.barriers.setdefault(key, Meeting())
-            meeting.came.add(thread)
-            meeting.clock = joined(meeting.clock, self.clocks[thread])
-            self.waits[thread] = meeting
-        meeting = self.barriers[threads[0][0], number]
-        if len(meeting.came) >= count:
+            barrier = self.barriers.setdefault(key, BarrierPhase())
+            barrier.came.add(thread)
+            barrier.clock = joined(barrier.clock, self.clocks[thread])
+            self.waits[thread] = barrier
+        barrier = self.barriers[threads[0][0], number]
+        if len(barrier.came) >= count:
             del self.barriers[threads[0][0], number]
 
     def _meet(self, thread: Thread, arrives: bool, *, relaxed: bool) -> None:
         """A thread arrives at the barrier of its cluster, or waits there for the phase that it has
         arrived at."""
         self.arrivals[thread] += arrives
-        meeting = self.meetings[thread[0] // self.cluster, self.arrivals[thread]]
+        barrier = self.cluster_barriers[thread[0] // self.cluster, self.arrivals[thread]]
         if not arrives:
-            self.waits[thread] = meeting
+            self.waits[thread] = barrier
         elif not relaxed:
-            meeting.clock = joined(meeting.clock, self.clocks[thread])
+            barrier.clock = joined(barrier.clock, self.clocks[thread])
             self._step(thread)
 
     def _shared(self, warp: Warp, address: int, *, everywhere: bool) -> int:
@@ -199,16 +201,16 @@ class Oracle:
         for old in self.accesses[address]:
             if old.thread == done.thread or known.get(old.thread, 0) >= old.time:
                 continue
-            near = self._reaches(old.thread, done.thread, (old.scope, done.scope))
+            near = self._is_in_scope(old.thread, done.thread, (old.scope, done.scope))
             if (old.writes or done.writes) and not (old.strong and done.strong and near):
                 self.races.add((old.instruction, done.instruction))
         self.accesses[address].append(done)
 
     def _included(self, release: Release, thread: Thread, scope: str) -> bool:
         """Returns whether a release and a thread are in each other's scope."""
-        return self._reaches(release.thread, thread, (release.scope, scope))
+        return self._is_in_scope(release.thread, thread, (release.scope, scope))
 
-    def _reaches(self, one: Thread, other: Thread, scopes: tuple[str, str]) -> bool:
+    def _is_in_scope(self, one: Thread, other: Thread, scopes: tuple[str, str]) -> bool:
         """Returns whether each of two threads is in the other's scope."""
         narrowest = min(map(SCOPES.index, scopes))
         block, cluster = one[0] == other[0], one[0] // self.cluster == other[0] // self.cluster

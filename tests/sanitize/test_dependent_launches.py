@@ -1,5 +1,5 @@
-"""Programmatic dependent launches: what one reaches before it has waited for the launch ahead of it
-is not ordered behind that.
+"""Programmatic dependent launches: what one accesses before it has waited for the launch ahead of
+it is not ordered behind that.
 
 PTX ISA, "griddepcontrol": where the prerequisite grid executes `launch_dependents`, the dependent
 one has to execute `wait` to run correctly.

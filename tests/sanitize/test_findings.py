@@ -1,4 +1,4 @@
-"""Options of checks, and how findings are told: in Python, on the command line, in pytest."""
+"""Options of checks, and how findings are reported: in Python, on the command line, in pytest."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_accesses_that_may_meet(body: str) -> None:
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_what_is_left_out_hides_no_race(engine: str) -> None:
-    """The same kernel with a parameter that keeps threads apart, and with one that does not."""
+    """The same kernel with a parameter that keeps threads disjoint, and with one that does not."""
     gpu = wl.Device(engine=engine, sanitize=("race",))
     kernel = gpu.compile(
         f"__global__ void shifted(int *x, int by) {{ {INDEX} x[i] = x[i + by] + 1; }}"

@@ -39,7 +39,7 @@ int main() {
 """
 
 
-def test_places_that_leak_are_told_once() -> None:
+def test_places_that_leak_are_reported_once() -> None:
     found = leaks(
         [
             LiveAllocation("device", 8, 0x100, ("f (a.cu:3)", "main (a.cu:9)")),
@@ -83,9 +83,9 @@ def test_a_program_that_frees_not_all(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     done = verb("check", "--tool", "leak", program)
     assert done.returncode == 0  # warnings
-    told = done.stderr
-    assert "Leaked 12,288 bytes of device memory, the first at" in told
-    assert "made by helper(int) (leaky.cu:8)\n=========     called by main (leaky.cu:13)" in told
-    assert "Leaked 64 bytes of managed memory" in told
-    assert "Leaked 64 bytes of the kernels' heap" in told
-    assert told.endswith("ERROR SUMMARY: 0 errors, 3 warnings, 0 notes\n")
+    output = done.stderr
+    assert "Leaked 12,288 bytes of device memory, the first at" in output
+    assert "made by helper(int) (leaky.cu:8)\n=========     called by main (leaky.cu:13)" in output
+    assert "Leaked 64 bytes of managed memory" in output
+    assert "Leaked 64 bytes of the kernels' heap" in output
+    assert output.endswith("ERROR SUMMARY: 0 errors, 3 warnings, 0 notes\n")

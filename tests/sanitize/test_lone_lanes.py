@@ -1,4 +1,4 @@
-"""Lanes that lie far apart, and warps whose addresses fall: races are found, and only those."""
+"""Lanes at large distances, and warps whose addresses fall: races are found, and only those."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_two_lanes_that_meet_in_one_word_race(loaded: dict[bool, wl.Module], twi
     assert found == [("error", ":4", ":4")]
 
 
-def test_a_barrier_orders_lanes_that_lie_apart(loaded: dict[bool, wl.Module]) -> None:
+def test_a_barrier_orders_distant_lanes(loaded: dict[bool, wl.Module]) -> None:
     """Each thread goes on with the word of the other warp's lane."""
     args = ORDER[:THREADS], np.zeros(512, np.int32)
     assert races(loaded[True]["exchange"][1, THREADS], *args) == []

@@ -10,7 +10,7 @@ import pytest
 
 import warploom as wl
 
-THREADS, BLOCKS, ROOM = 64, 2, 4096
+THREADS, BLOCKS, CAPACITY = 64, 2, 4096
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "v4.u32": 16}
 """Bytes that a lane reaches, by the types of accesses."""
 
@@ -72,7 +72,7 @@ def found(engine: str, text: str) -> list[tuple[object, ...]]:
     compiled code leaves out reads that nothing can be in conflict with (decision 39), and what is
     kept of the others stands in another order then."""
     kernel = wl.Device(engine=engine).compile(text, "ptx")["rows"]
-    findings = kernel[BLOCKS, THREADS](np.zeros(ROOM, np.uint8), sanitize=("race",)).findings
+    findings = kernel[BLOCKS, THREADS](np.zeros(CAPACITY, np.uint8), sanitize=("race",)).findings
     return [(one.kind, one.instructions, one.count, one.threads[0], one.offset) for one in findings]
 
 

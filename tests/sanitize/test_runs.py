@@ -20,7 +20,7 @@ Run = dict[int, int]
 
 
 def draw_run(draw: Random) -> tuple[int, int, Run]:
-    """Return a random place, its words, and which lane reaches which byte."""
+    """Return a random place, its words, and which lane touches which byte."""
     size = draw.choice((1, 2, 4, 8, 16))
     stride = size * draw.choice((1, 1, 2, 3, 5))
     begin = size * draw.randrange(LINE // size)
@@ -29,22 +29,22 @@ def draw_run(draw: Random) -> tuple[int, int, Run]:
     step, there = draw.choice((1, 1, -1)), (1 << lanes) - 1
     if size >= 4 and stride == size and step > 0 and draw.random() < 0.5:
         there = draw.randrange(1, there + 1)
-    reached = {
+    touched = {
         begin + k * stride + byte: k * step
         for k in range(lanes)
         for byte in range(size)
         if there >> k & 1
     }
     place = footprint_of(size, step * stride, begin, end)
-    return place, words_of(place, there), reached
+    return place, words_of(place, there), touched
 
 
-def test_bytes_of_a_place_are_those_that_its_lanes_reach() -> None:
+def test_bytes_of_a_place_are_those_that_its_lanes_access() -> None:
     draw = Random(1)
     for _ in range(500):
-        place, words, reached = draw_run(draw)
+        place, words, touched = draw_run(draw)
         bits = sum(bytes_of(place, words, word) << 32 * word for word in range(LINE // 32))
-        assert {byte for byte in range(LINE) if bits >> byte & 1} == reached.keys()
+        assert {byte for byte in range(LINE) if bits >> byte & 1} == touched.keys()
 
 
 def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
@@ -65,7 +65,7 @@ def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
     assert min(said) > 20, "each was said often enough to be tested"
 
 
-def test_fields_of_structures_are_apart_and_alike() -> None:
+def test_fields_of_structures_are_disjoint_and_alike() -> None:
     places = footprint_of(4, 12, 0, 124), footprint_of(4, 12, 4, 128), footprint_of(4, 4, 0, 128)
     x, y, whole = ((place, words_of(place, ALL)) for place in places)
     assert never_overlap(*x, *y)

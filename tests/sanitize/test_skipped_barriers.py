@@ -65,7 +65,7 @@ BY_WARPS = SKIPPED | {"skip": "", "skip_of_lanes": ""}
 
 @pytest.mark.parametrize("cc", ["6.1", "9.0"])
 @pytest.mark.parametrize("tools", [("sync",), ("sync", "race", "init", "mem")])
-def test_what_threads_skip_is_told_and_what_they_leave_is_not(
+def test_what_threads_skip_is_reported_and_what_they_leave_is_not(
     cc: str, tools: tuple[str, ...]
 ) -> None:
     gpu = wl.Device(cc=cc)

@@ -28,7 +28,7 @@ __global__ void product(const float *a, const float *b, float *c, int n) {
 }
 """
 
-APART = """
+OWN_HALVES = """
 __global__ void apart(int *out) {
   __shared__ int tile[64];
   int i = threadIdx.x;
@@ -92,7 +92,7 @@ def test_a_missing_barrier_in_a_product_is_found(engine: str) -> None:
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_threads_that_meet_at_different_barriers_are_checked(engine: str) -> None:
     gpu = wl.Device(engine=engine, sanitize=("race", "sync"))
-    kernel = gpu.compile(APART)["apart"]
+    kernel = gpu.compile(OWN_HALVES)["apart"]
     assert independent_in_shared(kernel.program)
     kinds = {one.kind for one in kernel[1, 64](np.zeros(64, np.int32)).findings}
     assert kinds == {"race", "divergent barrier"}
@@ -153,5 +153,5 @@ def test_kernels_with_textures_and_surfaces_are_checked() -> None:
     )
     for name in ("fetch", "put"):
         given = LaunchInputs((1, 1, 1), (32, 1, 1), bytes(64), (), lambda address: None)
-        reaches = global_accesses(kernel[name].program, given)
-        assert [reach.op for reach in reaches] == ["store"]
+        found_accesses = global_accesses(kernel[name].program, given)
+        assert [access.op for access in found_accesses] == ["store"]

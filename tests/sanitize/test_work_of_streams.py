@@ -1,4 +1,4 @@
-"""Work of several streams that reaches the same bytes: what orders it, and what is found."""
+"""Work of several streams that touches the same bytes: what orders it, and what is found."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_clocks_say_what_a_graph_of_the_work_says(seed: int) -> None:
             graph.follow(HOST, stream)
     for number, (work, node) in enumerate(works):
         for other, before in works[:number]:
-            assert other.precedes(work) == graph.reaches(before, node)
+            assert other.precedes(work) == graph.has_path(before, node)
 
 
 class _Graph:
@@ -191,7 +191,7 @@ class _Graph:
         self.last[stream] = len(self.before) - 1
         return self.last[stream]
 
-    def reaches(self, first: int, last: int) -> bool:
+    def has_path(self, first: int, last: int) -> bool:
         """Return whether a path leads from one node to another."""
         seen, ways = set[int](), [last]
         while ways:

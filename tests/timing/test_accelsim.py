@@ -181,10 +181,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, int]:
 def test_launch_is_written_as_machine_code(written: tuple[Path, Run, int]) -> None:
     folder, run, _ = written
     [file] = kernel_files(folder)
-    listed = {made.offset: made.opcode for made in run.machine.matching.listing.instructions}
+    entries = {made.offset: made.opcode for made in run.machine.matching.listing.instructions}
     blocks = blocks_of(file)
     made = [one for block in blocks for warp in block.warps.values() for one in warp]
-    assert all(listed[one.pc] == one.opcode for one in made)
+    assert all(entries[one.pc] == one.opcode for one in made)
     # Each warp goes three times round the loop; one of six has no thread that stores.
     count = Counter(one.opcode.partition(".")[0] for one in made)
     assert (count["LDG"], count["FADD"], count["STG"]) == (6 * 3, 6 * 3, 5)

@@ -69,8 +69,8 @@ def test_cycles_balance_on_random_programs(random_examples: int) -> None:
         blocks, threads = shape
         try:
             kernel = gpu.compile(text, "ptx")["k"]
-            room = gpu.zeros(blocks * threads * THREAD_BYTES, np.uint8)
-            run = kernel[blocks, threads](room, max_instructions=200_000)
+            memory = gpu.zeros(blocks * threads * THREAD_BYTES, np.uint8)
+            run = kernel[blocks, threads](memory, max_instructions=200_000)
         except WarploomError:
             return  # what a device has not, or a kernel does wrong, has no time
         spec = replace(find_timing(gpu.spec), **figures)

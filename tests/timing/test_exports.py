@@ -34,11 +34,11 @@ def test_every_state_of_a_warp_is_a_slice(timing: Timing, tmp_path: Path) -> Non
     trace = Trace.FromString(file.read_bytes())
     begun = [p for p in trace.packet if p.track_event.type == TrackEvent.TYPE_SLICE_BEGIN]
     ended = [p for p in trace.packet if p.track_event.type == TrackEvent.TYPE_SLICE_END]
-    told = {
+    output = {
         (p.timestamp, q.timestamp, p.track_event.track_uuid - SLOTS, p.track_event.name)
         for p, q in zip(begun, ended, strict=True)
     }
-    assert told == {(s.since, s.until, s.slot, s.state.replace("_", " ")) for s in states}
+    assert output == {(s.since, s.until, s.slot, s.state.replace("_", " ")) for s in states}
     named = {p.track_descriptor.uuid: p.track_descriptor.name for p in trace.packet}
     assert {named[SLOTS + s.slot] for s in states} == {f"warp slot {s.slot}" for s in states}
 

@@ -31,7 +31,7 @@ VERIFIED = [
     ("6.1", SHARED, 24), ("8.6", SHARED, 29),
 ]  # fmt: skip
 
-REMEMBERED = [
+CITED = [
     # Wong et al., ISPASS 2010 (GT200)
     ("1.3", FADD, 24), ("1.3", DADD, 48), ("1.3", "rsqrt.approx.f32 %f1, %f1;", 28),
     ("1.3", SHARED, 38),
@@ -80,7 +80,7 @@ GLOBAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cc", "line", "cycles"), [*VERIFIED, *REMEMBERED])
+@pytest.mark.parametrize(("cc", "line", "cycles"), [*VERIFIED, *CITED])
 def test_dependent_chain_takes_latency(cc: str, line: str, cycles: float) -> None:
     assert each(line, cc, count=8) == cycles
 

@@ -193,9 +193,9 @@ def test_accesses_to_consecutive_addresses_are_merged(
     own: int, taken: tuple[int, ...], width: int, merged: Merged | None
 ) -> None:
     """Eight accesses of 4 bytes at consecutive addresses, and one through another register."""
-    reaches = {place: AccessExtent(("r1",), 4 * place, 4) for place in range(8)}
-    reaches[8] = AccessExtent(("r2",), 32, 4)
-    assert merged_into(reaches, own, taken, width) == merged
+    extents = {place: AccessExtent(("r1",), 4 * place, 4) for place in range(8)}
+    extents[8] = AccessExtent(("r2",), 32, 4)
+    assert merged_into(extents, own, taken, width) == merged
 
 
 def test_register_banks_limit_issue() -> None:

@@ -124,10 +124,10 @@ def test_grouped_products_wait_for_tensor_core_only() -> None:
         kernel = gpu.compile(text.replace(product, lines).replace("TURNS", "1"), "ptx")["k"]
         return kernel[1, 128](gpu.zeros(1, np.float32)).time(code="ptx").cycles
 
-    apart = product + "\n wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+    waited_for = product + "\n wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
     assert cycles(product * 17) - cycles(product) == pytest.approx(16 * 32, abs=8)
     latency = find_timing(gpu.spec).latency_tensor
-    waited = cycles(apart * 17) - cycles(apart)
+    waited = cycles(waited_for * 17) - cycles(waited_for)
     assert waited == pytest.approx(16 * (32 + latency), rel=0.15)
 
 

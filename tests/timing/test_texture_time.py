@@ -74,8 +74,8 @@ def test_texels_are_read_from_memory_once(device: str) -> None:
 
 
 def test_request_can_touch_more_sectors_than_lanes() -> None:
-    """Between four texels, two rows apart and never in another lane's sector: 32 lanes take 2
-    sectors of each of two rows, or more where they begin one."""
+    """Between four texels, at a distance of two rows and never in another lane's sector: 32 lanes
+    take 2 sectors of each of two rows, or more where they begin one."""
     gpu = wl.Device("v100", record=True)
     texture = gpu.texture(np.zeros((64, 264), np.float32), filter="linear")
     run = gpu.compile(SOURCE)["apart"][1, 32](texture, gpu.zeros(32, np.float32), 60)

@@ -49,9 +49,9 @@ def modelled(timing: Timing, trace: Trace, sm: int = 0) -> ModelledTime:
     return found
 
 
-def rows(told: ModelledTime) -> list[dict[str, int]]:
-    columns = {n: np.frombuffer(getattr(told, n), t).tolist() for n, t in COLUMNS.items()}
-    assert {len(column) for column in columns.values()} == {told.count}
+def rows(output: ModelledTime) -> list[dict[str, int]]:
+    columns = {n: np.frombuffer(getattr(output, n), t).tolist() for n, t in COLUMNS.items()}
+    assert {len(column) for column in columns.values()} == {output.count}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -59,18 +59,18 @@ def rows(told: ModelledTime) -> list[dict[str, int]]:
 def test_states_of_a_warp_are_contiguous_and_add_up(device: str) -> None:
     """One block is on one SM, so the timeline has all that the engine counted."""
     timing, trace = launched(device, 1)
-    told = modelled(timing, trace)
-    assert (told.sms, told.left_out, told.cycles) == (1, 0, timing.cycles)
+    output = modelled(timing, trace)
+    assert (output.sms, output.left_out, output.cycles) == (1, 0, timing.cycles)
     sums: Counter[str] = Counter()
-    for row in rows(told):
-        assert row["since"] < row["until"] <= told.cycles
-        sums[told.states[row["state"]]] += row["until"] - row["since"]
+    for row in rows(output):
+        assert row["since"] < row["until"] <= output.cycles
+        sums[output.states[row["state"]]] += row["until"] - row["since"]
     assert sums == Counter(timing.warp_states)
     for warp in range(WARPS):
-        own = [row for row in rows(told) if row["warp"] == warp]
+        own = [row for row in rows(output) if row["warp"] == warp]
         assert len({row["slot"] for row in own}) == 1
         assert all(before["until"] == after["since"] for before, after in pairwise(own))
-        issued = [row for row in own if told.states[row["state"]] == "selected"]
+        issued = [row for row in own if output.states[row["state"]] == "selected"]
         assert trace.instructions[issued[-1]["instruction"]].startswith("ret")
 
 
@@ -79,11 +79,11 @@ def test_every_state_belongs_to_a_trace_step(device: str) -> None:
     """A warp executed an instruction as often as its trace has steps of it: those of the loop as
     often as the lane that stays longest. The GTX 1080 issues two instructions at once."""
     timing, trace = launched(device, 1)
-    told = rows(modelled(timing, trace))
+    output = rows(modelled(timing, trace))
     for warp in range(WARPS):
         steps = Counter(step.instruction for step in trace.warp(0, warp).steps)
         visits: dict[int, set[int]] = {}
-        for row in told:
+        for row in output:
             if row["warp"] == warp:
                 visits.setdefault(row["instruction"], set()).add(row["visit"])
         assert max(len(found) for found in visits.values()) == 1 + (31 + 32 * warp) // 40
@@ -113,31 +113,31 @@ def test_repeated_execution_by_parts_of_a_warp_is_distinguished() -> None:
     kernel = gpu.compile(GRID)["g"][4, 64]
     timing = kernel(y, cooperative=True).time(timeline=1 << 14)
     trace = kernel.trace(y, cooperative=True)
-    told = rows(modelled(timing, trace, 3))
+    output = rows(modelled(timing, trace, 3))
     alone = [b.start for b in trace.basic_blocks if b.stop - b.start == 1]
     branch = next(i for i in alone if trace.code[i].is_branch and trace.code[i - 1].is_barrier)
     steps = Counter(step.instruction for step in trace.warp(3, 0).steps)
     assert steps[branch] > 4  # turns of the loop
-    own = {r["visit"] for r in told if (r["warp"], r["instruction"]) == (6, branch)}
+    own = {r["visit"] for r in output if (r["warp"], r["instruction"]) == (6, branch)}
     assert own == set(range(steps[branch]))
 
 
 def test_sm_can_be_selected() -> None:
     timing, trace = launched("v100", 81)
     assert blocks_of(timing, 0) == (0, 80)
-    told = modelled(timing, trace, 7)
-    assert (told.sm, told.sms) == (7, 80)
-    assert {row["warp"] // WARPS for row in rows(told)} == {7}
+    output = modelled(timing, trace, 7)
+    assert (output.sm, output.sms) == (7, 80)
+    assert {row["warp"] // WARPS for row in rows(output)} == {7}
 
 
 def test_cycles_beyond_capacity_are_counted() -> None:
     whole, trace = launched("v100", 2)
     kept, _ = launched("v100", 2, timeline=40)
-    told, all_of_it = modelled(kept, trace), modelled(whole, trace)
-    assert told.count == 40
-    cycles = sum(row["until"] - row["since"] for row in rows(told))
-    assert cycles + told.left_out == sum(row["until"] - row["since"] for row in rows(all_of_it))
-    assert told.left_out > 0
+    output, all_of_it = modelled(kept, trace), modelled(whole, trace)
+    assert output.count == 40
+    cycles = sum(row["until"] - row["since"] for row in rows(output))
+    assert cycles + output.left_out == sum(row["until"] - row["since"] for row in rows(all_of_it))
+    assert output.left_out > 0
 
 
 def test_mismatched_trace_is_refused() -> None:

@@ -133,7 +133,7 @@ def test_what_is_left_fails_and_no_line_of_it_is_without_need() -> None:
 
 
 def test_a_launch_is_written_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose result is wrong when NumPy is told to calculate another one."""
+    """One whose result is wrong when NumPy has to calculate another one."""
     case = Case("launches", 'kernel = "reverse"\nsucceeds = true\n')
     outcome = Outcome("wrong result", "WrongResult", "out[0] is 1")
     path = write(case, Finding("launches", 3, outcome, [3]), tmp_path)

@@ -37,7 +37,7 @@ def test_neighbours_learn_more_than_the_distant() -> None:
 
 def test_the_mean_and_variance_are_those_of_the_formula() -> None:
     """Two configurations, one measured: by the conditional of a normal distribution of two
-    variables. They are two standard deviations apart; spread and length are at their priors."""
+    variables. Their distance is two standard deviations; spread and length are at their priors."""
     belief = believed(LINE[:2], MODELLED[:2], {0: 12.0})
     rows: list[tuple[float, float, float]] = []
     for spread in SPREAD * np.array([0.25, 0.5, 1, 2]):

@@ -54,7 +54,7 @@ def test_no_member_is_beaten_and_all_others_are(pairs: list[tuple[int, int]]) ->
     assert found.best in found.pareto
 
 
-def test_where_none_ran_there_is_no_best_and_the_reason_is_told() -> None:
+def test_where_none_ran_there_is_no_best_and_the_reason_is_reported() -> None:
     with pytest.raises(WarploomError, match="too large"):
         _ = tuned().best
 

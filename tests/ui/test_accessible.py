@@ -169,11 +169,11 @@ def test_axe_finds_nothing_on_a_live_page(chromium: Any, scheme: str) -> None:
     urls: list[str] = []
     ready = threading.Event()
 
-    def told(url: str) -> None:
+    def announced(url: str) -> None:
         urls.append(url)
         ready.set()
 
-    threading.Thread(target=serve, args=(viewer, told), daemon=True).start()
+    threading.Thread(target=serve, args=(viewer, announced), daemon=True).start()
     assert ready.wait(10)
     context = chromium.new_context(
         viewport={"width": 1280, "height": 800}, bypass_csp=True, color_scheme=scheme
@@ -198,7 +198,7 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert page.locator(".lane.involved i").all_inner_texts() == ["8"]
     assert page.locator(".warp .legend li").last.inner_text().split() == ["faulted:", "lane", "8"]
     where = page.locator(".fault").inner_text()
-    assert "Thread 40 of block 0 reached the first byte after the end of out" in where
+    assert "Thread 40 of block 0 accessed the first byte after the end of out" in where
     assert "out[39] = " in page.locator(".cell output").inner_text()
     page.context.close()
 
@@ -208,11 +208,11 @@ def test_a_race_is_open_at_its_later_access(chromium: Any, pages: dict[str, str]
     page = opened(chromium, pages["race"])
     assert "block 0, warp 1" in page.locator(".warp header").inner_text()
     assert "st.shared" in page.locator(".warp .now").inner_text()
-    told = page.locator(".findings").inner_text()
-    assert "Race reported between Write access and Read access" in told
-    assert "Nothing orders them. Put __syncthreads() between them" in told
-    assert "Later: lane 0 of block 0, warp 1, line 5" in told
-    assert "Earlier: lane 31 of block 0, warp 0, line 6" in told
+    announced = page.locator(".findings").inner_text()
+    assert "Race reported between Write access and Read access" in announced
+    assert "Nothing orders them. Put __syncthreads() between them" in announced
+    assert "Later: lane 0 of block 0, warp 1, line 5" in announced
+    assert "Earlier: lane 31 of block 0, warp 0, line 6" in announced
     cell = page.locator(".cell output").inner_text()
     assert cell.startswith("kept[32] = 32 (before: 0) · written now by lane 0 of block 0, warp 1")
     assert "race: lane 0 of block 0, warp 1, line 5; lane 31 of block 0, warp 0, line 6" in cell

@@ -77,7 +77,7 @@ def lesson_with(tmp_path: Path, old: str = "", new: str = "") -> Path:
     return file
 
 
-def test_wrong_and_right_kernels_are_told_apart(tmp_path: Path) -> None:
+def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
     """Two warps meet 1 + 2 * 6 barriers each: 26."""
     lesson = read_lesson(lesson_with(tmp_path))
     wrong = grade(lesson, INCLUSIVE)
@@ -90,7 +90,7 @@ def test_wrong_and_right_kernels_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "output"),
     [
         ('results = ["out"]', 'results = ["outt"]', "check 1 of the task: results: there is no"),
         ('findings = ["race"]', 'findings = ["races"]', "Did you mean 'race'?"),
@@ -113,11 +113,11 @@ def test_wrong_and_right_kernels_are_told_apart(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_found_when_the_file_is_read(
-    old: str, new: str, told: str, tmp_path: Path
+    old: str, new: str, output: str, tmp_path: Path
 ) -> None:
     with pytest.raises(WarploomError, match=r"scan\.toml is no lesson: ") as raised:
         read_lesson(lesson_with(tmp_path, old, new))
-    assert told in str(raised.value)
+    assert output in str(raised.value)
 
 
 def test_a_solution_that_does_not_run_is_not_the_learners_fault(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_a_kernel_that_never_ends_is_graded_by_compiled_code(
 
 def test_what_a_lesson_may_name_is_what_there_is() -> None:
     page = (Path(__file__).parents[2] / "web" / "src" / "model.ts").read_text()
-    listed = page.partition("export const EVENTS = [")[2].partition("]")[0]
-    assert [one.strip(' "\n') for one in listed.split(",") if one.strip()] == list(EVENTS)
+    entries = page.partition("export const EVENTS = [")[2].partition("]")[0]
+    assert [one.strip(' "\n') for one in entries.split(",") if one.strip()] == list(EVENTS)
     state = (Path(__file__).parents[2] / "web" / "src" / "state.ts").read_text()
     panes = state.partition("export type Pane = ")[2].partition(";")[0]
     assert {one.strip(' "') for one in panes.split("|")} == set(VIEWS)

@@ -45,7 +45,7 @@ async def run_here(request: LaunchRequest | Assignment, limits: Limits) -> bytes
 
 @pytest.fixture(scope="module")
 def static_schedule(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A page of a server with the course."""
+    """A page of a server with all lessons."""
     from playwright.sync_api import sync_playwright
 
     patch = pytest.MonkeyPatch()

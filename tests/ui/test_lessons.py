@@ -74,8 +74,8 @@ def test_every_lesson_runs(name: str) -> None:
 
 def test_saxpy_only_the_last_warp_parts() -> None:
     [trace] = traces("saxpy")
-    parted = [(w.block, w.warp) for w in trace.warps if parts(trace, w.block, w.warp)]
-    assert parted == [(3, 7)]
+    diverged = [(w.block, w.warp) for w in trace.warps if parts(trace, w.block, w.warp)]
+    assert diverged == [(3, 7)]
     lanes = [a.lanes for s in steps(trace, 3, 7) for a in s.accesses if a.space == "global"]
     assert set(lanes) == {tuple(range(8))}
     assert [a.cost[SECTORS] for a in loads(trace)] == [4, 4]
@@ -170,7 +170,7 @@ def test_lock_is_a_deadlock_on_one_and_ends_on_the_other() -> None:
     assert (first.lanes, second.lanes) == ((0, 1, 2, 3), (1, 2, 3))
 
 
-def test_warp_synchronous_lanes_are_apart_above_7_0() -> None:
+def test_warp_synchronous_lanes_are_diverged_above_7_0() -> None:
     older, newer = traces("warp-synchronous")
     stores = [len(a.lanes) for a in accesses(older, "shared", "store")]
     assert stores == [32] * 7
@@ -232,8 +232,8 @@ def test_torch_compile_reads_each_element_once() -> None:
     """4 programs of 4 warps, which load x and bias and store the result: two floats a lane."""
     [trace] = traces("torch-compile")
     warps = [(one.block, one.warp) for one in trace.warps]
-    reached = [a for w in warps for step in steps(trace, *w) for a in step.accesses]
-    assert [a.op for a in reached].count("load") == 32
-    assert [a.op for a in reached].count("store") == 16
-    assert {a.cost[SECTORS] for a in reached} == {8}
+    touched = [a for w in warps for step in steps(trace, *w) for a in step.accesses]
+    assert [a.op for a in touched].count("load") == 32
+    assert [a.op for a in touched].count("store") == 16
+    assert {a.cost[SECTORS] for a in touched} == {8}
     assert {trace.sources[c.file].name for c in trace.code} == {"torch-compile.py"}

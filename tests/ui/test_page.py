@@ -92,18 +92,18 @@ def exported(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def url(asked: LaunchRequest, trace: Trace) -> str:
     """Where a server stands."""
-    told: list[str] = []
+    output: list[str] = []
     ready = threading.Event()
 
     def opened(address: str) -> None:
-        told.append(address)
+        output.append(address)
         ready.set()
 
     given = live_show("halves.cu", 1, request=asked)
     viewer = Viewer(given, [trace.to_bytes()], Limits(seconds=6))
     threading.Thread(target=serve, args=(viewer, opened), daemon=True).start()
     assert ready.wait(10)
-    return told[0]
+    return output[0]
 
 
 def show(page: Any, address: str) -> None:
@@ -158,13 +158,13 @@ def test_jumping_to_a_divergence_shows_the_masks_of_the_trace(
 ) -> None:
     show(page, exported)
     steps = trace.warp().steps
-    parting = next(s for s in steps if s.marks & DIVERGED)
+    divergent = next(s for s in steps if s.marks & DIVERGED)
     page.keyboard.press("Shift+ArrowRight")
-    assert step(page) == parting.time
-    assert lanes(page, "goes_on") | lanes(page, "jumps") == parting.active == 0xFFFFFFFF
+    assert step(page) == divergent.time
+    assert lanes(page, "goes_on") | lanes(page, "jumps") == divergent.active == 0xFFFFFFFF
     assert lanes(page, "goes_on") in (0xFFFF, 0xFFFF0000)
     page.keyboard.press("ArrowRight")
-    behind = steps[parting.time + 1]
+    behind = steps[divergent.time + 1]
     assert (lanes(page, "active"), lanes(page, "other_path")) == (
         behind.active,
         behind.off.other_path,
@@ -181,11 +181,11 @@ def test_jumping_to_a_divergence_shows_the_masks_of_the_trace(
 def test_an_export_needs_no_network(chromium: Any, exported: str) -> None:
     context = chromium.new_context(offline=True)
     made = context.new_page()
-    reached: list[str] = []
-    made.on("request", lambda request: reached.append(request.url))
+    requested: list[str] = []
+    made.on("request", lambda request: requested.append(request.url))
     made.goto(exported)
     made.wait_for_selector(".lanes")
-    assert [address for address in reached if not address.startswith(("file:", "data:"))] == []
+    assert [address for address in requested if not address.startswith(("file:", "data:"))] == []
     assert made.locator("text=Edit").count() == 0
     context.close()
 
@@ -297,9 +297,9 @@ def timed_page(timed: Trace, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def spans(trace: Trace) -> list[dict[str, int]]:
     """The times in which a warp was in one state, as the trace has them."""
-    told = trace.modelled
-    assert told is not None
-    columns = {n: np.frombuffer(getattr(told, n), t).tolist() for n, t in COLUMNS.items()}
+    output = trace.modelled
+    assert output is not None
+    columns = {n: np.frombuffer(getattr(output, n), t).tolist() for n, t in COLUMNS.items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -315,22 +315,22 @@ def test_only_a_timed_trace_has_modelled_time(page: Any, exported: str, timed_pa
 def test_modelled_time_says_what_it_is(page: Any, timed_page: str, timed: Trace) -> None:
     show(page, timed_page)
     page.keyboard.press("5")
-    told = timed.modelled
-    assert told is not None
+    output = timed.modelled
+    assert output is not None
     said = page.locator(".facts").inner_text()
     for part in (
         "Modelled",
         timed.device.title,
-        f"scheduler {told.scheduler}",
+        f"scheduler {output.scheduler}",
         "All blocks ran on SM 0",
     ):
         assert part in said
-    assert f"{told.cycles:,} cycles" in said
+    assert f"{output.cycles:,} cycles" in said
     sums: Counter[str] = Counter()
     for one in spans(timed):
-        sums[told.states[one["state"]]] += one["until"] - one["since"]
-    listed = page.locator(".time .legend li").all()
-    shown = {li.get_attribute("data-state"): li.locator("b").inner_text() for li in listed}
+        sums[output.states[one["state"]]] += one["until"] - one["since"]
+    items = page.locator(".time .legend li").all()
+    shown = {li.get_attribute("data-state"): li.locator("b").inner_text() for li in items}
     assert set(shown) == set(sums)
     for name, own in sums.items():
         share = 100 * own / sums.total()
@@ -340,12 +340,12 @@ def test_modelled_time_says_what_it_is(page: Any, timed_page: str, timed: Trace)
 def test_a_time_in_a_track_leads_to_its_warp_and_step(
     page: Any, timed_page: str, timed: Trace
 ) -> None:
-    """The longest wait of the second warp in a later turn of a loop: the tooltip tells of it, a
+    """The longest wait of the second warp in a later turn of a loop: the tooltip shows it, a
     click goes there."""
     show(page, timed_page)
     page.keyboard.press("5")
-    told = timed.modelled
-    assert told is not None
+    output = timed.modelled
+    assert output is not None
     ends = [min(s["since"] for s in spans(timed)), max(s["until"] for s in spans(timed))]
     later = (s for s in spans(timed) if s["warp"] == 1 and s["visit"] > 0)
     longest = max(later, key=lambda one: one["until"] - one["since"])
@@ -354,7 +354,7 @@ def test_a_time_in_a_track_leads_to_its_warp_and_step(
     share = ((longest["since"] + longest["until"]) / 2 - ends[0]) / (ends[1] - ends[0])
     at = place["x"] + 52 + share * (place["width"] - 60), place["y"] + 20 + 18 * row + 9
     page.mouse.move(*at)
-    state = told.states[longest["state"]].replace("_", " ")
+    state = output.states[longest["state"]].replace("_", " ")
     cycles = f"{state}, cycles {longest['since']:,} to {longest['until']:,}"
     said = page.locator(".tip").inner_text()
     assert f"Modelled: {cycles}" in said
@@ -364,7 +364,7 @@ def test_a_time_in_a_track_leads_to_its_warp_and_step(
     assert "block 0, warp 1" in page.locator(".warp > header").inner_text()
     steps = [s for s in timed.warp(0, 1).steps if s.instruction == longest["instruction"]]
     assert f"step={steps[longest['visit']].time}" in link(page)
-    assert cycles in page.locator(".told").inner_text()
+    assert cycles in page.locator(".span-details").inner_text()
 
 
 def link(page: Any) -> str:
@@ -378,7 +378,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     slot; stepping through the launch brings its own state along."""
     show(page, timed_page)
     page.keyboard.press("5")
-    said = page.locator(".told b")
+    said = page.locator(".span-details b")
     page.locator("canvas.tracks").focus()
     for _ in range(len(spans(timed))):
         page.keyboard.press("ArrowLeft")
@@ -387,7 +387,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     page.keyboard.press("ArrowRight")
     assert f"cycles {second['since']:,} to {second['until']:,}" in said.inner_text()
     page.keyboard.press("ArrowDown")
-    assert "block 0, warp 1" in page.locator(".told").inner_text()
+    assert "block 0, warp 1" in page.locator(".span-details").inner_text()
     before = picture(page)
     page.locator("canvas.tracks").focus()
     page.keyboard.press("+")
@@ -401,7 +401,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     page.locator(".timeline").focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
-    ended = page.locator(".told").inner_text()
+    ended = page.locator(".span-details").inner_text()
     assert "selected" in ended
     assert "ret" in ended
 

@@ -143,9 +143,9 @@ def test_requests_survive_their_journey() -> None:
 def test_a_run_can_be_timed() -> None:
     trace = outcome(request(timed=True), Limits(seconds=300))
     assert isinstance(trace, bytes)
-    told = Trace.from_bytes(trace).modelled
-    assert told is not None
-    assert (told.blocks, told.sms) == (1, 1)
+    output = Trace.from_bytes(trace).modelled
+    assert output is not None
+    assert (output.blocks, output.sms) == (1, 1)
     refused = outcome(request(timed=True, sm=1), Limits(seconds=300))
     assert isinstance(refused, Refusal)
     assert "there is no SM 1: 1 had blocks" in refused.message
@@ -160,7 +160,7 @@ def test_the_page_stands_in_no_frame_and_loads_nothing_from_elsewhere(viewer: Vi
 
 
 def test_more_runs_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three requests at once two run; when they have ended there is room again."""
+    """Of three requests at once two run; when they have ended another can run."""
 
     async def slow(asked: LaunchRequest, limits: Limits) -> bytes:
         await asyncio.sleep(0.2)

@@ -42,10 +42,10 @@ def test_a_row_is_modelled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept_rows, "modelled", model)
-    told = [figure(4.0), figure(8.0), figure(4.0, "a40"), figure(4.0)]
-    rows = [*kept_rows.rows_of(told)]
+    output = [figure(4.0), figure(8.0), figure(4.0, "a40"), figure(4.0)]
+    rows = [*kept_rows.rows_of(output)]
     assert asked == ["a100", "a40"]
-    assert [(row.figure, row.ptx, row.machine) for row in rows] == [(one, 1, 2) for one in told]
+    assert [(row.figure, row.ptx, row.machine) for row in rows] == [(one, 1, 2) for one in output]
 
 
 def test_every_figure_has_a_source_and_enough_devices_have_some() -> None:
@@ -58,9 +58,9 @@ def test_every_figure_has_a_source_and_enough_devices_have_some() -> None:
 @pytest.mark.parametrize("device", ["a100", "a40", "h200"])
 @pytest.mark.parametrize("stride", [1, 4, 8])
 def test_strided_loads_take_as_long_of_l1_as_was_measured(device: str, stride: int) -> None:
-    [told] = [
+    [output] = [
         one
         for one in figures()
         if (one.device, one.kernel, one.parameters) == (device, "strided", {"stride": stride})
     ]
-    assert modelled(told).tolist() == pytest.approx([told.published] * 2, rel=0.05)
+    assert modelled(output).tolist() == pytest.approx([output.published] * 2, rel=0.05)

@@ -18,9 +18,9 @@ def write(case: Case, finding: Finding, folder: Path) -> Path:
     name begins with its target's; returns the path."""
     name = f"{case.target}_{finding.seed}"
     if case.runner and isinstance(case.content, str):
-        told = " ".join(finding.outcome.message.split())[:150]
+        output = " ".join(finding.outcome.message.split())[:150]
         line = replays.launch_line(case.runner, case.options)
-        text = f"// {finding.outcome.kind}: {told}\n{line}\n{case.content}"
+        text = f"// {finding.outcome.kind}: {output}\n{line}\n{case.content}"
         return _written(folder / f"{name}.ptx", text.encode())
     data = case.content.encode() if isinstance(case.content, str) else case.content
     return _written(folder / "files" / f"{name}{SUFFIX}", data)

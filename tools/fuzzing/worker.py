@@ -88,7 +88,7 @@ def peak_bytes() -> int:
 
 def outcome_of(error: BaseException) -> Outcome:
     """Returns the outcome of a case that raised: a wrong result for an assertion of the fuzzer's,
-    else an exception, told apart by its type and where it was raised."""
+    else an exception, distinguished by its type and where it was raised."""
     name, message = type(error).__name__, f"{type(error).__name__}: {error}"
     if isinstance(error, AssertionError) and name != "AssertionError":
         place = re.sub(r"\d+", "", str(error).split(" ")[0])

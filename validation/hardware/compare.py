@@ -144,9 +144,9 @@ def counter_table(rows: Sequence[Compared]) -> Iterator[str]:
             continue
         errors = np.abs([row.error(counter) for row in having])
         worst = having[int(errors.argmax())]
-        told = f"{100 * worst.error(counter):+.1f} % ({worst.name})" if errors.any() else ""
+        deviation = f"{100 * worst.error(counter):+.1f} % ({worst.name})" if errors.any() else ""
         exact, near = (errors == 0).sum(), (errors <= 0.01).sum()
-        yield f"| {counter} | {len(having)} | {exact} | {near} | {told} |"
+        yield f"| {counter} | {len(having)} | {exact} | {near} | {deviation} |"
 
 
 def time_table(rows: Sequence[Compared]) -> Iterator[str]:
@@ -174,9 +174,9 @@ def row_table(rows: Sequence[Compared]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
         *modelled, recorded = row.cycles
-        told = (f"{100 * (one / recorded - 1):+.0f} %" for one in modelled)
+        deviations = (f"{100 * (one / recorded - 1):+.0f} %" for one in modelled)
         instructions = f"{100 * row.error('machine instructions'):+.1f} %"
-        yield f"| {row.name} | {instructions} | {recorded:,.0f} | {' | '.join(told)} |"
+        yield f"| {row.name} | {instructions} | {recorded:,.0f} | {' | '.join(deviations)} |"
 
 
 FINDINGS = {

@@ -126,8 +126,8 @@ def verdicts(log: str) -> dict[str, dict[str, list[str]]]:
 def write(file: Path, found: dict[str, dict[str, list[str]]]) -> None:
     """Write verdicts as JSON: the kernels that were seen, and messages by tool and kernel."""
     seen = sorted(set.intersection(*(set(kernels) for kernels in found.values())))
-    told = {tool: {k: v for k, v in kernels.items() if v} for tool, kernels in found.items()}
-    file.write_text(json.dumps({"seen": seen, **told}, indent=1) + "\n", "utf-8")
+    messages = {tool: {k: v for k, v in kernels.items() if v} for tool, kernels in found.items()}
+    file.write_text(json.dumps({"seen": seen, **messages}, indent=1) + "\n", "utf-8")
 
 
 def _watched(folder: Path, tool: str, batch: str) -> str:
@@ -164,8 +164,8 @@ def _messages(output: str) -> Iterator[tuple[str, str]]:
             continue
         if block and "SUMMARY" not in block[0] and "COMPUTE-SANITIZER" not in block[0]:
             kernel = re.search(r"\b(\w+_(?:pass|fail))\b", " ".join(block))
-            told = [part for part in block if not re.match(r"by thread|Address|and is", part)]
-            yield (kernel[1] if kernel else ""), re.sub(r"\+0x\w+|\[.*?\]", "", " ".join(told))
+            messages = [part for part in block if not re.match(r"by thread|Address|and is", part)]
+            yield (kernel[1] if kernel else ""), re.sub(r"\+0x\w+|\[.*?\]", "", " ".join(messages))
         block = [text] if text else []
 
 

@@ -153,7 +153,7 @@ function Top() {
           {launch.schedule} <b>{launch.seed}</b>
         </span>
       )}
-      <span class="room" />
+      <span class="spacer" />
       {live && (
         <>
           {editing.value ? (

@@ -13,7 +13,7 @@ export interface InFlight {
   readonly warp: number;
   readonly count: number;
   readonly bytes: number;
-  /** The mbarrier's name; empty where none is told. */
+  /** The mbarrier's name; empty where none is named. */
   readonly barrier: string;
   /** Nobody waits for it, in what was recorded. */
   readonly forgotten: boolean;

@@ -1,4 +1,4 @@
-// What is in memory: the arrays that a launch reaches, and for each element its value, who wrote it
+// What is in memory: the arrays that a launch accesses, and for each element its value, who wrote it
 // and who read it, at any step.
 
 import { lanesOf } from "./bits.ts";
@@ -103,7 +103,7 @@ export class Data {
     });
   }
 
-  /** The type of a shared array's elements, by the instructions that reach into it. */
+  /** The type of a shared array's elements, by the instructions that access it. */
   #typeOfShared(address: number, size: number): string {
     const found = new Set<string>();
     this.#model.eachAccess(({ site, shape, base }) => {
@@ -120,7 +120,7 @@ export class Data {
     return Math.floor(array.size / bytesOf(array.type));
   }
 
-  /** The array that a step's accesses reach into, those that write first. */
+  /** The array that a step's accesses touch, those that write first. */
   reachedAt(warp: number, time: number): ArrayView | null {
     const accesses = this.#model.lastAccesses(warp, time);
     const order = [...accesses].sort((a, b) => Number(a.site.op === "load") - Number(b.site.op === "load"));

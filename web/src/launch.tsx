@@ -169,7 +169,7 @@ function Schedule({ label, value, onChange }: { label: string; value: string; on
   );
 }
 
-/** What went wrong, told where it can be seen. */
+/** Shows what went wrong where it can be seen. */
 export function Trouble() {
   const wrong = refusal.value;
   if (wrong) {

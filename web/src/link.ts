@@ -26,7 +26,7 @@ function write(place: string): void {
   try {
     history.replaceState(null, "", place);
   } catch {
-    // A frame that is apart from its page, as in a notebook, has no URL of its own.
+    // A frame of another origin than its page, as in a notebook, has no URL of its own.
   }
 }
 

@@ -140,16 +140,16 @@ export class Model {
   }
 
   /** Every access, with its number. */
-  eachAccess(tell: (access: Access, number: number) => void): void {
+  eachAccess(visit: (access: Access, number: number) => void): void {
     for (let step = 0; step < this.count; step++) {
-      for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) tell(this.#access(i, step), i);
+      for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) visit(this.#access(i, step), i);
     }
   }
 
   /** The number of accesses of a step, and for each the cost that the rule counts. */
-  eachCost(step: number, tell: (site: Site, cost: readonly number[]) => void): void {
+  eachCost(step: number, visit: (site: Site, cost: readonly number[]) => void): void {
     for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) {
-      tell(this.trace.sites[this.#accessSite[i]!]!, this.trace.shapes[this.#accessShape[i]!]!.cost);
+      visit(this.trace.sites[this.#accessSite[i]!]!, this.trace.shapes[this.#accessShape[i]!]!.cost);
     }
   }
 

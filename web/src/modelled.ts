@@ -101,7 +101,7 @@ export class Modelled {
   }
 
   /** The spans of a warp of the trace: its first, and the one behind its last; null where it is
-   * told of none. */
+   * reported of none. */
   spansOf(warp: number): readonly [number, number] | null {
     const one = this.#model.trace.warps[warp]!;
     return this.#ofWarp.get(one.block * this.#warpsOfBlock + one.warp) ?? null;
@@ -135,7 +135,7 @@ export class Modelled {
   }
 
   /** What there is to say of a span. */
-  told(span: number): { title: string; where: string; code: string } {
+  describe(span: number): { title: string; where: string; code: string } {
     const [since, until] = [this.since[span]!, this.until[span]!];
     const { block, warp } = this.place(span);
     const instruction = this.instruction[span]!;

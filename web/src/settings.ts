@@ -11,7 +11,7 @@ export function kept<T>(name: string, first: T): Signal<T> {
     if (before !== null) found.value = JSON.parse(before) as T;
     effect(() => localStorage.setItem(key, JSON.stringify(found.value)));
   } catch {
-    // A frame that is apart from its page, as in a notebook, may keep nothing.
+    // A frame of another origin than its page, as in a notebook, may keep nothing.
   }
   return found;
 }

@@ -141,7 +141,7 @@ export function open(first: Model, second: Model | null): void {
   });
 }
 
-/** Show where a run ended, if that was an error: the last step, and what it reached for. */
+/** Show where a run ended, if that was an error: the last step, and what it accessed. */
 export function showEnd(): void {
   const shown = model.value;
   if (!shown?.trace.error || shown.count === 0) return;

@@ -6,7 +6,7 @@ card.setAttribute("role", "tooltip");
 card.hidden = true;
 
 /** Say something beside what is around it. */
-function tell(text: string, source: string, around: { readonly left: number; readonly top: number; readonly bottom: number }): void {
+function showTip(text: string, source: string, around: { readonly left: number; readonly top: number; readonly bottom: number }): void {
   const where = document.createElement("cite");
   where.textContent = source;
   card.replaceChildren(text, where);
@@ -20,7 +20,7 @@ function tell(text: string, source: string, around: { readonly left: number; rea
 
 /** Say something of a place in a picture. */
 export function tellAt(x: number, y: number, text: string, source: string): void {
-  tell(text, source, { left: x + 10, top: y - 6, bottom: y + 10 });
+  showTip(text, source, { left: x + 10, top: y - 6, bottom: y + 10 });
 }
 
 export function hideTip(): void {
@@ -32,7 +32,7 @@ export function startTips(): void {
 
   function place(target: Element): void {
     const [text = "", source = ""] = (target.getAttribute("data-tip") ?? "").split("\n");
-    tell(text, source, target.getBoundingClientRect());
+    showTip(text, source, target.getBoundingClientRect());
   }
 
   const find = (event: Event) => (event.target as Element | null)?.closest?.("[data-tip]") ?? null;

@@ -3,4 +3,7 @@ environment, the counters, the layout of a warp's context, access types, range c
 that recording code writes.
 
 Each layout is stated once, here; the emitter (`lower`), the helpers and the host import it.
+
+In: facts of a `Program` and a kernel variant. Out: constants, record types and layouts. Emitting
+code that uses them is left to `lower`, allocating and filling the buffers to `machine.compiled`.
 """

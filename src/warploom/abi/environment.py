@@ -30,7 +30,7 @@ from warploom.simt import schedule_layout
 
 
 class Slot(IntEnum):
-    """Indexes the environment, an array of 64-bit integers. `*_AT` are host addresses unless said
+    """Indexes the environment, an array of 64-bit integers. `*_AT` are host addresses unless noted
     otherwise.
 
     Turns: FUEL: warp instructions left in this turn; BUDGET: in the launch. PAUSE_AT: the budget

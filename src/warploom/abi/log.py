@@ -45,10 +45,10 @@ class LogHead(WordRecord):
     current: int  # the entry being executed, or NONE
     divergences: int  # the sum of the branches' counts at the last entry
     reconvergences: int
-    known_at: int  # a hash table of KNOWN words: by the hash of a scattered row, its number plus 1
+    table_at: int  # a hash table of TABLE_SLOTS words: of a row's hash, the row's number plus 1
 
 
-KNOWN = 4096
+TABLE_SLOTS = 4096
 """The size of the hash table that finds equal scattered rows."""
 
 
@@ -304,7 +304,7 @@ def scattered_row(log: LogHead, addresses: Any, first: int, lanes: int, leader: 
     `leader`, 0 in inactive lanes; appends it, unless the last row with the same hash is equal. NONE
     if it is new and the region is full. `first` is the index of lane 0 in `addresses`."""
     base = addresses[first + leader]
-    rows, known = log.scattered, log.words
+    rows, words = log.scattered, log.words
     offsets = ScatteredRow(log, rows.start, rows.count).offsets
     full = rows.count >= rows.capacity
     hashed = lanes
@@ -314,17 +314,17 @@ def scattered_row(log: LogHead, addresses: Any, first: int, lanes: int, leader: 
         hashed = (hashed * 0x5851F42D + offset) & 0x3FFFFFFF
         if not full:
             offsets[lane] = offset
-    hash_slot = log.known_at + (hashed ^ hashed >> 12) % KNOWN
-    if known[hash_slot] > 0:
-        others = ScatteredRow(log, rows.start, known[hash_slot] - 1).offsets
+    hash_slot = log.table_at + (hashed ^ hashed >> 12) % TABLE_SLOTS
+    if words[hash_slot] > 0:
+        others = ScatteredRow(log, rows.start, words[hash_slot] - 1).offsets
         equal = 1
         for lane in range(32):
             offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
             equal &= int(others[lane] == offset)
         if equal:
-            return int(known[hash_slot] - 1)
+            return int(words[hash_slot] - 1)
     if full:
         return NONE
     rows.count += 1
-    known[hash_slot] = rows.count
+    words[hash_slot] = rows.count
     return rows.count - 1

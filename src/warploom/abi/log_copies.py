@@ -89,7 +89,7 @@ def record_copies(
     instruction: int,
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `issue` moves
-    (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE says that one end is
+    (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE states that one end is
     there), and the mbarrier that it signals; nothing for requests that move no data, for one that
     will fault, and for the lanes after that. Returns 0.
 
@@ -154,7 +154,7 @@ def record_bytes(
     log_words: Words, touched: Any, memory: Memory, issue_words: Any, instruction: int, kind: int
 ) -> int:
     """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
-    it touches in global memory if MODE of the request in `issue` says that one end is there. An
+    it touches in global memory if MODE of the request in `issue` states that one end is there. An
     mbarrier that it signals, if its operand is a valid address in shared memory, is recorded with
     the copy. Afterwards `barrier` of the entry is that of the last active lane. Returns 0: nothing
     faults here.

@@ -81,7 +81,7 @@ class RangeCacheHeader(WordRecord):
 
     leader: int  # the offset of the header of the group's first access, 0 while unused
     runs: int  # the number of runs of its addresses
-    ahead: int  # the access's address minus that of the group's first access, in bytes
+    offset: int  # the access's address minus that of the group's first access, in bytes
 
 
 class RangeCacheEntry(WordRecord):

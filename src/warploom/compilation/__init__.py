@@ -2,4 +2,8 @@
 from the cache on disk.
 
 `jit` is the entry, which needs no compiler for a cached kernel; `emission` is the compiler.
+
+In: a `Program` and a `KernelVariant`. Out: machine code with its entry points. What is decided of a
+kernel is left to `passes`, what is emitted to `lower`; which code runs a launch is chosen by
+`machine.compiled.tiers`.
 """

@@ -3,4 +3,7 @@ wavefronts, bank conflicts, atomic passes, cache hits.
 
 A *rule* is a function of an address for each lane, an active mask and the bytes per lane; it adds
 its counts to the counters of an access (`fields`). `device_rules` selects the rules of a device.
+
+Left to others: which accesses a kernel makes (`program.accesses`), when a rule is called or a count
+is cached (`lower.access`, `machine`), and the time that traffic takes (`timing`).
 """

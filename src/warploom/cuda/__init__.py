@@ -11,6 +11,9 @@
 Needs numba-cuda, which compiles; no CUDA driver and no C library. The device and its schedule are
 those of the environment (`WARPLOOM_DEVICE`, as `warploom run` sets them) or of `use`. What a kernel
 does wrong is raised where it is launched. What is used inside of kernels is numba-cuda's own.
+
+In: Python kernels and arrays, as numba.cuda takes them. Out: the same results as on a GPU.
+Everything is left to `clients.numba`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.lower.instrument import watchpoints
 from warploom.lower.instrument.watchpoints import ATOMIC, LOAD, STORE, WatchedRange
-from warploom.machine.compiled.access_costs import row_rule
+from warploom.machine.access_costs import row_rule
 from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes

@@ -16,7 +16,7 @@ from warploom.cost.device_rules import access_rules
 from warploom.debug.checkpoints import Checkpoint
 from warploom.debug.engines import BetweenBlocks, TurnEngine
 from warploom.debug.target import Target
-from warploom.machine.compiled.caches import empty_caches
+from warploom.machine.caches import empty_caches
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import all_shared_bytes, shared_stride
 from warploom.machine.reference.block import Grid, register_digest, schedule_arrays

@@ -14,6 +14,7 @@ from typing import Any
 
 from warploom.cost.atomics import lane_order
 from warploom.detector.bounds import allocation_of_range, check_bounds
+from warploom.detector.copy_completion import is_mbarrier, operate_mbarrier, signal_and_count_copy
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.launches import block_has_waited
 from warploom.detector.layout import (
@@ -49,7 +50,6 @@ from warploom.detector.records import (
 )
 from warploom.detector.releases import acquire_by_read, release_by_write
 from warploom.detector.shared_memory_owners import NO_BLOCK, select_memory, shared_key
-from warploom.detector.tensor.copies import is_mbarrier, operate_mbarrier, signal_and_count_copy
 from warploom.detector.touched import record_touched_lane
 from warploom.simt.lane_counts import ALL_LANES, count_lanes, first_lane, jitable, last_lane
 from warploom.simt.schedule_layout import Plan

@@ -43,7 +43,7 @@ from warploom.detector.layout import (
 from warploom.detector.pool import report
 from warploom.detector.records import DetectorState, ResidentBlock, ThreadKnowledge
 from warploom.detector.shared_memory_owners import is_peer
-from warploom.detector.tensor.tensor_fences import check_fences
+from warploom.detector.tensor_fences import check_fences
 from warploom.simt.lane_counts import jitable
 
 D_OP, D_OTHER_OP, D_NARROW, D_COPY, D_OTHER_COPY = 0, 2, 4, 5, 6

@@ -12,6 +12,7 @@ from warploom.detector.cluster_barriers import (
     cluster_barrier_at,
     wait_in_cluster,
 )
+from warploom.detector.copy_completion import commit_group, wait_for_copies
 from warploom.detector.launches import trigger_launch, wait_for_launch
 from warploom.detector.layout import (
     ACCESS,
@@ -44,8 +45,7 @@ from warploom.detector.records import (
 from warploom.detector.releases import fence, fence_proxies
 from warploom.detector.shared_memory_owners import select_own_memory
 from warploom.detector.skips import report_skips
-from warploom.detector.tensor.copies import commit_group, wait_for_copies
-from warploom.detector.tensor.tensor_fences import fence_after, fence_before, wait_for_moves
+from warploom.detector.tensor_fences import fence_after, fence_before, wait_for_moves
 from warploom.simt.clusters import first_slot, peer_block
 from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import ALL_BARRIERS, Plan

@@ -51,7 +51,7 @@ def interval_of(state: DetectorState, slot: ResidentBlock, own_warp: WarpKnowled
 def set_current_lane(state: DetectorState, thread: int) -> None:
     """Makes another thread of the current thread's warp the current one: writes the `current_`
     words of time (its warp's), thread, and where its own words and its vector clock are, with the
-    words that say whether that is valid (in lockstep, those of the warp's first lane). The thread
+    words that state whether that is valid (in lockstep, those of the warp's first lane). The thread
     itself acts, not its agent: `current_agent` becomes 0."""
     slot, holder = state.current_slot, thread
     if state.lockstep:

@@ -237,16 +237,16 @@ def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
 @jitable
 def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
     """Writes the headers of the caches of a group's accesses: the group's first cache (`leader`),
-    its number of lane runs (RUNS), and the access's bytes from the first one (AHEAD). Returns
+    its number of lane runs (RUNS), and the access's bytes from the first one (`offset`). Returns
     False, and writes no further ones, if a cache belongs to another group already or has another
     distance, as another version of the block may have it."""
     first = _member(group, 0)
     for number in range(group.members):
         member = _member(group, number)
         cache, offset = RangeCacheHeader(sets, member.header), member.offset - first.offset
-        if cache.leader != 0 and (cache.leader != first.header or cache.ahead != offset):
+        if cache.leader != 0 and (cache.leader != first.header or cache.offset != offset):
             return False
-        cache.leader, cache.runs, cache.ahead = first.header, group.runs, offset
+        cache.leader, cache.runs, cache.offset = first.header, group.runs, offset
     return True
 
 

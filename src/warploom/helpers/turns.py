@@ -54,7 +54,7 @@ def end_turn(plan: Words, state: Any, context: Any, status: int, words: int) -> 
     """Updates a warp's `state` and the table in its `context` for the `status` with which it
     returned (`simt.scheduling.after_run`). Returns 0.
 
-    For the status TURN_END, the words of the context from behind the table up to number `words`,
+    For the status TURN_END, the words of the context from after the table up to number `words`,
     its registers, are digested: equal digests show that a warp spins without a change.
     """
     digest = 0

@@ -2,4 +2,7 @@
 a term (`terms`) that both machines, the reference documentation and the test generator read.
 
 Out: a table of `OpSpec` by name (`ops`). An opcode or a modifier that is not in it is an error.
+
+In: nothing but the tables. Which operands an instruction in a text has is left to `ptx`; how a term
+is computed to `machine.reference`, how it is emitted to `lower.terms`.
 """

@@ -3,7 +3,7 @@ table (`simt.warp_table`); traces and the debugger show them.
 
 A lane is inactive because it has exited, is on the other path of a divergent branch, waits, or has
 no thread (CUDA C++ Programming Guide, "SIMT Architecture"). Example: a block of 40 threads has two
-warps; in the second, lanes 8 to 31 are `absent`. Behind `if (lane < 4)`, while the taken side runs,
+warps; in the second, lanes 8 to 31 are `absent`. After `if (lane < 4)`, while the taken side runs,
 lanes 4 to 7 are on `other_path`.
 """
 

@@ -100,7 +100,7 @@ class Schedule:
 class Launch:
     """One launch of a kernel: everything that a machine needs beside the program and the memory.
 
-    `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
+    `parameters` is the kernel's parameter block, laid out as `Program.places` states. `globals` are
     the addresses of `Program.globals`, in that order, followed, if the program has a place for
     `PARAMETERS`, by the address of the parameters in device memory. `dynamic_shared_bytes` are
     added to the program's own shared memory. `max_instructions` limits the warp instructions; None

@@ -27,7 +27,7 @@ KernelFault if the bytes are not all accessible."""
 class ServiceCall:
     """One warp's call of a device function.
 
-    `name` is the function, `instruction`, `block` and `warp` say where the call is (index in the
+    `name` is the function, `instruction`, `block` and `warp` state where the call is (index in the
     program, linear numbers), `lanes` which lanes are active; `arguments` has a sequence for each
     argument, indexed by lane, `read` reads memory as a lane sees it.
     """

@@ -39,7 +39,7 @@ class Tally:
       rules write them, then the costliest access; `accesses` are the costs alone, in order of
       FIELDS. `rows` names the (instruction, space, operation) of each row.
     - `launched_warps`: the number of warps of the launch. `workers`: the number of threads that ran
-      its blocks; `serial_reason` says why that was one though more were available. `tier`: the
+      its blocks; `serial_reason` states why that was one though more were available. `tier`: the
       code that the launch ended in (`CompiledKernel.tier`), empty for the reference machine.
     """
 

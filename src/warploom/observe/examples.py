@@ -17,7 +17,7 @@ from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import CostRecord
 from warploom.cost.paired_banks import count_return_cycles
 from warploom.isa.instruction import Space
-from warploom.machine.compiled.access_costs import common_cost
+from warploom.machine.access_costs import common_cost
 from warploom.machine.tally import Tally
 from warploom.program.accesses import bytes_of
 

@@ -13,7 +13,7 @@ from warploom.cost.device_rules import RULES, AccessRules
 from warploom.cost.fields import CostRecord
 from warploom.cost.served import list_transactions
 from warploom.isa.instruction import Space
-from warploom.machine.compiled.access_costs import common_cost
+from warploom.machine.access_costs import common_cost
 from warploom.machine.lanes_off import lanes_off, parked_splits, reconvergence_points
 from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.program.accesses import AccessRecord, route_of

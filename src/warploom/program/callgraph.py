@@ -2,7 +2,13 @@
 functions and the targets of indirect calls.
 
 A recursive function cannot be inlined. A call through a register may call any function whose
-address is taken and whose parameters and results have the sizes of the call's prototype."""
+address is taken and whose parameters and results have the sizes of the call's prototype.
+
+    call f, (x);                   may call f
+    call %rd1, (x), p;             p: .callprototype _ (.param .b32 _); may call each function whose
+                                   address is taken and that has one parameter of 4 bytes, no result
+    in f: call g; in g: call f;    f and g are recursive
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@ an index of a global.
 
 Parameters are laid out in order, each at its own alignment, as the CUDA driver does. Source: PTX
 ISA, "State Spaces".
+
+    .param .u8 a, .param .u64 b, .param .u32 c     offsets 0, 8, 16; 20 bytes of parameters
+    .shared .f64 x; .shared .b8 y[6];              offsets 0, 8; 14 bytes of shared memory
+    .extern .shared .align 64 .b8 z[];             offset 64, where dynamic shared memory begins
 """
 
 from __future__ import annotations

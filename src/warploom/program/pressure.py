@@ -3,6 +3,12 @@ registers that are live at one instruction.
 
 ptxas may use more or fewer: it reorders code, rematerialises values and keeps addresses in aligned
 pairs.
+
+                                     live before it, in 32-bit registers
+    ld.global.f32 %f1, [%rd1];       %rd1 %rd2       4
+    ld.global.f32 %f2, [%rd1+4];     %rd1 %rd2 %f1   5
+    add.f32 %f3, %f1, %f2;           %rd2 %f1 %f2    4
+    st.global.f32 [%rd2], %f3;       %rd2 %f3        3: 5 + RESERVED = 9 registers
 """
 
 from __future__ import annotations

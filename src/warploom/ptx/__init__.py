@@ -1,3 +1,6 @@
 """Reads PTX: from text to a typed module with the source position of every token; links modules,
 verifies them against the tables of `isa`, and prints them.
+
+In: text. Out: a `Module`, or an error at a place in the text. Inlining, layout and control flow are
+left to `program`.
 """

@@ -4,4 +4,6 @@ some threads execute, reads of memory that was never written, leaks, and races b
 `detector` detects them in one launch; this package describes the launch to it (`sites`,
 `unchecked`, `state`), passes it the events of the reference machine (`events`), and makes findings
 of what it reports (`report`).
+
+In: launches, with the tools that a user chose. Out: findings, each with advice and source lines.
 """

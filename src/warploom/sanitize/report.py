@@ -10,7 +10,7 @@ from warploom.core.errors import Allocation, WarploomError
 from warploom.detector import layout as words
 from warploom.detector.conflicts import D_COPY, D_NARROW, D_OTHER_COPY, D_OTHER_OP
 from warploom.detector.records import DetectorFinding, DetectorState
-from warploom.detector.tensor.tensor_fences import D_AFTER, D_BEFORE
+from warploom.detector.tensor_fences import D_AFTER, D_BEFORE
 from warploom.isa.instruction import Space
 from warploom.isa.kinds import Effect
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error

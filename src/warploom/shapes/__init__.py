@@ -4,4 +4,6 @@ computes the shapes of an instruction's results from those of its operands.
 
 `analysis.uniformity` applies these transfer functions to whole kernels, and `lower` reads the
 shapes of operands by them.
+
+In: instructions, and shapes of their operands. Out: shapes of their results.
 """

@@ -5,7 +5,7 @@
     %tid.y * %ntid.x           all from 0x20 on, up to those of 1023 * 1024
     %tid.x + 8                 0x3e8
 
-A lane's value and number tell the first value of its run, so this holds in each lane by itself: on
+A lane's value and number determine the first value of its run, so this holds in each lane alone: on
 every path, and whether or not lanes are together. Bits above a value's width are those of its sign.
 """
 

@@ -133,7 +133,7 @@ def _register_layout() -> None:
 
 def _register_constructor(record: type[WordRecord]) -> None:
     """Registers the calls `record(words, at)` and `record(words, at, index)`, the latter `index`
-    records behind `at`; `words` is a pointer, or another record with the same pointer."""
+    records after `at`; `words` is a pointer, or another record with the same pointer."""
     types: Any = import_module("numba.core.types")
     templates: Any = import_module("numba.core.typing.templates")
     extending: Any = import_module("numba.extending")

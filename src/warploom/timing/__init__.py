@@ -23,4 +23,7 @@ units; `replay` runs both on the cycle-level model in `engine`, quantum by quant
 the figures off its state; `accelsim` writes and reads traces in Accel-Sim's format.
 
 Everything here is modelled; nothing changes what a kernel computes. docs/timing.md has the model.
+
+In: the log of a launch, and a `TimingSpec`. Out: a `Timing`. Recording is left to `abi.log` and
+`lower.instrument`, texts and charts to `report`.
 """

@@ -203,7 +203,7 @@ class Basis:
     """Describes the code that a time rests on: "machine code", "ptx" or "trace".
 
     `found` is, for machine code, the share of the executed PTX instructions that were found in it,
-    from 0 to 1; `reason` says for "ptx" why machine code, which was requested, was not used.
+    from 0 to 1; `reason` states for "ptx" why machine code, which was requested, was not used.
     """
 
     code: str

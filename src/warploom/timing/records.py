@@ -104,7 +104,7 @@ class StreamEntry(WordRecord):
 
 class EngineParameters(WordRecord):
     """Figures of the device, sizes of the launch and of the engine's own arrays. `at_*`: offsets in
-    the state of an SM or, from `at_slices` on, in that of the memory system behind all SMs.
+    the state of an SM or, from `at_slices` on, in that of the memory system below all SMs.
     `*_ticks`: 1/1024 of a cycle (`work.costs.TICKS`)."""
 
     schedulers: int
@@ -335,7 +335,7 @@ class Flight(WordRecord):
 
 
 class MemoryRequest(WordRecord):
-    """A request to the memory system behind L1."""
+    """A request to the memory system below L1."""
 
     time: int
     line: int
@@ -350,7 +350,7 @@ class MemoryRequest(WordRecord):
 
 
 class FlightRequest(WordRecord):
-    """A pair that says that a flight waits for a request of this quantum, by its number."""
+    """A pair that states that a flight waits for a request of this quantum, by its number."""
 
     flight: int
     request: int

@@ -210,7 +210,7 @@ class Timing:
 
     @property
     def l2_bytes(self) -> int:
-        """Returns the bytes that the SMs exchanged with the memory system behind them."""
+        """Returns the bytes that the SMs exchanged with the memory system below them."""
         return int(self._outcome.memory[MemorySystem.l2_bytes])
 
     @property

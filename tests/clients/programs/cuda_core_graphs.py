@@ -98,9 +98,9 @@ def built() -> None:
     launched.kernelParams = (tuple(at), (ctypes.c_void_p,) * 3)
     joined = must(driver.cuGraphAddKernelNode(graph, [filled, copied], 2, launched))
     seen: list[list[int]] = []
-    told = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(x.tolist()))
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(x.tolist()))
     call = driver.CUDA_HOST_NODE_PARAMS()
-    call.fn = ctypes.cast(told, ctypes.c_void_p).value
+    call.fn = ctypes.cast(callback, ctypes.c_void_p).value
     must(driver.cuGraphAddHostNode(graph, [joined], 1, call))
     nodes, count = must(driver.cuGraphGetNodes(graph, 4))
     _, at_first = must(driver.cuGraphGetRootNodes(graph, 2))

@@ -132,8 +132,8 @@ def streams() -> None:
     target = must(driver.cuMemHostAlloc(4, 0))
     word = ctypes.c_uint32.from_address(int(target))
     seen: list[int] = []
-    told = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(word.value))
-    call = ctypes.cast(told, ctypes.c_void_p).value
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(word.value))
+    call = ctypes.cast(callback, ctypes.c_void_p).value
     events = [must(driver.cuEventCreate(0)) for _ in range(2)]
     must(driver.cuEventRecord(events[0], stream))
     for value in (1, 2):
@@ -171,8 +171,8 @@ def graph_memory() -> None:
 def kept() -> None:
     """A user object lives as long as the last of the graphs that keep it."""
     seen: list[str] = []
-    told = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append("gone"))
-    end = ctypes.cast(told, ctypes.c_void_p).value
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append("gone"))
+    end = ctypes.cast(callback, ctypes.c_void_p).value
     made = must(driver.cuUserObjectCreate(0, end, 1, 1))
     graph = must(driver.cuGraphCreate(0))
     must(driver.cuGraphRetainUserObject(graph, made, 1, 1))
@@ -187,18 +187,18 @@ def logs() -> None:
     """A callback gets each error's explanation; a dump has it, and comes once."""
     library, seen = ctypes.CDLL("libcuda.so.1"), []
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
-    told = kind(lambda _data, level, text, length: seen.append((level, text, length)))
+    callback = kind(lambda _data, level, text, length: seen.append((level, text, length)))
     handle, after = ctypes.c_void_p(), ctypes.c_uint()
-    must((library.cuLogsRegisterCallback(told, None, ctypes.byref(handle)),))
+    must((library.cuLogsRegisterCallback(callback, None, ctypes.byref(handle)),))
     must((library.cuLogsCurrent(ctypes.byref(after), 0),))
     driver.cuModuleLoadData(b"this is no PTX\0")
     must((library.cuLogsUnregisterCallback(handle),))
     [(level, text, length)] = seen
     print(level, len(text) == length)
-    room, size = ctypes.create_string_buffer(1000), ctypes.c_size_t(1000)
-    must((library.cuLogsDumpToMemory(ctypes.byref(after), room, ctypes.byref(size), 0),))
-    print(room.value == text + b"\n", size.value == length + 1)
-    must((library.cuLogsDumpToMemory(ctypes.byref(after), room, ctypes.byref(size), 0),))
+    buffer, size = ctypes.create_string_buffer(1000), ctypes.c_size_t(1000)
+    must((library.cuLogsDumpToMemory(ctypes.byref(after), buffer, ctypes.byref(size), 0),))
+    print(buffer.value == text + b"\n", size.value == length + 1)
+    must((library.cuLogsDumpToMemory(ctypes.byref(after), buffer, ctypes.byref(size), 0),))
     print(size.value)
 
 

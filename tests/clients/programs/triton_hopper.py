@@ -35,7 +35,7 @@ def by_descriptors(a, b, c, m, n, k, bm: tl.constexpr, bn: tl.constexpr, bk: tl.
 
 @triton.jit
 def persistent(a, b, c, m, n, k, bm: tl.constexpr, bn: tl.constexpr, bk: tl.constexpr):
-    """Each program computes one tile after the other, as many apart as there are programs."""
+    """Each program computes tiles whose distance is the number of programs."""
     across = tl.cdiv(n, bn)
     for tile in tl.range(tl.program_id(0), tl.cdiv(m, bm) * across, tl.num_programs(0)):
         row, column = tile // across * bm, tile % across * bn

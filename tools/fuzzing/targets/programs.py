@@ -39,7 +39,7 @@ def any_programs() -> st.SearchStrategy[Run]:
 
 @cache
 def shaped_programs() -> st.SearchStrategy[Run]:
-    """Index arithmetic, loops and barriers that the compiled engine treats apart."""
+    """Index arithmetic, loops and barriers that the compiled engine treats separately."""
     short = [None, shaped.strided_chains(), shaped.predicated_blocks(), shaped.masked_loops()]
     kinds = [
         *((shaped.shaped_kernels(body), shaped_runs.BLOCKS) for body in short),

@@ -32,7 +32,7 @@ interface Marks {
 /** The source line under the pointer, in either pane. */
 const pointed = signal(0);
 
-/** Tell of the line under the pointer: which line of the source it is, or comes from. */
+/** Shows the line under the pointer: which line of the source it is, or comes from. */
 function pointing(sourceLine: (line: number) => number): Extension {
   return EditorView.domEventHandlers({
     mousemove: (event, view) => {

@@ -19,17 +19,17 @@ export function Copies({ model, made }: { model: Model; made: Modelled }) {
   const inSight = (): Range => cycles.value ?? made.range;
   useDrawing(place, (canvas) => drawCopies(canvas, rows, inSight()), made);
   const longest = made.copies.reduce((most, one) => Math.max(most, one.until - one.since), 0);
-  const told = `${made.copies.length.toLocaleString()} copies were in flight, at most ${rows.length} together, for up to ${longest.toLocaleString()} cycles each.`;
+  const summary = `${made.copies.length.toLocaleString()} copies were in flight, at most ${rows.length} together, for up to ${longest.toLocaleString()} cycles each.`;
   return (
     <div class="copies">
       <h3>
-        Copies in flight <em>modelled, from issue to arrival. {told}</em>
+        Copies in flight <em>modelled, from issue to arrival. {summary}</em>
       </h3>
       <canvas
         ref={place}
         style={{ height: `${rows.length * ROW + 2}px` }}
         role="img"
-        aria-label={`Copies in flight over the cycles of the SM. ${told}`}
+        aria-label={`Copies in flight over the cycles of the SM. ${summary}`}
         onPointerMove={(event) => {
           const found = copyAt(rows, event, inSight());
           if (!found) return hideTip();
@@ -56,7 +56,7 @@ function drawCopies(canvas: HTMLCanvasElement, rows: readonly CopySpan[][], [fro
     for (const one of row) {
       const left = Math.max(LEFT, x(one.since));
       const right = Math.min(LEFT + width, x(one.until));
-      // A gap between a copy and the one behind it, where there is room.
+      // A gap between a copy and the one behind it, where there is space.
       const gap = right - left > 3 ? 1 : 0;
       if (right > left) pen.fillRect(left, y + 2, Math.max(0.5, right - left - gap), ROW - 4);
     }

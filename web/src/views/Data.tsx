@@ -69,7 +69,7 @@ function Contents({ model, warp, time, compact = false }: Shown) {
             }}
           />
         </label>{" "}
-        <output>{cells.length > 0 ? told(model, array, at, cells[at - first]!, time) + raceTold(model, raced.get(at)) : "The array has no elements."}</output>
+        <output>{cells.length > 0 ? cellText(model, array, at, cells[at - first]!, time) + raceText(model, raced.get(at)) : "The array has no elements."}</output>
       </p>
       {elements > PAGE && <Pages elements={elements} first={first} />}
     </div>
@@ -131,7 +131,7 @@ function nameOf(array: ArrayView, element: number): string {
   return `${array.name}${indices.map((one) => `[${one}]`).join("")}`;
 }
 
-function told(model: Model, array: ArrayView, element: number, cell: Cell, time: number): string {
+function cellText(model: Model, array: ArrayView, element: number, cell: Cell, time: number): string {
   const value = cell.value === null ? "value not recorded" : elementShown(cell.value, array.type);
   const change = cell.written?.step === time && cell.before !== null ? ` (before: ${elementShown(cell.before, array.type)})` : "";
   const who = (verb: string, touch: Cell["read"]) => {
@@ -157,7 +157,7 @@ function racesIn(model: Model, array: ArrayView): Map<number, Finding> {
   return found;
 }
 
-function raceTold(model: Model, found: Finding | undefined): string {
+function raceText(model: Model, found: Finding | undefined): string {
   if (!found) return "";
   return ` · ${found.kind}: ${found.parties.map((party) => threadOf(model, party)).join("; ")}`;
 }
@@ -176,13 +176,13 @@ interface Layout {
   readonly height: number;
 }
 
-/** How large a cell is drawn, for so much room. */
-function layoutOf(array: ArrayView, cells: readonly Cell[], room: number): Layout {
+/** How large a cell is drawn, for so much space. */
+function layoutOf(array: ArrayView, cells: readonly Cell[], available: number): Layout {
   let columns = Math.max(1, Math.min(array.width, cells.length));
   // A row of an array without rows of its own may be as short as its values need.
   const longest = array.shape.length > 1 ? 0 : cells.reduce((most, cell) => Math.max(most, cell.value === null ? 1 : elementShown(cell.value, array.type).length), 0);
-  while (columns > 8 && (room - LEFT - 4) / columns < longest * LETTER + 5) columns = Math.ceil(columns / 2);
-  const width = Math.max(6, Math.min(Math.max(52, longest * LETTER + 8), (room - LEFT - 4) / columns));
+  while (columns > 8 && (available - LEFT - 4) / columns < longest * LETTER + 5) columns = Math.ceil(columns / 2);
+  const width = Math.max(6, Math.min(Math.max(52, longest * LETTER + 8), (available - LEFT - 4) / columns));
   return { columns, width, height: width < 18 ? Math.max(8, width) : 22 };
 }
 

@@ -39,7 +39,7 @@ function Flights({ model, flights }: { model: Model; flights: Flight[] }) {
           <th>work</th>
           <th>from</th>
           <th>bytes</th>
-          <th>tells</th>
+          <th>signals</th>
         </tr>
       </thead>
       <tbody>

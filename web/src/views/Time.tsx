@@ -45,7 +45,7 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
       </p>
       {facts.left_out > 0 && (
         <p class="note">
-          Left out, for there was no more room: {facts.left_out.toLocaleString()} cycles of this SM's warps, those after the first {facts.count.toLocaleString()} states.
+          Left out, for there was no more space: {facts.left_out.toLocaleString()} cycles of this SM's warps, those after the first {facts.count.toLocaleString()} states.
         </p>
       )}
     </div>
@@ -55,7 +55,7 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
 /** Look closer, or further along; what is marked, in words. */
 function Tools({ made }: { made: Modelled }) {
   const at = chosenSpan.value;
-  const told = at === null ? null : made.told(at);
+  const details = at === null ? null : made.describe(at);
   return (
     <div class="tools">
       <button aria-label="Look closer" title="Look closer (+)" onClick={() => zoomBy(made, 0.5)}>
@@ -73,10 +73,10 @@ function Tools({ made }: { made: Modelled }) {
       <button onClick={() => (cycles.value = null)} title="All cycles (0)" disabled={cycles.value === null}>
         All
       </button>
-      <p class="told" role="status">
-        {told ? (
+      <p class="span-details" role="status">
+        {details ? (
           <>
-            <b>{told.title}</b> <span>{told.where}</span> <code>{told.code}</code>
+            <b>{details.title}</b> <span>{details.where}</span> <code>{details.code}</code>
           </>
         ) : (
           "This step has no modelled time of its own: click in a track to choose one that has."
@@ -104,7 +104,7 @@ function Tracks({ made }: { made: Modelled }) {
       onPointerMove={(event) => {
         const found = spanAt(made, event);
         if (found === null) return hideTip();
-        const { title, where, code } = made.told(found);
+        const { title, where, code } = made.describe(found);
         tellAt(event.clientX, event.clientY, `Modelled: ${title}; ${where}. ${code}`, helpOf(made, found));
       }}
       onPointerLeave={hideTip}

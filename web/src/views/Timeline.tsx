@@ -190,7 +190,7 @@ function reveal(scroll: HTMLElement, model: Model, warp: number): void {
   else if (top + height + AXIS > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + height + AXIS - scroll.clientHeight;
 }
 
-/** Room for the marks, a row for each warp, and the axis. */
+/** Space for the marks, a row for each warp, and the axis. */
 function heightFor(model: Model): number {
   return MARKS + Math.max(1, model.trace.warps.length) * rowHeight(model) + AXIS;
 }

@@ -9,17 +9,17 @@ import { Strip } from "./lanes.tsx";
 export function Tree({ model, moment }: { model: Model; moment: Moment }) {
   const { state } = moment;
   const independent = model.trace.device.independent;
-  const parted = state.stack.length > 0 || state.splits.length > 0;
+  const diverged = state.stack.length > 0 || state.splits.length > 0;
   return (
     <div class="tree">
       <h3 {...tip(independent ? "splits" : "stack")} tabIndex={0}>
         {independent ? "Splits" : "Reconvergence stack"}
-        {!parted && <em>no divergence: all running lanes are together</em>}
+        {!diverged && <em>no divergence: all running lanes are together</em>}
       </h3>
-      {parted && (
+      {diverged && (
         <ul role="tree" aria-label="Diverged lanes">
           <Nested model={model} moment={moment} stack={state.stack} />
-          {[...aside(state)].map(([block, masks]) => (
+          {[...pendingMasks(state)].map(([block, masks]) => (
             <li key={`s${block}`} role="treeitem">
               <Row
                 mask={masks.reduce((all, mask) => all | mask, 0)}
@@ -36,7 +36,7 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
 }
 
 /** The splits that are pending, by the basic block at which they go on. */
-function aside(state: State): Map<number, number[]> {
+function pendingMasks(state: State): Map<number, number[]> {
   const found = new Map<number, number[]>();
   for (const [mask, block] of state.splits) found.set(block, [...(found.get(block) ?? []), mask]);
   return found;

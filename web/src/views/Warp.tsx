@@ -30,7 +30,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Instruction model={model} moment={moment} />
       <div class="lanes" role="list" {...tip("halves")} aria-label={`Lanes. Active: ${named(moment.state.active)}.`}>
         {states.map((state, lane) => (
-          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) || lane === faulted ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", of the finding" : ""}${lane === faulted ? ", which faulted" : ""}${values && state !== "absent" ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
+          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) || lane === faulted ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", of the finding" : ""}${lane === faulted ? ", which faulted" : ""}${values && state !== "absent" ? `: ${valueText(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
             <i>{lane}</i>
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
@@ -129,7 +129,7 @@ function valueIn(model: Model, bits: number | bigint, type: string, name = ""): 
 }
 
 /** The same in full. */
-function told(model: Model, bits: number | bigint, type: string): string {
+function valueText(model: Model, bits: number | bigint, type: string): string {
   const inside = type.endsWith("64") && !type.startsWith("f") ? model.allocation(Number(bits)) : null;
   return inside ? model.where("global", Number(bits)) : shown(bits, type);
 }

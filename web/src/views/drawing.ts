@@ -12,7 +12,7 @@ export function useDrawing(
   shown: unknown,
 ): void {
   useEffect(() => {
-    const canvas = place.current!; // not read again: it is gone before the last change is told
+    const canvas = place.current!; // not read again: it is gone before the last change is drawn
     const again = () => draw(canvas);
     const stop = effect(again);
     const watch = new ResizeObserver(again);

@@ -2,7 +2,17 @@
 touches the same bytes, or all of its accesses to them are loads. The race detector skips them.
 
 Global memory is analysed over the whole launch, shared memory over each interval between two
-barriers of all threads of a block (`intervals`)."""
+barriers of all threads of a block (`intervals`).
+
+    tile[y][x] = a[row * n + k + x];     in: 16 x 16 threads, each stores a word of its own
+    __syncthreads();
+    sum += tile[y][i] * b[i];            an interval that has loads of `tile` alone
+    __syncthreads();
+                                         out: neither the store nor the load needs a check
+
+Without the second barrier, the loads are of one interval with the next iteration's stores, and both
+are checked.
+"""
 
 from __future__ import annotations
 

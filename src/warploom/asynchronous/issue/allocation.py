@@ -3,7 +3,7 @@ ISA, "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit").
 
 Each block has all 512 columns, as if it were alone on its SM, so no other block can free columns,
 for which hardware would wait. `fail` records details of a fault in `issue`; a last argument of 1
-says that it is not in global memory, a 0 before that, that its message has no second detail."""
+states that it is not in global memory, a 0 before that, that its message has no second detail."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def prepare_bytes(memory: Memory, issue: WarpIssue, allocations: Allocations, la
 def change_map(memory: Memory, issue: WarpIssue, allocations: Allocations, lane: int) -> int:
     """Executes `tensormap.replace` (sets a field of a map in shared or global memory), or
     `tensormap.cp_fenceproxy` (copies a map from shared to global memory), at once, with the
-    operands of a lane. Of the encoded instruction OP says which of the two, FIELD and
+    operands of a lane. Of the encoded instruction OP states which of the two, FIELD and
     AXIS what is replaced. Returns 0, or the kind of fault, its details recorded in `issue`: a bad
     address, a misaligned map in global memory, or no map to replace a field of."""
     entry, operands, request = issue.entry, issue.operands, issue.request

@@ -9,4 +9,7 @@ when a thread waits for them:
     hold_copies (saves)  ->  ordinary execution  ->  defer_copies (restores)  ->  wait (writes)
 
 TMA and `tcgen05`: `asynchronous.issue`.
+
+In: the operands of such a copy. Out: memory as if the copy had not completed, and later its bytes.
+Checks and counts are left to ordinary execution.
 """

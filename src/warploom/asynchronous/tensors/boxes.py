@@ -105,7 +105,7 @@ def moved_bytes(entry: RequestEntry) -> int:
     """Returns the bytes of a box that are signalled to an mbarrier: as in global memory, without
     gaps between groups of packed elements, elements outside of the tensor included.
 
-    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
+    The manual does not state whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
     (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
     """
     return count_rows(entry) * global_size(map_type(entry.map), row_elements(entry))

@@ -1,1 +1,5 @@
-"""The debugger as a server of the Debug Adapter Protocol, for editors."""
+"""The debugger as a server of the Debug Adapter Protocol, for editors.
+
+In: requests of the protocol as JSON, and a session. Out: responses and events. What they say is
+left to `debug.session` and its neighbours.
+"""

@@ -1,3 +1,8 @@
 """Records in the race detector what agents and units other than the threads' loads and stores
-access: asynchronous copies, tensor memory (`tcgen05`), textures and surfaces. Waits and fences of
-these are here, too."""
+access: tensor copies, tensor memory (`tcgen05`), textures and surfaces.
+
+In: operand rows of asynchronous requests and texture instructions, from both machines. Out: records
+and findings in the detector's state, written by `detector.detect`. When copies complete, and what
+waits and fences of tensor memory order, is left to `detector.copy_completion` and
+`detector.tensor_fences`.
+"""

@@ -32,6 +32,7 @@ from warploom.asynchronous.tensors.requests import (
 )
 from warploom.detector.accesses import read_host_word
 from warploom.detector.bounds import find_allocation
+from warploom.detector.copy_completion import signal_mbarrier
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import (
@@ -59,7 +60,6 @@ from warploom.detector.shared_memory_owners import (
     select_own_memory,
     shared_key,
 )
-from warploom.detector.tensor.copies import signal_mbarrier
 from warploom.detector.touched import record_touched_lane
 from warploom.simt.clusters import MOST_BLOCKS
 from warploom.simt.lane_counts import jitable

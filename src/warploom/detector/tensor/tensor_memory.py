@@ -37,6 +37,7 @@ from warploom.asynchronous.tensor_memory.memory import (
 from warploom.asynchronous.tensors.addresses import check_shared
 from warploom.asynchronous.tensors.requests import field
 from warploom.detector.accesses import read_host_word
+from warploom.detector.copy_completion import signal_for_agent
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import LOAD as READS
@@ -51,7 +52,6 @@ from warploom.detector.records import (
     WarpKnowledge,
 )
 from warploom.detector.shared_memory_owners import select_memory, select_memory_of_rank, shared_key
-from warploom.detector.tensor.copies import signal_for_agent
 from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
 from warploom.detector.tensor.tensor_core import cell_of, record_tensor_core_op, record_words
 from warploom.simt.lane_counts import jitable

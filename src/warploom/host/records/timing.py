@@ -15,7 +15,7 @@ from warploom.devices.timing import TimingSpec, find_timing
 from warploom.host.engines import Progress
 from warploom.host.loaded import LoadedKernel
 from warploom.host.records.replayed import code_of
-from warploom.machine.compiled.caches import l1_bytes
+from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled.counted import Counted, combined_tally
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.logs import Log

@@ -14,7 +14,7 @@ from warploom.devices.catalog import find_device
 from warploom.devices.occupancy import Demand, occupancy_of
 from warploom.devices.timing import TimingSpec, find_timing
 from warploom.host.option_types import Workers
-from warploom.machine.compiled.caches import l1_bytes
+from warploom.machine.caches import l1_bytes
 from warploom.machine.launch import Launch, Schedule
 from warploom.timing.accelsim.files import KernelHead, kernel_files, read_kernel
 from warploom.timing.accelsim.replayed import record_of, traced_work

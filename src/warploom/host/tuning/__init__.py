@@ -1,1 +1,5 @@
-"""Tunes a launch: one kernel in many configurations, each counted and timed."""
+"""Tunes a launch: one kernel in many configurations, each counted and timed.
+
+In: a kernel, a space of configurations, a metric. Out: trials, and a file that keeps them. Spaces,
+ranking and the choice of what to measure are left to `tuning`.
+"""

@@ -1,6 +1,9 @@
 """The instruction tables: importing this package fills `warploom.isa.spec.FORMS`.
 
 One module for each family of the manual; one declaration for each of its syntax lines.
+
+In: nothing. Out: an `OpSpec` for each form. Lowering, costs and checks of operands' values are left
+to others (`isa`).
 """
 
 from warploom.isa.ops import (

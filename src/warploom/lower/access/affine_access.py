@@ -157,7 +157,7 @@ class AffineAccess:
         adds those of the next warps. Returns its elements in `width` lanes."""
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
-        if self.group_guards.prefetches_ahead and _is_global_line(group):
+        if self.group_guards.prefetches_lines and _is_global_line(group):
             first = self.group_addresses.firsts(group, index)[0]
             self.transfers.prefetch(
                 group.access_type,
@@ -178,8 +178,8 @@ class AffineAccess:
         if group.prefetches and _is_global_line(group):
             first = self.group_addresses.firsts(group, index)[0]
             extent = LANES * group.access_type.size
-            ahead = range(extent, PREFETCH_WARPS * extent)
-            self.transfers.prefetch(group.access_type, first, ahead)
+            next_offsets = range(extent, PREFETCH_WARPS * extent)
+            self.transfers.prefetch(group.access_type, first, next_offsets)
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
         """Emits a phi node from pairs of a value and the LLVM block that it comes from, and returns

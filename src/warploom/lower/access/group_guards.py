@@ -69,7 +69,7 @@ class GroupGuards:
         self._awaiting_count: dict[int, GroupValues] = {}
         """By instruction, the accesses already emitted that are not counted yet, as the last member
         of their group, which counts them all, is still to be emitted."""
-        self.prefetches_ahead = False
+        self.prefetches_lines = False
         """True if loads of consecutive elements prefetch in this basic block: its batched stores
         each wait for a line, and loads after them would queue up."""
 
@@ -84,11 +84,11 @@ class GroupGuards:
         self._masked.clear()
         # Divergent code keeps registers lane by lane, so no address is affine.
         if not self.frame.position.convergent:
-            self.prefetches_ahead, self._accesses = False, BlockAccesses()
+            self.prefetches_lines, self._accesses = False, BlockAccesses()
             return
         facts = self.frame.warp_ir.blocks[block.index]
         self._accesses = facts.masked if masked else facts.accesses
-        self.prefetches_ahead = self._accesses.defers
+        self.prefetches_lines = self._accesses.defers
         for access_group in self._accesses.groups:
             self._add_group(GroupValues(access_group))
 
@@ -111,11 +111,11 @@ class GroupGuards:
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
         self._slow_paths.clear()
-        self.prefetches_ahead = False
+        self.prefetches_lines = False
         for access_group in groups:
             batched = access_group.members[0][0] in checked
-            ahead = batched and prefetches
-            self._add_group(GroupValues(access_group, batched=batched, prefetches=ahead))
+            defers = batched and prefetches
+            self._add_group(GroupValues(access_group, batched=batched, prefetches=defers))
 
     def evaluate(self, access_group: AccessGroup) -> GroupValues:
         """Emits the base addresses of a group from its registers as they are now, without a guard,

@@ -53,7 +53,7 @@ class RangeCacheFilling:
 
     def _may_fill(self, lane_set: LaneSet, entry: Value) -> Value:
         """Returns true (an i1) if the entry may be filled: its lane set has a key or can get one,
-        and its `misses` are fewer than GIVEN_UP; more say that replacing it does not pay."""
+        and its `misses` are fewer than GIVEN_UP; more mean that replacing it does not pay."""
         b = self.b
         misses = b.load(self.lanes.slot(entry, RangeCacheEntry.misses), typ=I64)
         not_given_up = b.icmp_unsigned("<", misses, I64(GIVEN_UP))

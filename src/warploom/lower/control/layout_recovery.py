@@ -54,7 +54,7 @@ class LayoutRecovery:
     def recover(self, index: int) -> ir.Block:
         """Returns the LLVM block in which all living lanes continue at block `index` after
         registers were kept lane by lane, emitted at the first call for `index`. Whatever *stale*
-        says, it checks the shapes of live registers; if all hold, it clears *stale* and enters the
+        is, it checks the shapes of live registers; if all hold, it clears *stale* and enters the
         convergent copy (`_convergent_entry`), else it sets *stale* and enters the divergent one.
         Returns `_convergent_entry` itself, without a check, if the kernel has no shapes, or at the
         program's exit."""

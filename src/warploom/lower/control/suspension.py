@@ -28,7 +28,7 @@ from warploom.simt.warp_table import WarpTable
 class Suspension:
     """Emits the exits by which a warp leaves its function before it ends, and the entries by which
     a later call resumes it. A site is a numbered barrier at which the whole warp waits; elsewhere
-    the warp's table says where its split (lanes that run together) continues."""
+    the warp's table states where its split (lanes that run together) continues."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 divergent, region).
 
 In the convergent copy all live lanes are active, but for those that have left a masked loop which
-others are in, and registers are values, uniform or affine where analysis says so. In the divergent
-copy any subset may be active, and shared registers are in the warp's context. The region copy is a
+others are in, and registers are values of the shapes that analysis finds. In the divergent copy
+any subset may be active, and shared registers are in the warp's context. The region copy is a
 second convergent copy of barrier regions, in which the warps of a thread block run one after the
 other (warp order); whatever else happens (divergence, an exit) branches to the other copies.
 Baseline code, and sanitized code for any order, have the divergent copy alone.

@@ -42,7 +42,7 @@ class Specials:
 
     def _shared_by_warp(self, name: str) -> Value:
         """Returns the value of a special register that is uniform in a warp, a scalar of its type:
-        a constant if its table says so (`fixed`; 0 for `%gridid`), else computed from the
+        a constant if its table states so (`fixed`; 0 for `%gridid`), else computed from the
         environment. Reading a clock sets `timed` in the warp's state to CLOCK_READ, by which the
         scheduler recognises spinning on time."""
         b, special = self.b, SPECIAL_REGISTERS[name]

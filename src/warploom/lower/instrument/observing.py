@@ -56,12 +56,12 @@ def call_observer(
 
 
 def event_buffer(lanes: Lanes) -> Value:
-    """Emits a stack buffer for an event, with 32 addresses behind; returns its address."""
+    """Emits a stack buffer for an event, with 32 addresses after it; returns its address."""
     return lanes.alloca(ir.ArrayType(I64, ObservedEvent.WORDS + LANES), align=64)
 
 
 class ObservingCode:
-    """Emits the events of one warp for an observer; `config` says which kinds it receives."""
+    """Emits the events of one warp for an observer; `config` states which kinds it receives."""
 
     def __init__(self, frame: Frame, config: Observing) -> None:
         """Allocates the buffer of an event."""

@@ -29,7 +29,7 @@ class EventCode:
     """Emits the calls that pass a warp's events other than loads and stores to the detector."""
 
     def __init__(self, operands: Operands, config: Sanitizing) -> None:
-        """Allocates the buffers of an event and of member masks; `config` says which events the
+        """Allocates the buffers of an event and of member masks; `config` states which events the
         methods emit.
         """
         self.operands, self.frame, self._config = operands, operands.frame, config

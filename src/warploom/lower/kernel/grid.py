@@ -276,7 +276,7 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Emits a turn of a warp, of as many instructions as the plan's LENGTH says, or a slice of
+        """Emits a turn of a warp, of as many instructions as the plan's LENGTH, or a slice of
         `instructions`, a number also stored in GIVEN; subtracts the used ones from the launch's
         budget and adds them to the warp's clock (ISSUED). Returns the status of `warp`; `run`
         returns LIMIT if the budget falls below 0."""

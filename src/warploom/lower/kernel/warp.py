@@ -307,8 +307,8 @@ class WarpFunction:
         return True
 
     def _is_uniform(self, copy: Copy, block: ProgramBlock) -> bool:
-        """Returns whether all lanes agree on the branch at the end of a basic block: analysis says
-        so, and the copy is not the divergent one.
+        """Returns whether all lanes agree on the branch at the end of a basic block: analysis has
+        found it, and the copy is not the divergent one.
         """
         together = copy is not Copy.DIVERGENT
         return together and self.warp_ir.blocks[block.index].branch is BranchKind.UNIFORM

@@ -304,7 +304,7 @@ class StridedLoopCode:
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
         """Emits the loops over the iterations of a batch, with and without prefetches (a test of
-        that in each iteration would split a loop of one block), and behind them the counts of all
+        that in each iteration would split a loop of one block), and after them the counts of all
         iterations and the registers in the form that an ordinary one reads."""
         b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), iterations)

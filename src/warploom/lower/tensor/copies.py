@@ -84,7 +84,7 @@ class CopyCode:
     ) -> None:
         """Emits the load from the first of two addresses (`addresses`) and the store of `size`
         bytes to the second: loaded as words in lanes whose `byte_counts` is `size` (None: in all),
-        in others byte by byte, `byte_counts` but at most `size` bytes, with zeros behind."""
+        in others byte by byte, `byte_counts` but at most `size` bytes, with zeros after them."""
         b, (source, target) = self.b, addresses
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
@@ -143,7 +143,7 @@ class CopyCode:
         self.memory.instruments.copies.bulk(index, tensors.issue(0), target)
 
     def fill(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `st.bulk`: each lane fills as many bytes with zeros as its operand says, in a loop
+        """Emits `st.bulk`: each lane fills as many bytes with zeros as its operand gives, in a loop
         over pieces of 8."""
         target_address, size = instruction.operands[:2]
         start, byte_counts = self.operands.address(target_address), self.operands.read(size, U64)
@@ -200,7 +200,7 @@ class CopyCode:
     ) -> list[Value]:
         """Returns the words of a copy: `values`, into which the lanes of `partial` have loaded
         their first `byte_counts` bytes one by one. `values` are zero in these lanes, as are the
-        bytes behind."""
+        bytes after them."""
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)

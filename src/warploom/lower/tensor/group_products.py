@@ -161,7 +161,7 @@ class _GroupProductBody:
 
     def _rows(self) -> list[list[Value]]:
         """Returns A's elements by k and by half of the 16 rows: in each lane the element in the row
-        of D that the lane holds there; negated if the instruction says so."""
+        of D that the lane holds there; negated if the instruction does so."""
         operand: SharedOperand | None = self.group_product.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
         numbers = self.code.numbers(fragment, self._words(I64(self.layout.a), WORDS))

@@ -164,7 +164,7 @@ class SumCode:
 
     def finish(self, start: Value, total: Value) -> Value:
         """Returns the final sum: `total` for floats; for integers plus `start` (C), saturated if
-        the instruction says so.
+        the instruction does so.
         """
         if not self.type.is_integer:
             return total
@@ -222,7 +222,7 @@ class _ProductBody:
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
         """Returns element number `element` of D in each lane: C's element, plus every product in
         rising k (with block scales, times that of its block), as `initial` and `finish` of
-        `SumCode` say."""
+        `SumCode` state."""
         p, code = self.product, self.code
         positions = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.elements_at(p.c, c, positions)

@@ -227,7 +227,7 @@ class TensorWaitCode:
         self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
     ) -> Generator[None]:
         """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
-        will overwrite, and behind it `defer_copies` keeps the new ones until the copy completes and
+        will overwrite, and after it `defer_copies` keeps the new ones until the copy completes and
         puts the old ones back; the latter only if the former held any at run time. `rows` are its
         operands by row (without one for the mbarrier, that is -1). If `copy` is None, as for copies
         that complete at once, or none may complete late, nothing is emitted around the code."""
@@ -284,6 +284,6 @@ class TensorWaitCode:
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
         """Emits the call that commits a group of the lanes' copies, or completes groups until no
-        more than the instruction allows are pending, as `group` says."""
+        more than the instruction allows are pending, as `group` states."""
         numbers = (I64(n) for n in (group.action, group.left, group.groups))
         call(self.lanes, "group_copies", *self._state(bits), *numbers)

@@ -1,2 +1,6 @@
 """Lowers the terms that define what instructions compute (`isa.terms`) to LLVM vector
-operations."""
+operations.
+
+In: a term, and LLVM values of its inputs. Out: LLVM values of its results. It knows neither
+registers nor masks, and no instruction by name.
+"""

@@ -1,7 +1,7 @@
 """Keeps in the disk cache how long a kernel has run in baseline code.
 
 A program of less than a second ends before its kernels are worth optimising, however often it runs;
-the sum over its runs says that they are.
+the sum over its runs states that they are.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader
 from warploom.cost.address_pattern import AddressPattern, active_lanes
 from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
-from warploom.machine.compiled.access_costs import RowRule, row_rule
+from warploom.machine.access_costs import RowRule, row_rule
 from warploom.machine.tally import Counts, Tally
 from warploom.program.accesses import FIELDS
 from warploom.shapes.vector_shape import LANES
@@ -131,9 +131,9 @@ def _store_example(record: Counts, lanes: int, addresses: list[int]) -> None:
 
 def _steps(header: RangeCacheHeader, entry: RangeCacheEntry) -> tuple[int, ...]:
     """Returns the byte offset of each of the 32 lanes from its group's first address:
-    `ahead`, the member's offset in its group, plus the pitch of the lane's run plus, for
+    `offset`, the member's offset in its group, plus the pitch of the lane's run plus, for
     each lane before it in the run, the entry's `step`."""
     runs = header.runs
     pitches = entry.pitches[:runs].reshape(runs, 1)
     lanes = pitches + np.arange(LANES // runs) * entry.step
-    return tuple((header.ahead + lanes).ravel().tolist())
+    return tuple((header.offset + lanes).ravel().tolist())

@@ -43,7 +43,7 @@ class Counted:
     @classmethod
     def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
         """Returns the counts that the workers of a launch leave in their buffers, copied if the
-        buffers may be reused. `serial_reason` says why the launch ran in one worker, empty if for
+        buffers may be reused. `serial_reason` states why the launch ran in one worker, empty if for
         no reason."""
         first_part = works[0]
         return cls(

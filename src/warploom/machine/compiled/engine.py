@@ -22,7 +22,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.ir.options import PRINT_VARIABLE, disabled
 from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing, Size
 from warploom.isa.kinds import Needs
-from warploom.machine.compiled.caches import NO_CACHES, empty_caches
+from warploom.machine.caches import NO_CACHES, empty_caches
 from warploom.machine.compiled.counted import Counted
 from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
 from warploom.machine.compiled.logs import Log

@@ -18,7 +18,7 @@ from warploom.compilation.jit import CompiledKernel
 from warploom.cost.fields import CostRecord
 from warploom.helpers.range_cache_filling import find_or_insert_set
 from warploom.isa.special import LAUNCH_WIDE
-from warploom.machine.compiled.access_costs import common_cost
+from warploom.machine.access_costs import common_cost
 from warploom.machine.launch import Launch, all_shared_bytes, launch_values, shared_stride
 from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.shapes.operand_shapes import RUNS, warp_layout_of

@@ -163,7 +163,7 @@ class LaunchBuffers:
     out, and `address` is its address; the other attributes are views of its parts."""
 
     def __init__(self, launch_template: LaunchTemplate) -> None:
-        """Allocates the arena, aligned to ALIGNMENT, fills it as the template says, with this
+        """Allocates the arena, aligned to ALIGNMENT, fills it as the template states, with this
         arena's addresses in the environment, and makes views of its parts."""
         raw = np.zeros(launch_template.size + ALIGNMENT, np.uint8)
         skipped = -int(raw.ctypes.data) % ALIGNMENT

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.log import KNOWN, LogAccess, LogEntry, LogGuard, LogHead, LogRegion, ScatteredRow
+from warploom.abi.log import (
+    TABLE_SLOTS,
+    LogAccess,
+    LogEntry,
+    LogGuard,
+    LogHead,
+    LogRegion,
+    ScatteredRow,
+)
 from warploom.machine.launch import Launch
 from warploom.simt.warp_table import NONE
 
@@ -46,7 +54,7 @@ class Log:
             "scattered": (MOST_SCATTERED, ScatteredRow.WORDS),
             "controls": (MOST_CONTROL_WORDS, 1),
         }
-        offset = LogHead.WORDS + KNOWN
+        offset = LogHead.WORDS + TABLE_SLOTS
         total = offset + sum(rows * width for rows, width in sizes.values()) + 2 * launched
         log = cls(np.zeros(total, np.int64))
         head = log.head
@@ -54,7 +62,7 @@ class Log:
             region: LogRegion = getattr(head, name)
             region.capacity, region.start = rows, offset
             offset += rows * width
-        head.known_at, head.current = LogHead.WORDS, NONE
+        head.table_at, head.current = LogHead.WORDS, NONE
         head.warp_capacity, head.step_capacity = warps, steps
         head.numbers_at, head.steps_at = offset, offset + launched
         if blocks is not None:

@@ -106,7 +106,7 @@ class WorkerLaunch:
         return status
 
     def run_slice(self) -> int:
-        """Runs the part for about as many instructions as the pace says (whole blocks, at least
+        """Runs the part for about as many instructions as the pace states (whole blocks, at least
         one, of a kernel without loops), in this thread; returns the Status of the code: PAUSED if
         there is more to do, LIMIT if the part has exceeded `max_instructions`. At a pause it
         adjusts the pace and may switch to better code; the time is added to the tiers'
@@ -211,7 +211,7 @@ class WorkerLaunch:
 
     @cached_property
     def tables(self) -> Words:
-        """Returns the contexts of all warps in the slots, one behind the other in 64-bit words;
+        """Returns the contexts of all warps in the slots, one after the other in 64-bit words;
         each begins with the warp's state table."""
         warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
         return self._array(Slot.CONTEXTS_BASE, warps * size)

@@ -3,7 +3,7 @@ counters, and merges the tallies of parts.
 
 Blocks run in parallel if an analysis proves that their accesses to global memory are disjoint
 (`analysis.linear.footprints`) and no policy orders them; any other launch has one worker, and its
-tally says why.
+tally states why.
 """
 
 from __future__ import annotations

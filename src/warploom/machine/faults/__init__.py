@@ -1,2 +1,6 @@
 """Builds the error messages of faults and deadlocks from the records that the machines leave; both
-machines use it."""
+machines use it.
+
+In: the fault words or the states of waiting warps, and the program with its source positions. Out:
+exceptions with text. Finding the fault is left to the checks of each machine.
+"""

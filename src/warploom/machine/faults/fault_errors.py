@@ -187,7 +187,7 @@ class _FaultLocation(TypedDict):
 
 def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
     """Returns the message of an access that is out of bounds, misaligned, or a write to read-only
-    memory; `at` is the text that says where it happened."""
+    memory; `at` is the text that states where it happened."""
     noun = _access_noun(program.instructions[fault.instruction])
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {noun}",
@@ -340,7 +340,7 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
 
 def _loop_advice(program: Program) -> str:
     """Returns advice that names the source lines of the kernel's loops (ends of blocks with a
-    successor at or before them), at most SHOWN_LOOPS, or says that it has none."""
+    successor at or before them), at most SHOWN_LOOPS, or states that it has none."""
     backward = [
         block.stop - 1
         for block in program.blocks
@@ -355,7 +355,7 @@ def _loop_advice(program: Program) -> str:
 
 
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
-    """Returns a text that says where the faulting address is relative to the nearest allocation:
+    """Returns a text that states where the faulting address is relative to the nearest allocation:
     after, before, too close to its end, or inside; or that there is no allocation."""
     if nearest is None:
         return "in no allocation: none is live."
@@ -372,7 +372,7 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
 
 
 def _advice(fault: Fault, program: Program) -> str:
-    """Returns the sentence of a message that says how to fix an access: chosen by the operation
+    """Returns the sentence of a message that states how to fix an access: chosen by the operation
     (tensor map, matrix descriptor), else by the kind of fault."""
     operation = program.instructions[fault.instruction].operation
     if operation.kind in (OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH):

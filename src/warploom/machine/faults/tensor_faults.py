@@ -65,7 +65,7 @@ def tensor_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
     """Returns the kind's name (NAMES) and the message of a fault of an instruction with that
-    operation: what is wrong, then `at`, which says where it happened, then the rule and a remedy.
+    operation: what is wrong, then `at`, which states where it happened, then the rule and a remedy.
 
     `address` and `size` are the two words that `asynchronous.tensors` records. By kind:
     OTHER_TENSOR: `size` packs the map's rank in bits 0-3, its mode (MODES) in bits 4-5;

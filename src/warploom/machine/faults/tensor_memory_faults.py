@@ -95,7 +95,7 @@ def tensor_memory_fault(
 
 
 def _problem(kind: int, address: int, size: int) -> str:
-    """Returns the phrase that says what was wrong, chosen by the kind of fault, with the two
+    """Returns the phrase that states what was wrong, chosen by the kind of fault, with the two
     recorded words in it: mostly an address or a number of columns, for NO_SUCH_PRODUCT an
     instruction descriptor and the code of its problem (DESCRIPTOR_PROBLEMS)."""
     if kind == c.NO_SUCH_PRODUCT:

@@ -28,7 +28,7 @@ def texel_fault(
     `address` and `size` are the two words that `texture.requests` records, by kind: BAD_HANDLE: the
     handle, and 1 if it is a sampler's; OTHER_GEOMETRY: 0, and the geometry that the handle has (16
     * is_surface + geometry); OUTSIDE_SURFACE: x and y; a misaligned access: x and its bytes. `at`
-    says where the fault happened.
+    states where the fault happened.
     """
     noun = "surface" if operation.kind in SURFACES else "texture"
     if kind == BAD_HANDLE:

@@ -349,7 +349,7 @@ class DeviceMemory:
             return self._live[self._addresses[index - 1]] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
-        """Returns the error of an allocation for which no free range is long enough: it says how
+        """Returns the error of an allocation for which no free range is long enough: it states how
         many bytes it needs, how long the largest free range is (`limit`), and how much is in
         use."""
         largest = self._allocator.largest

@@ -170,7 +170,7 @@ def update_memory(warp: Warp, index: int, instruction: Instruction, mask: int, o
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes, in the lanes of `mask` (`on`: the same set as a predicate), `st` of registers;
     `st.async`, which then completes bytes at its mbarrier, both late if the policy defers copies;
-    or `st.bulk`, with which every lane zeroes the bytes that its operand says, in requests of
+    or `st.bulk`, with which every lane zeroes the bytes that its operand gives, in requests of
     BULK_FILL_BYTES (a rest shorter than that is left)."""
     completing = completion(instruction)
     if completing is not None:

@@ -18,7 +18,7 @@ from warploom.cost.costliest_access import keep_example
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
-from warploom.machine.compiled.caches import local_address
+from warploom.machine.caches import local_address
 from warploom.machine.reference.state import Bytes, Warp, Words
 from warploom.program.accesses import route_of
 from warploom.simt.lane_counts import Addresses

@@ -10,8 +10,8 @@ from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.cost.fields import CostRecord
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
-from warploom.machine.compiled.access_costs import common_cost
-from warploom.machine.compiled.caches import empty_caches
+from warploom.machine.access_costs import common_cost
+from warploom.machine.caches import empty_caches
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch

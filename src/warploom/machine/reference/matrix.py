@@ -133,7 +133,7 @@ def matrix_product(
 def _sparse_operand(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
     """Returns the elements of B that the stored elements of a sparse A are multiplied with, shape
     (rows of A, columns of B, stored elements of a row). `b` is given transposed, shape (columns of
-    B, k). Stored element number j of a row of A stands at the k that the metadata say: a bit field
+    B, k). Stored element number j of a row of A stands at the k that the metadata give: a bit field
     of one of `words`, the lanes' metadata, of the lanes that `selector` chooses."""
     lane_metadata = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)

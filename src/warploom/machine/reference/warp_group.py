@@ -108,7 +108,7 @@ def _fault(warp: Warp, kind: FaultKind, index: int, lane: int) -> None:
 
 def _complete(warp: Warp, issued: Issued) -> None:
     """Computes the warp's rows of a product, from registers and shared memory as they are now, and
-    writes them to the registers of D: A * B, negated if the immediates say so, plus the old D in
+    writes them to the registers of D: A * B, negated if the immediates state it, plus the old D in
     the lanes where `scale-d` is true."""
     operands, group_product = issued.operands, issued.operands.product
     product = group_product.product

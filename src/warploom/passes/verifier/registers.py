@@ -1,5 +1,5 @@
-"""Checks what a Warp IR says of registers: that each has at least the shape of every result that is
-written to it, and that masked regions are entered and left as they say.
+"""Checks the facts of a Warp IR on registers: that each has at least the shape of every result
+written to it, and that masked regions are entered and left as it states.
 
     %r4 .b32 affine<1>    -> an error, if an operation of the block writes %r4 with a stride of 4
 """

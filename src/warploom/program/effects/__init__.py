@@ -1,2 +1,6 @@
 """Recognises, from instructions alone, their effects beside values and memory: synchronisation,
-asynchronous copies, accesses to a cluster, and events for observers."""
+asynchronous copies, accesses to a cluster, and events for observers.
+
+In: instructions and a `Program`. Out: classifications and small data classes. What an event does is
+left to `lower`, the reference machine and the detector.
+"""

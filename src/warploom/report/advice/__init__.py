@@ -1,4 +1,8 @@
-"""Rules that turn what was counted into advice, each with its evidence."""
+"""Rules that turn what was counted into advice, each with its evidence.
+
+In: a `Case`: counters, program, launch and device. Out: pieces of advice, each with numbers and
+source lines. How they are shown is left to `report`.
+"""
 
 from __future__ import annotations
 

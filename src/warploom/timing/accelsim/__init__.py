@@ -1,2 +1,6 @@
 """Writes traces of machine code in the format of Accel-Sim, and reads such traces to model their
-time."""
+time.
+
+In: a launch's record and its machine code, or files. Out: files, or a record and work that
+`timing.replay` runs. Reading machine code is left to `machinecode`.
+"""

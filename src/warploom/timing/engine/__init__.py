@@ -1,4 +1,4 @@
-"""Simulates SMs and the memory system behind them cycle by cycle: loops over flat arrays that Numba
+"""Simulates SMs and the memory system below them cycle by cycle: loops over flat arrays that Numba
 compiles.
 
 Conventions of all modules here. `w` is `timing.layout`, the numbers in fields of records. `arrays`
@@ -8,4 +8,8 @@ array, in which `warp`, `scheduler`, `flight`, `block` and the like are records 
 that has issued and not ended. A *quantum* is a number of cycles, less than the shortest latency
 between an SM and what it shares with others, in which SMs therefore run independently of each other
 (`engine.quantum`).
+
+In: `EngineArrays` (a record, its work, parameters of a device) and a state. Out: the state some
+cycles later, with its counters. What instructions cost is left to `timing.work`, the figures to
+`timing.result`.
 """

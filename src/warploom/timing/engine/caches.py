@@ -11,7 +11,7 @@ from warploom.timing import layout as w
 from warploom.timing.engine.machine import Words, call_user_function, offset_array
 
 L1_WAYS, L2_WAYS = 4, 16
-"""Estimates, as in `machine.compiled.caches`; 16 at most, because the recency order of a set is
+"""Estimates, as in `machine.caches`; 16 at most, because the recency order of a set is
 packed in one word."""
 
 WAY_BITS = 4

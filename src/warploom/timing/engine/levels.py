@@ -29,7 +29,7 @@ from warploom.timing.work.costs import TICKS
 READS, WRITES = False, True
 """The directions of a transfer (`transfer_dram`)."""
 
-AHEAD = 8
+PREFETCH_DISTANCE = 8
 """How many requests before its turn the host prefetches a request's set: L2's arrays can be larger
 than the host's caches."""
 
@@ -68,8 +68,9 @@ def serve_requests(
             total += 1
     cache = l2(params, memory)
     for index in range(total):
-        if cache.sets > 0 and index + AHEAD < total:
-            fetch_set(cache, MemoryRequest(sms, memory.words[order + index + AHEAD]).set)
+        if cache.sets > 0 and index + PREFETCH_DISTANCE < total:
+            later = memory.words[order + index + PREFETCH_DISTANCE]
+            fetch_set(cache, MemoryRequest(sms, later).set)
         request = MemoryRequest(sms, memory.words[order + index])
         serve(params, sms, memory, request, request.at // params.sm_words)
     return total

@@ -5,4 +5,7 @@ its stream and base addresses; `records` builds it. `patterns` numbers the shape
 their costs, `spins` drops iterations of polling loops, `mbarriers` finds the phases that accesses
 signal and await, `predicted` adds blocks for which the log had no space, `order` schedules
 instructions as a compiler would.
+
+In: a log and a `Program`. Out: a `Record`. What instructions cost is left to `timing.work`, time to
+`timing.engine`.
 """

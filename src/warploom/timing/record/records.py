@@ -13,7 +13,7 @@ from warploom.abi.log import LEFT_OUT, LOST, OPS, SPACES, LogAccess, LogEntry
 from warploom.core.unique_rows import hash_rows, unique_rows
 from warploom.isa.instruction import Space
 from warploom.isa.spec import Unit
-from warploom.machine.compiled.caches import LINE_BYTES, LOCAL_BASE, local_lines
+from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import Launch, shared_stride
 from warploom.program.program import Program

@@ -5,8 +5,8 @@ test an mbarrier until its phase completes; and parts of diverged warps that wai
            setp.eq.u32 %p1, %r1, 0;
            @%p1 bra AGAIN;
 
-How often such a loop iterates in the functional run depends on its order of warps and says nothing
-about time. So a record retains only the last iteration, which found what the loop waits for. If all
+How often such a loop iterates in the functional run depends on its order of warps and not
+on time. So a record retains only the last iteration, which found what the loop waits for. If all
 blocks poll in such a loop equally often, as in a grid's `sync()`, a replay lets none go on before
 all have polled. Not found: loops of more than two basic blocks, and loops that carry a value from
 one iteration to the next.
@@ -134,7 +134,7 @@ def last_iterations(
     iterations of polling loops that are followed by another one of the same loop.
 
     `entries`, shape (entries, 2), are a warp and a basic block, sorted by warp; `lanes` the active
-    lanes of each as bits; `is_polling` says by basic block whether it is a polling loop. An
+    lanes of each as bits; `is_polling` states by basic block whether it is a polling loop. An
     iteration is followed by another one if the warp's next entry that has any of its lanes is of
     the same basic block."""
     last = np.ones(len(entries), np.bool_)
@@ -166,7 +166,7 @@ def partial_barrier_arrivals(
     arrive is not among them, as the warp arrives with it.
 
     `lanes` are the active lanes of each entry, `live` the warp's lanes that have not ended then;
-    `ends_with_barrier` says by basic block whether it ends with a barrier."""
+    `ends_with_barrier` states by basic block whether it ends with a barrier."""
     is_partial, warps = np.zeros(len(entries), np.bool_), entries[:, SortedEntry.warp]
     at_barrier = ends_with_barrier[entries[:, SortedEntry.block]]
     partial_warps = np.unique(warps[at_barrier & (lanes != live)])

@@ -3,6 +3,9 @@
 A lesson is one TOML file: the kernel's source, the launch, the captions and the steps that they are
 about, a question, a recap, a task (`ui.schema.Lesson`). Those of Warploom are in this folder, in
 the order of SYLLABUS; any other file of that form is a lesson, too.
+
+In: the files. Out: lessons, checked. Running and grading a task is left to `ui.grading`, drawing to
+the page.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Builds the state of a device's memory caches before a launch: all empty, sized as the device
-catalog says."""
+catalog states."""
 
 from __future__ import annotations
 

@@ -1,0 +1,46 @@
+"""Files that Warploom 0.1.0 wrote before the packages of the engine had their names: a trace and a
+core file. Names of classes and fields may change; such files have to be read.
+
+Both are of one PTX text. Its kernel `k` adds 1 to an element in the threads below 16 of each warp:
+five instructions, a branch, three instructions under the branch, a barrier and the return. `bad`
+stores thread t's number 64 + 4 * t bytes after the start of a buffer of 128 bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warploom.host.core_files.opening import open_core
+from warploom.observe.trace import Trace
+
+FILES = Path(__file__).parent / "saved_files"
+ALL, LOW, HIGH = 0xFFFF_FFFF, 0xFFFF, 0xFFFF_0000
+
+
+def test_a_trace() -> None:
+    trace = Trace.from_bytes((FILES / "trace.wltrace").read_bytes())
+    assert (trace.launch.kernel, trace.launch.grid, trace.launch.block) == (
+        "k",
+        (2, 1, 1),
+        (32, 1, 1),
+    )
+    assert [(warp.block, warp.warp) for warp in trace.warps] == [(0, 0), (1, 0)]
+    # A branch executes in the lanes that take it.
+    of_a_warp = [ALL] * 5 + [HIGH] + [LOW] * 3 + [ALL] * 2
+    assert trace.columns["executing"].tolist() == of_a_warp * 2
+    assert trace.allocations[0].size == 64 * 4
+
+
+def test_a_core_file() -> None:
+    opened = open_core(FILES / "fault.wlcore")
+    try:
+        assert (opened.core.made_by, opened.core.kernel, opened.core.reason) == (
+            "0.1.0",
+            "bad",
+            "fault",
+        )
+        assert (opened.launch.grid, opened.launch.block) == ((1, 1, 1), (32, 1, 1))
+        # 64 + 4 * 16 is the first address after the buffer.
+        assert "by thread (16, 0, 0) in block (0, 0, 0)" in opened.core.message
+    finally:
+        opened.kernel.context.memory.close()
