@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.fields import FIELDS
 
 ALL = 0xFFFFFFFF
@@ -19,7 +19,7 @@ def cost(
     rule: Rule, addresses: Sequence[int] | npt.NDArray[np.int64], mask: int, size: int
 ) -> dict[str, int]:
     """Returns the nonzero counters of an access by a rule, by name."""
-    record = np.zeros(AccessRow.WORDS, np.int64)
+    record = np.zeros(AccessCounts.WORDS, np.int64)
     padded = np.zeros(32, np.uint64)
     padded[: len(addresses)] = addresses
     rule(padded, mask, size, record)

@@ -17,8 +17,8 @@ from warploom.cost.atomics import count_passes
 from warploom.cost.banks import shared_32_banks
 from warploom.cost.coalescing import global_by_sectors, local_by_sectors
 from warploom.cost.constant import constant_by_warp
-from warploom.cost.costliest_access import keep_example
-from warploom.cost.deferred_atomics import LENGTH, AccessRow, count_deferred_access
+from warploom.cost.costliest_access import store_example
+from warploom.cost.deferred_atomics import LENGTH, AccessCounts, count_deferred_access
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SLOTS
@@ -222,7 +222,7 @@ def test_compiled_rules_count_as_python_does(name: str, case: tuple[list[int], i
 def test_the_costs_of_accesses_add_up(name: str, cases: list[tuple[list[int], int, int]]) -> None:
     rows: list[Ints] = []
     for rule in (COMPILED[name], RULES[name]):
-        rows.append(np.zeros(AccessRow.WORDS, np.int64))
+        rows.append(np.zeros(AccessCounts.WORDS, np.int64))
         for addresses, mask, size in cases:
             rule(np.array(addresses, np.uint64), mask, size, rows[-1])
     compiled, plain = (row[: len(FIELDS)].tolist() for row in rows)
@@ -241,7 +241,7 @@ def lists(draw: st.DrawFn) -> npt.NDArray[np.uint8]:
 
 def deferred_list(words: npt.NDArray[np.uint8]) -> Ints:
     """Returns the counters of an access with these accesses in its list."""
-    row = AccessRow(np.zeros(AccessRow.WORDS, np.int64), 0)
+    row = AccessCounts(np.zeros(AccessCounts.WORDS, np.int64), 0)
     row.deferred, row.window = len(words), 384
     row.keys.view(np.uint8)[: words.size] = words.ravel()
     return row.words
@@ -251,16 +251,16 @@ def deferred_list(words: npt.NDArray[np.uint8]) -> Ints:
 def test_deferred_accesses_cost_what_each_does(words: npt.NDArray[np.uint8]) -> None:
     """Counted together, accesses cost what they cost alone; the example is the first of the
     costliest."""
-    rows = [deferred_list(words), np.zeros(AccessRow.WORDS, np.int64)]
+    rows = [deferred_list(words), np.zeros(AccessCounts.WORDS, np.int64)]
     COMPILED["count_deferred_access"](np.zeros(32, np.uint64), ALL, 0, rows[0])
     for one in words:
         addresses = 384 + 4 * one.astype(np.uint64)
         before = int(rows[1][CostRecord.transactions])
         for rule in (shared_32_banks, count_passes):
             rule(addresses, ALL, 4, rows[1])
-        keep_example(addresses, ALL, before, rows[1])
+        store_example(addresses, ALL, before, rows[1])
     assert rows[0][: CostRecord.WORDS].tolist() == rows[1][: CostRecord.WORDS].tolist()
-    assert rows[0][AccessRow.deferred] == 0
+    assert rows[0][AccessCounts.deferred] == 0
 
 
 @pytest.mark.parametrize("count", [COMPILED["count_deferred_access"], count_deferred_access])

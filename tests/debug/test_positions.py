@@ -46,7 +46,7 @@ def state_of(stepper: Stepper) -> dict[Any, Any]:
 def begin(target: Target, engine: TurnEngine, images: MemorySnapshots) -> Checkpoint:
     """The begin of a launch."""
     counts = np.zeros(1, np.int64)
-    return Checkpoint(0, 0, images.take(), counts, BetweenBlocks(0))
+    return Checkpoint(0, 0, images.capture(), counts, BetweenBlocks(0))
 
 
 def stepper_at(target: Target, engine: TurnEngine, at: Checkpoint) -> Stepper:
@@ -64,16 +64,16 @@ def compare(target: Target, quanta: list[int]) -> None:
     for quantum in quanta:
         if points[-1].position > LIMIT or not engine.advance(quantum):
             break
-        points.append(Checkpoint(engine.executed, 0, images.take(), start.counts, engine.save()))
+        points.append(Checkpoint(engine.executed, 0, images.capture(), start.counts, engine.save()))
     images.restore(start.memory)
     reference = stepper_at(target, engine, start)
     for point in points:
         while reference.position < point.position and not reference.ended:
             reference.step()
-        expected, memory = state_of(reference), images.take()
+        expected, memory = state_of(reference), images.capture()
         images.restore(point.memory)
         assert state_of(stepper_at(target, engine, point)) == expected
-        after = images.take()
+        after = images.capture()
         for address, pages in memory.pages.items():
             assert [p.tobytes() for p in pages] == [p.tobytes() for p in after.pages[address]]
         images.restore(memory)

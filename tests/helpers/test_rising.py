@@ -25,7 +25,7 @@ BASE = 1 << 40
 def compiled(offsets: Any, mask: int) -> int:
     """Returns the stride that machine code stores with a pattern."""
     row = np.zeros(CostTable.WORDS, np.int64)
-    count_compiled("keep_pattern", offsets, mask, 0, row)
+    count_compiled("store_pattern", offsets, mask, 0, row)
     return StoredPattern(row, CostTable.patterns).step
 
 

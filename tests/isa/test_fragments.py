@@ -63,23 +63,23 @@ def test_fragments_are_those_of_the_manual(case: str) -> None:
     for lane in range(32):
         group, thread = divmod(lane, 4)
         for i in range(product.a.count):
-            assert product.a.place(lane, i) == a(group, thread, i)
+            assert product.a.position(lane, i) == a(group, thread, i)
         for i in range(product.b.count):
             k, column = b(group, thread, i)
-            assert product.b.place(lane, i) == (column, k)
+            assert product.b.position(lane, i) == (column, k)
         for i in range(product.c.count):
-            assert product.c.place(lane, i) == c(group, thread, i)
+            assert product.c.position(lane, i) == c(group, thread, i)
 
 
 def test_the_quads_of_volta() -> None:
     """PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16": lanes 0-3 and 16-19 share a product."""
     p = product_of(decode("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f16"))
-    assert p.a.place(2, 3) == (2, 3)
-    assert p.a.place(18, 1) == (6, 1)
-    assert p.b.place(17, 2) == (5, 2)
-    assert p.c.place(19, 5) == (7, 5)  # .f16: row lane % 4 + 4, column i
-    assert p.d.place(19, 5) == (5, 7)  # .f32: row (19 & 1) + (5 & 2) + 4, column 4 + 2 + 1
-    assert p.d.place(4, 0) == (8, 8)  # the second of the four products
+    assert p.a.position(2, 3) == (2, 3)
+    assert p.a.position(18, 1) == (6, 1)
+    assert p.b.position(17, 2) == (5, 2)
+    assert p.c.position(19, 5) == (7, 5)  # .f16: row lane % 4 + 4, column i
+    assert p.d.position(19, 5) == (5, 7)  # .f32: row (19 & 1) + (5 & 2) + 4, column 4 + 2 + 1
+    assert p.d.position(4, 0) == (8, 8)  # the second of the four products
 
 
 PRODUCTS = [spec for name in ("mma", "wmma") for spec in FORMS[name] if spec.syntax.count("ctype")]

@@ -31,7 +31,7 @@ def test_stored_elements_come_from_the_columns_of_the_manual(form: str) -> None:
     width = 2 * product.a.packed
     for lane in range(32):
         for i in range(product.a.count):
-            row, k = product.a.place(lane, i)
+            row, k = product.a.position(lane, i)
             first = FIRST_COLUMNS[form](lane % 4, i)
             columns = {sparsity.column(k, choice) for choice in range(sparsity.choices)}
             assert columns <= set(range(first, first + width))
@@ -58,7 +58,7 @@ def test_metadata_stand_where_the_figures_have_them(
     """The index of the first stored element of the chunk that begins at that column."""
     sparsity = product_of(decode(f"mma.sp::ordered_metadata.sync.aligned.{form}")).sparsity
     assert sparsity is not None
-    assert sparsity.place(row, column // 2) == (lane, bit)
+    assert sparsity.position(row, column // 2) == (lane, bit)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_cutlass_brings_each_lane_its_metadata(form: str) -> None:
             for chunk in range(chunks):
                 stored = (chunks * column + chunk) * sparsity.stored
                 upper = sparsity.choices == 2  # of two indices of tf32 the upper bit tells
-                assert sparsity.place(row, stored) == (lane, first + 4 * chunk + upper)
+                assert sparsity.position(row, stored) == (lane, first + 4 * chunk + upper)
 
 
 @pytest.mark.parametrize(

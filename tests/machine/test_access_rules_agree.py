@@ -148,7 +148,7 @@ def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict
         seen[inside] -= base
     return {
         f"{program.instructions[row.instruction].operation.text} in {row.space.value}: {name}": n
-        for row, record in zip(tally.rows, tally.records.tolist(), strict=True)
+        for row, record in zip(tally.access_records, tally.records.tolist(), strict=True)
         for name, n in zip((*FIELDS, *EXAMPLE), record, strict=True)
         if n
     }

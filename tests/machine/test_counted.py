@@ -35,6 +35,6 @@ def test_counts_are_sums_and_the_costliest_access_stands_for_all(engine: str) ->
     assert counters.global_load_sectors == 3 * 2 + 1 + 8 + 1
     assert counters.global_load_requests == 6
     assert counters.divergent_branches == 3
-    _, gathered = [n for n, row in enumerate(tally.rows) if row.op == "load"]
+    _, gathered = [n for n, row in enumerate(tally.access_records) if row.op == "load"]
     assert tally.records[gathered, CostRecord.example_cost] == 8
     assert tally.records[gathered, CostRecord.example_mask] == 0xFFFF

@@ -117,7 +117,7 @@ def test_a_buffer_may_be_collected_during_an_allocation(
     """Runs a finalizer while this thread holds the memory's lock, since Python collects garbage at
     any point."""
     garbage = [memory.allocate(16).address for _ in range(2)]
-    take, made = Allocator.take, list[Allocation]()
+    take, made = Allocator.allocate, list[Allocation]()
 
     def collecting(allocator: Allocator, size: int, alignment: int = ALIGNMENT) -> int | None:
         memory.drop(garbage.pop())
@@ -126,7 +126,7 @@ def test_a_buffer_may_be_collected_during_an_allocation(
     def allocate() -> None:
         made.extend(memory.allocate(16) for _ in range(2))
 
-    monkeypatch.setattr(Allocator, "take", collecting)
+    monkeypatch.setattr(Allocator, "allocate", collecting)
     thread = Thread(target=allocate, daemon=True)
     thread.start()
     thread.join(30)
@@ -149,7 +149,7 @@ def test_allocations_are_disjoint_and_all_space_is_reused(steps: list[tuple[bool
     whole = allocator.largest
     live: list[tuple[int, int]] = []
     for keep, size in steps:
-        address = allocator.take(size)
+        address = allocator.allocate(size)
         if address is None:
             assert allocator.largest < size
             continue
@@ -178,13 +178,13 @@ def test_a_finalizer_may_release_in_the_middle_of_a_change(
     """Runs a finalizer in the middle of an allocation."""
     before = memory.free_bytes
     first = memory.allocate(64)
-    take = Allocator.take
+    take = Allocator.allocate
 
     def interrupted(allocator: Allocator, size: int, alignment: int = ALIGNMENT) -> int | None:
         memory.drop(first.address)
         return take(allocator, size, alignment)
 
-    monkeypatch.setattr(Allocator, "take", interrupted)
+    monkeypatch.setattr(Allocator, "allocate", interrupted)
     done: list[int] = []
     thread = Thread(target=lambda: done.append(memory.allocate(64).address), daemon=True)
     thread.start()

@@ -199,7 +199,7 @@ def test_machines_agree_on_warp_loops(
     random_examples: int, kernels: st.SearchStrategy[str], blocks: list[tuple[int, int]]
 ) -> None:
     """Checks barrier regions in which the first threads of a block access consecutive addresses, or
-    all access rows."""
+    all access records."""
 
     @settings(max_examples=random_examples)
     @given(text=kernels, block=st.sampled_from(blocks), schedule=schedules())

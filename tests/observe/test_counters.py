@@ -60,7 +60,7 @@ def made() -> Counters:
     tally.threads_on[:] = tally.threads
     tally.threads_on[BRANCH] = 56
     tally.divergent[BRANCH] = tally.reconvergences[BRANCH] = 1
-    rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
+    rows = {(row.instruction, row.space): i for i, row in enumerate(tally.access_records)}
     costs = {
         (LOAD, Space.GLOBAL): {"requests": 4, "sectors": 16, "bytes_requested": 512},
         (STORE_SHARED, Space.SHARED): {"requests": 4, "wavefronts": 12, "bank_conflicts": 8},

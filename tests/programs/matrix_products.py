@@ -51,7 +51,7 @@ def registers(fragment: Fragment, bits: npt.NDArray) -> npt.NDArray:
     for lane in range(32):
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)
-            found = int(bits[fragment.place(lane, element)]) << (inside * fragment.bits)
+            found = int(bits[fragment.position(lane, element)]) << (inside * fragment.bits)
             words[lane, register] |= wide(found)
     return words
 

@@ -51,7 +51,7 @@ def module(text: str) -> Module:
 def test_arrays_of_a_bank_begin_where_it_does(engine: str) -> None:
     gpu = wl.Device(cc="5.0", engine=engine)
     program = gpu.compile(BANKS.replace("OFFSET", "65532"), "ptx")
-    places = {name: program.image.place_of(name) for name in ("words", "bytes", "last")}
+    places = {name: program.image.find_variable(name) for name in ("words", "bytes", "last")}
     assert places["words"] == places["bytes"]
     for name, values in (("words", [10, 11, 12, 13]), ("last", [0] * 16383 + [99])):
         place = places[name]

@@ -74,7 +74,7 @@ def report(tmp_path: Path) -> Report:
     tally = Tally.empty(program, launched_warps=12)
     tally.warps[0], tally.warps[1] = 1200, 34
     tally.threads[0], tally.threads[1] = 1200 * 32, 34 * 16
-    [row] = [i for i, row in enumerate(tally.rows) if row.space is Space.GLOBAL]
+    [row] = [i for i, row in enumerate(tally.access_records) if row.space is Space.GLOBAL]
     record = CostRecord(tally.records[row], 0)
     record.requests, record.lines = 1200, 1200
     record.sectors, record.transactions = 3000, 3000

@@ -1,6 +1,6 @@
 """The kind of an access in the log (`log.LogAccess`), which packs in one integer its state space
 (bits 0-7, an index of SPACES), its operation (bits 8-15, an index of OPS, or one of `log_copies`)
-and the bytes of a lane. The functions take one kind or an array of kinds."""
+and the bytes of a lane. The functions accept one kind or an array of kinds."""
 
 from __future__ import annotations
 

@@ -63,14 +63,14 @@ class AccessType:
 
 
 def access_signature(addresses: ir.Type) -> ir.FunctionType:
-    """Returns the type of `fault = access(environment, row, cache, addresses, mask, data, base,
+    """Returns the type of `fault = access(environment, record, cache, addresses, mask, data, base,
     limit)`, whose argument `addresses` has the given type.
 
-    `row` is the access record that counts it, `cache` the bounds of the allocation that it touched
-    last, `mask` the active lanes. `base` and `limit` are the host address and the size of the
-    space's memory; global memory needs neither. `data` holds the operands of a store or an atomic,
-    and receives the result of a load or, after the operands, of an atomic: part by part, lane by
-    lane. `fault` is 0 or 1.
+    `record` is the access record that counts it, `cache` the bounds of the allocation that it
+    touched last, `mask` the active lanes. `base` and `limit` are the host address and the size of
+    the space's memory; global memory needs neither. `data` holds the operands of a store or an
+    atomic, and receives the result of a load or, after the operands, of an atomic: part by part,
+    lane by lane. `fault` is 0 or 1.
     """
     return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 

@@ -5,7 +5,7 @@ then registers. A register that several basic blocks share has a slot of 32 lane
 uniform or affine somewhere, a second slot of one value for each run of lanes. A slot of 32 lanes is
 a whole number of cache lines (64 bytes), a predicate's is 4 bytes of bits in one line.
 
-Baseline code keeps all registers in the context; registers of a single basic block share slots
+Baseline code stores all registers in the context; registers of a single basic block share slots
 there, by a linear scan of each block.
 """
 
@@ -112,7 +112,7 @@ def _allocate_local_slots(
     blocks_of = Counter(name for inside in by_block for name in frozenset[str]().union(*inside))
     shared = sorted(name for name, count in blocks_of.items() if count > 1)
     *starts, start = accumulate((sizes[name] for name in shared), initial=start)
-    places = dict(zip(shared, starts, strict=True))
+    offsets = dict(zip(shared, starts, strict=True))
     end = start
     for used in by_block:
         free: dict[int, list[int]] = {}
@@ -122,15 +122,15 @@ def _allocate_local_slots(
             last.pop(name, None)
         for at, names in enumerate(used):
             for name in names:
-                if name not in places and free.get(sizes[name]):
-                    places[name] = free[sizes[name]].pop()
-                elif name not in places:
-                    places[name], top = top, top + sizes[name]
+                if name not in offsets and free.get(sizes[name]):
+                    offsets[name] = free[sizes[name]].pop()
+                elif name not in offsets:
+                    offsets[name], top = top, top + sizes[name]
             for name in names:
                 if last.get(name) == at:
-                    free.setdefault(sizes[name], []).append(places[name])
+                    free.setdefault(sizes[name], []).append(offsets[name])
         end = max(end, top)
-    return {registers[name]: at for name, at in places.items()}, end
+    return {registers[name]: at for name, at in offsets.items()}, end
 
 
 def shared_registers(program: Program) -> frozenset[Register]:

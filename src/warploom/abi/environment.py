@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.range_cache import RangeCacheLayout
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Space
 from warploom.isa.routines import ordinary_results
@@ -44,11 +44,11 @@ class Slot(IntEnum):
     then i32[warps], the number of each warp's layout: in warps with one number, lanes differ from
     lane 0 by the same thread indices. SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`.
 
-    Memory: CACHE_AT: u64[rows][2], the bounds of the allocation that each access row touched last.
-    HIERARCHY_AT: the caches of the device, if they are simulated (`cost.caches`). TEXTURES_AT: the
-    table of textures (`texture.descriptors`). QUEUE_AT, HELD_AT: asynchronous copies of tensors and
-    of lanes that are not complete (`asynchronous.issue.queue`, `asynchronous.late_copies`), under
-    schedules that delay them.
+    Memory: CACHE_AT: u64[records][2], the bounds of the allocation that each access record touched
+    last. HIERARCHY_AT: the caches of the device, if they are simulated (`cost.caches`).
+    TEXTURES_AT: the table of textures (`texture.descriptors`). QUEUE_AT, HELD_AT: asynchronous
+    copies of tensors and of lanes that are not complete (`asynchronous.issue.queue`,
+    `asynchronous.late_copies`), under schedules that delay them.
 
     Warp order (`lower.control.warp_order`): TOGETHER: 1 if this call runs all warps of the block,
     one after the other, from barrier to barrier. WARP, SITE, START, OWN_SITE: the state in which
@@ -236,31 +236,31 @@ class CountLayout:
         return 2 * (len(self.program.blocks) + len(self.branches)) + single
 
     @cached_property
-    def rows(self) -> tuple[AccessRecord, ...]:
-        """Returns the access rows of the program, in the order of their records."""
+    def records(self) -> tuple[AccessRecord, ...]:
+        """Returns the access records of the program, in the order of their records."""
         return access_records(self.program)
 
     @cached_property
     def caches(self) -> RangeCacheLayout:
-        """Returns the layout of the range caches, which follow the rows."""
-        return RangeCacheLayout.of(self.program, self.rows, self.rules.unit, self.warp_layout)
+        """Returns the layout of the range caches, which follow the records."""
+        return RangeCacheLayout.of(self.program, self.records, self.rules.unit, self.warp_layout)
 
     @property
     def caches_at(self) -> int:
-        """Returns the number of words of all access rows: where the range caches begin."""
-        return AccessRow.WORDS * len(self.rows)
+        """Returns the number of words of all access records: where the range caches begin."""
+        return AccessCounts.WORDS * len(self.records)
 
     @property
-    def row_words(self) -> int:
-        """Returns the number of words of all access rows and of the range caches after them."""
+    def record_words(self) -> int:
+        """Returns the number of words of all access records and of the range caches after them."""
         return self.caches_at + self.caches.size
 
     @cached_property
-    def deferring_rows(self) -> tuple[int, ...]:
-        """Returns the numbers of the rows whose accesses may be counted in batches
+    def deferring_records(self) -> tuple[int, ...]:
+        """Returns the numbers of the records whose accesses may be counted in batches
         (`cost.deferred_atomics`): atomics on shared memory."""
-        atomics = ((n, row) for n, row in enumerate(self.rows) if row.op == "atomic")
-        return tuple(n for n, row in atomics if row.space is Space.SHARED)
+        atomics = ((n, record) for n, record in enumerate(self.records) if record.op == "atomic")
+        return tuple(n for n, record in atomics if record.space is Space.SHARED)
 
 
 def local_stride(local_bytes: int) -> int:

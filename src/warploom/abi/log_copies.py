@@ -43,7 +43,7 @@ _GLOBAL = SPACES.index(Space.GLOBAL)
 OP_AT, SIZE_AT = 8, 16
 SECTOR_BITS, WORD_BYTES = 5, 8
 LANE_0, ALL_LANES = 1, (1 << LANES) - 1
-"""Masks: lane 0 alone, whose place has the one address of an access; and a full buffer."""
+"""Masks: lane 0 alone, whose element has the one address of an access; and a full buffer."""
 PHASE_BITS = 2
 """The low bits of an access's `phase` hold the number of the phase modulo 4; the bits above hold
 the mbarrier's offset in the shared memory of the cluster."""

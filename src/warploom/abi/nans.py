@@ -74,7 +74,7 @@ def _same_width(a: object, register: Register) -> bool:
 def is_copy(instruction: Instruction) -> bool:
     """Returns whether an instruction is a `mov` that leaves each value as it is: from a register or
     an immediate to a register, or element by element (`mov.v2`, `mov.v4`). One that packs or
-    unpacks a vector, or takes an address, is none."""
+    unpacks a vector, or computes an address, is none."""
     if instruction.operation.kind is not OpKind.MOVE:
         return False
     target, source = instruction.operands

@@ -28,13 +28,13 @@ def frame_access(program: Program, instruction: Instruction) -> range | None:
     address = next(o for o in instruction.operands if isinstance(o, Address))
     if not isinstance(address.base, Symbol) or address.base.name not in program.slots:
         return None
-    place = program.slots[address.base.name]
-    if not place.frame:
+    slot = program.slots[address.base.name]
+    if not slot.frame:
         return None
     data = next(o for o in instruction.operands if not isinstance(o, Address))
     count = len(data.elements) if isinstance(data, Vector) else 1
     size = instruction.operation.modifiers.scalar().bytes
-    start = place.offset + address.base.offset + address.offset
+    start = slot.offset + address.base.offset + address.offset
     return range(start, start + size * count + 1, size)
 
 

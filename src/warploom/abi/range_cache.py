@@ -6,11 +6,11 @@ the same active lanes and the same pitches (the distances of the runs' first add
 the first run), differ by the address of the first run only. An entry holds, for a set of lanes and
 pitches, the range of first addresses for which all active lanes are aligned and inside of one
 allocation; a hit needs no bounds check. Costs depend on the first address modulo a unit
-(`AccessRules.unit`, 128 or 256 bytes), so an entry has a counter for each place in the unit, and
+(`AccessRules.unit`, 128 or 256 bytes), so an entry has a counter for each offset in the unit, and
 the host computes costs when counters are read (`machine.compiled.cache_costs`):
 
     ld.global.f32 %f1, [%rd1];     32 lanes, stride 4, an allocation of 1024 bytes at 4096
-    entry: low = 4096, extent = 225 places at a stride of 4 bytes (the last is 4992 = 5120 - 128)
+    entry: low = 4096, extent = 225 offsets at a stride of 4 bytes (the last is 4992 = 5120 - 128)
     %rd1 = 4228 in lane 0: hit, counter (4228 % 128) / 4 = 1 += 1
 
 Lanes are looked up once per basic block: a kernel has a hash table of keys, each an active mask
@@ -119,10 +119,10 @@ class RangeCacheLayout:
     """Holds the offsets of a kernel's caches.
 
     `unit`: that of `AccessRules`, in bytes. `runs`: the number of pitches of an entry. `sets`: the
-    number of keys. `headers`: the offset of a cache's header by access row, in words from the first
-    key. `entries`: the offset of a cache's entry by access row, in words from the first entry with
-    the same number. `sizes`: the bytes that a lane accesses, by access row. `set_words`: the words
-    of all entries of one number.
+    number of keys. `headers`: the offset of a cache's header by access record, in words from the
+    first key. `entries`: the offset of a cache's entry by access record, in words from the first
+    entry with the same number. `sizes`: the bytes that a lane accesses, by access record.
+    `set_words`: the words of all entries of one number.
     """
 
     unit: int
@@ -135,22 +135,22 @@ class RangeCacheLayout:
 
     @classmethod
     def of(
-        cls, program: Program, rows: Sequence[AccessRecord], unit: int, warp_layout: WarpLayout
+        cls, program: Program, records: Sequence[AccessRecord], unit: int, warp_layout: WarpLayout
     ) -> RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores to global, shared, constant and
-        local memory, in launches whose warps have that layout of threads. `rows` are the program's
-        access records, `unit` is that of `AccessRules`. Has MANY_SETS keys if a warp has several
-        runs, or if lanes leave loops at moving bounds, else FEW_SETS."""
+        local memory, in launches whose warps have that layout of threads. `records` are the
+        program's access records, `unit` is that of `AccessRules`. Has MANY_SETS keys if a warp has
+        several runs, or if lanes leave loops at moving bounds, else FEW_SETS."""
         headers: dict[int, int] = {}
         entries: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
         sets = FEW_SETS if runs == 1 and not _leaves_at_moving_bounds(program) else MANY_SETS
         set_words = 0
-        for number, row in enumerate(rows):
-            instruction = program.instructions[row.instruction]
+        for number, record in enumerate(records):
+            instruction = program.instructions[record.instruction]
             plain = instruction.operation.kind in ACCESSES_BY_LANE
-            if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
+            if plain and record.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
                 headers[number] = headers_at(sets) + len(headers) * RangeCacheHeader.WORDS
                 entries[number], sizes[number] = set_words, bytes_of(instruction)
                 set_words += entry_words(unit, sizes[number], runs)
@@ -171,27 +171,27 @@ class RangeCacheLayout:
         number in use. `words` begin at the first key."""
         return self.entries_at + int(words[used_at(self.sets)]) * self.set_words
 
-    def entries_of(self, row: int, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Returns a view of the entries in use of an access row's cache, shape (entries, words of
-        an entry). `words` begin at the first key."""
+    def entries_of(self, record: int, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Returns a view of the entries in use of an access record's cache, shape (entries, words
+        of an entry). `words` begin at the first key."""
         by_number = words[self.entries_at : self.used_words(words)].reshape(-1, self.set_words)
-        return by_number[:, self.entries[row] :][:, : self.entry(row)]
+        return by_number[:, self.entries[record] :][:, : self.entry(record)]
 
     @property
     def counts(self) -> int:
         """Returns the offset, in words from the start of an entry, at which its counts begin."""
         return counts_at(self.runs)
 
-    def entry(self, row: int) -> int:
-        """Returns the number of words of an entry in an access row's cache; the row must have one
-        (`entries`)."""
-        return entry_words(self.unit, self.sizes[row], self.runs)
+    def entry(self, record: int) -> int:
+        """Returns the number of words of an entry in an access record's cache; the record must have
+        one (`entries`)."""
+        return entry_words(self.unit, self.sizes[record], self.runs)
 
     def invalidate(self, words: npt.NDArray[np.int64]) -> None:
         """Makes all entries miss, by an extent of 0; their counts stay. `words` begin at the first
         key."""
-        for row in self.entries:
-            self.entries_of(row, words)[:, RangeCacheEntry.extent] = 0
+        for record in self.entries:
+            self.entries_of(record, words)[:, RangeCacheEntry.extent] = 0
 
 
 def _leaves_at_moving_bounds(program: Program) -> bool:

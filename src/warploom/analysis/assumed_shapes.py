@@ -42,11 +42,13 @@ def assumed_shapes(
     }
     varying: set[Register] = set()
     # Each round drops the assumption about one register that did not retain its shape.
-    while (found := _shapes_inside(program, warp_layout, entry_shapes, blocks, varying)) is None:
+    while (
+        shapes_inside := _shapes_inside(program, warp_layout, entry_shapes, blocks, varying)
+    ) is None:
         if any(register in shapes.at(index) for index in blocks for register in varying):
             return None
         entry_shapes = {r: shape for r, shape in entry_shapes.items() if r not in varying}
-    return found
+    return shapes_inside
 
 
 def _shapes_inside(

@@ -1,7 +1,7 @@
 """Recognises, by static analysis, branches and barriers that all threads of a thread block execute
 alike, and instructions and comparisons that emitted code may move or repeat.
 
-    setp.eq.u32 %p1, %ctaid.x, 0; @%p1 bra b4;   uniform: all threads take the same path
+    setp.eq.u32 %p1, %ctaid.x, 0; @%p1 bra b4;   uniform: all threads follow the same path
     setp.eq.u32 %p2, %tid.x, 0;   @%p2 bra b4;   not: up to b4, threads may run different blocks"""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_unguarded_exit(instruction: Instruction) -> bool:
 
 
 def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
-    """Returns whether an instruction is a `bra` at which all threads of the block take the same
+    """Returns whether an instruction is a `bra` at which all threads of the block follow the same
     path: it has no guard or one that is uniform in `operand_shapes`, those of a layout of the whole
     block."""
     return branch.operation.kind is OpKind.BRANCH and operand_shapes.guard(branch) == UNIFORM
@@ -49,19 +49,19 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
     """Returns the basic blocks that some threads of a block may execute more often than others:
     those on paths from the successors of a branch that is not uniform in the thread block (any
     indexed one) up to its reconvergence point, without that point."""
-    found: set[int] = set()
-    for block in program.blocks:
-        last = program.terminator(block)
+    divergent: set[int] = set()
+    for basic_block in program.blocks:
+        last = program.terminator(basic_block)
         if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
-            point = program.reconvergence[block.index]
-            found |= blocks_between(program, block.successors, point)
-    return found
+            point = program.reconvergence[basic_block.index]
+            divergent |= blocks_between(program, basic_block.successors, point)
+    return divergent
 
 
 def has_uniform_barriers(program: Program) -> bool:
     """Returns whether all threads of a block execute its barriers (also those of a cluster or warp
-    group) in the same order in every launch: none is guarded or lies between a branch that threads
-    may take differently and its reconvergence point, and there is no call. The answer is cached in
+    group) in the same order in every launch: none is guarded or lies between a branch at which
+    threads may differ and its reconvergence point, and there is no call. The answer is cached in
     the program."""
     uniform = program.cache.get(has_uniform_barriers)
     if uniform is None:

@@ -23,7 +23,7 @@ from warploom.program.uses import may_wait_before, member_mask, writes
 MOST_IN_REGION_VERSIONS = 160
 """Instructions of a program of which region versions are emitted, at most. Between barriers that
 are further apart, the cost of a switch between warps is small, and a third copy of the code only
-takes time to compile."""
+costs time to compile."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DivergencePoints:
     """Computes where lanes of a program diverge and reconverge, for `passes.reconvergence`.
 
     `independent`: each thread has its own program counter (7.0 and later). `interleaves_paths`:
-    diverged lanes take turns by a policy, instead of one path after the other.
+    diverged lanes run in turn by a policy, instead of one path after the other.
     `policy_orders_paths`: one path after the other, and the policy chooses which goes first."""
 
     program: Program
@@ -90,14 +90,14 @@ class DivergencePoints:
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
         """Returns the blocks on paths from `starts`, up to and including blocks in `waiting`, which
         end with a barrier; the virtual exit is left out."""
-        found: set[int] = set()
+        visited: set[int] = set()
         pending = list(starts)
         while pending:
             at = pending.pop()
-            if at != self.program.exit and at not in found:
-                found.add(at)
+            if at != self.program.exit and at not in visited:
+                visited.add(at)
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
-        return frozenset(found)
+        return frozenset(visited)
 
     def _ends_with_barrier(self, block: ProgramBlock) -> bool:
         """Returns whether the last instruction of a block satisfies `is_barrier_across_warps`."""
@@ -148,14 +148,14 @@ class DivergencePoints:
         if self.interleaves_paths:
             return frozenset(range(len(self.program.blocks)))
         gathers = not (self.independent and self.suspends)
-        found: set[int] = set()
+        blocks: set[int] = set()
         for block, targets in self._branches:
             stop = {self.program.exit}
             # Without reconvergence at the point, only blocks that were followed before end the
             # search.
-            stop |= {self.program.reconvergence[block]} if gathers else found
-            found |= self._reachable(targets, stop)
-        return frozenset(found)
+            stop |= {self.program.reconvergence[block]} if gathers else blocks
+            blocks |= self._reachable(targets, stop)
+        return frozenset(blocks)
 
     def _reachable(self, starts: tuple[int, ...], stop: set[int]) -> set[int]:
         """Returns the blocks on paths from `starts`, up to but without blocks in `stop`."""

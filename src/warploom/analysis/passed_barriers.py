@@ -31,19 +31,19 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     uniform = has_uniform_barriers(program)
     executed_by_all = set(_post_dominators(program, 0)) | {0}
     kinds = (words.WARP_SYNC,) if uniform else (words.WARP_SYNC, words.BARRIER_SYNC)
-    found = set[int]()
-    for block in program.blocks:
+    barriers = set[int]()
+    for basic_block in program.blocks:
         passed = any(
             each in executed_by_all and _has_effect(program, each)
-            for each in _post_dominators(program, block.index)
+            for each in _post_dominators(program, basic_block.index)
         )
         if passed:
-            found |= {
+            barriers |= {
                 index
-                for index in range(block.start, block.stop)
+                for index in range(basic_block.start, basic_block.stop)
                 if event_of(program.instructions[index]) in kinds
             }
-    return frozenset(found)
+    return frozenset(barriers)
 
 
 def _post_dominators(program: Program, block: int) -> Iterator[int]:
@@ -58,8 +58,8 @@ def _post_dominators(program: Program, block: int) -> Iterator[int]:
 def _has_effect(program: Program, block: int) -> bool:
     """Returns whether a block has an instruction that is neither a jump nor an exit, so that a
     thread which ends early does not execute it."""
-    found = program.blocks[block]
+    extent = program.blocks[block]
     return any(
         not program.instructions[index].operation.has(Effect.BRANCHES | Effect.ENDS_THREAD)
-        for index in range(found.start, found.stop)
+        for index in range(extent.start, extent.stop)
     )

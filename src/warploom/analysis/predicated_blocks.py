@@ -30,13 +30,13 @@ def predicated_blocks(
     """Returns the bodies of `if`s without `else` (`if_bodies`) that are short and can run under a
     mask (`_is_predicable`), each by the number of the block that ends with the branch around it."""
     blocks = program.blocks
-    found = if_bodies(program)
+    bodies = if_bodies(program)
     shapes_by_body = {
-        body: OperandShapes(program, warp_layout, shapes.at(body)) for body in found.values()
+        body: OperandShapes(program, warp_layout, shapes.at(body)) for body in bodies.values()
     }
     return {
         at: body
-        for at, body in found.items()
+        for at, body in bodies.items()
         if _is_predicable(program, blocks[body], shapes_by_body[body])
     }
 
@@ -50,7 +50,7 @@ def if_bodies(program: Program) -> dict[int, int]:
     for block in program.blocks:
         for to in block.successors:
             sources.setdefault(to, []).append(block.index)
-    found: dict[int, int] = {}
+    bodies: dict[int, int] = {}
     for block in program.blocks:
         point = program.reconvergence[block.index]
         inner = [target for target in block.successors if target != point]
@@ -61,8 +61,8 @@ def if_bodies(program: Program) -> dict[int, int]:
         alone = sources[body.index] == [block.index]
         forward = body.successors == (point,) and block.index < body.index < point
         if alone and forward:
-            found[block.index] = body.index
-    return found
+            bodies[block.index] = body.index
+    return bodies
 
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:

@@ -108,7 +108,7 @@ def _result_level(instruction: Instruction, most: Level) -> Level:
         return most
     if operation.name == "shr" or (operation.name == "div" and not _is_float(instruction)):
         return Level.ALIKE
-    return Level.STRIDED if _keeps_strides(instruction) else Level.SCATTERED
+    return Level.STRIDED if _retains_strides(instruction) else Level.SCATTERED
 
 
 def _is_float(instruction: Instruction) -> bool:
@@ -117,7 +117,7 @@ def _is_float(instruction: Instruction) -> bool:
     return source is not None and source.is_float
 
 
-def _keeps_strides(instruction: Instruction) -> bool:
+def _retains_strides(instruction: Instruction) -> bool:
     """Returns whether an instruction maps strided operands to a strided result: it is an operation
     in LINEAR, and no conversion from float to integer."""
     return instruction.operation.name in LINEAR and not _rounds(instruction)

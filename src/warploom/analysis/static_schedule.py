@@ -44,8 +44,8 @@ from warploom.shapes.vector_shape import ShapedValue
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
 """Limits of a schedule: instructions of the warp loops before the last one, and warp loops. Longer
-programs are not analysed for a block size (`size_for_static_schedule`): that could take longer than
-to load their code from the cache."""
+programs are not analysed for a block size (`size_for_static_schedule`): that could last longer than
+loading their code from the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
@@ -137,9 +137,9 @@ class _ConstantOperands(OperandShapes):
     def execute(self, instruction: Instruction) -> None:
         """Updates the constants for an instruction that all threads have executed: its results
         replace those of the registers that it writes; a guarded one only invalidates them."""
-        found = dict(self._results(instruction)) if instruction.guard is None else {}
+        results = dict(self._results(instruction)) if instruction.guard is None else {}
         self.invalidate(instruction)
-        self.constants |= found
+        self.constants |= results
 
     def invalidate(self, instruction: Instruction) -> None:
         """Drops the constants of the registers that an instruction writes, as some threads execute

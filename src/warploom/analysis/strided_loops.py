@@ -104,18 +104,18 @@ def _batchable_block_order(
     """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
     some block has not exactly one successor in the loop (it branches inside), if blocks are left
     over, or if an instruction cannot be in a batch (`_is_lane_independent`)."""
-    found = [header]
+    order = [header]
     while True:
-        block = program.blocks[found[-1]]
+        block = program.blocks[order[-1]]
         further = [to for to in block.successors if to in inside]
         instructions = program.instructions[block.start : block.stop]
         if len(further) != 1 or not all(map(_is_lane_independent, instructions)):
             return None
         if further[0] == header:
-            return tuple(found) if len(found) == len(inside) else None
-        if further[0] in found:
+            return tuple(order) if len(order) == len(inside) else None
+        if further[0] in order:
             return None
-        found.append(further[0])
+        order.append(further[0])
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
@@ -183,7 +183,7 @@ def _address_base(instruction: Instruction) -> Operand:
 
 
 def _same_width(target: Operand, term: Term) -> bool:
-    """Returns whether a register takes the value of a term without extension or truncation."""
+    """Returns whether a register gets the value of a term without extension or truncation."""
     return isinstance(target, Register) and target.type.bits == term.type.bits
 
 
@@ -274,11 +274,11 @@ class _Recurrences:
             for source, type in zip(sources, types, strict=False)
         ]
         shapes, terms = self._operand_shapes.terms(instruction), operation.terms_for(len(sources))
-        found = [self._term(index, term, recurrences, shapes) for term in terms]
+        term_recurrences = [self._term(index, term, recurrences, shapes) for term in terms]
         targets = flatten_operands(instruction.operands[: len(operation.spec.destinations)])
         return [
             recurrence if not recurrence.advances or _same_width(target, term) else NONLINEAR
-            for recurrence, target, term in zip(found, targets, terms, strict=False)
+            for recurrence, target, term in zip(term_recurrences, targets, terms, strict=False)
         ]
 
     def _operand(
@@ -373,17 +373,17 @@ class _Recurrences:
         """Returns the backward slice of operands of instruction `index`, a recorded one
         (`_transfer`): the instructions of the loop, by number, that compute them, in any iteration.
         None if an operand, or a value that it is computed from, is not linear."""
-        found: set[int] = set()
+        members: set[int] = set()
         pending = [one for one in operands if isinstance(one, Register)]
         state = self._states[index]
         if not all(state.get(one, INVARIANT).linear for one in pending):
             return None
         while pending:
             for index in self._writers.get(pending.pop(), ()):
-                if index in found:
+                if index in members:
                     continue
                 if index not in self._linear:
                     return None
-                found.add(index)
+                members.add(index)
                 pending.extend(reads(self.program.instructions[index]))
-        return found
+        return members

@@ -2,9 +2,9 @@
 a warp), for code that converged lanes execute.
 
 Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
-that took one path may hold other values than those that took the other, or have left a loop in
-another iteration: what either path writes and is live at the reconvergence point is varying on both
-paths and from there on, until it is written again (Coutinho et al., "Divergence Analysis and
+that followed one path may hold other values than those that followed the other, or have left a loop
+in another iteration: what either path writes and is live at the reconvergence point is varying on
+both paths and from there on, until it is written again (Coutinho et al., "Divergence Analysis and
 Optimizations", 2011, on sync and temporal divergence):
 
     mov.u32 %r2, 0;                  uniform
@@ -61,8 +61,10 @@ def shapes_of(
         )
         if block_wide:
             everywhere = {register for _, register in lost_shape}
-            lost_shape = [(block.index, r) for block in program.blocks for r in everywhere]
-        if all(register in varying_by_block[block] for block, register in lost_shape):
+            lost_shape = [
+                (basic_block.index, r) for basic_block in program.blocks for r in everywhere
+            ]
+        if all(register in varying_by_block[basic_block] for basic_block, register in lost_shape):
             break
         _to_varying(program, varying_by_block, lost_shape)
     affine = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_affine}
@@ -115,7 +117,7 @@ def _fixed_point(
 
 def _are_same(shapes: list[VectorShape], before: list[VectorShape] | None) -> bool:
     """Returns whether two lists of one length hold the same objects, False if `before` is None:
-    comparing shapes takes longer, and equal ones may differ in what is known of their bits."""
+    comparing shapes is slower, and equal ones may differ in what is known of their bits."""
     return before is not None and all(map(operator.is_, shapes, before))
 
 

@@ -108,7 +108,7 @@ class WarpLoopSearch:
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yields the places after which warp loops may begin: None for the entry, if it is a
+        """Yields the instructions after which warp loops may begin: None for the entry, if it is a
         candidate and no register is read before it is written; and the blocks that end with a
         barrier (`is_waiting_barrier`) and that all threads execute equally often."""
         if 0 in self.candidates and not self.program.live_in[0]:
@@ -134,12 +134,11 @@ class WarpLoopSearch:
     ) -> WarpLoop | None:
         """Returns the warp loop from a site (the block before it; None: the entry) through the
         blocks of a path, without its access groups (`passes.warp_loop_accesses`). `choices` maps
-        blocks at whose ends all threads take the same path to whether they take the branch. The
-        block that the first other `if` on the path guards (`if_bodies`) is the loop's body; a
-        partial warp may run it if it is in `predicated_bodies` and `_reads_fixed_shapes`. None if
-        an instruction must not be on such a path (`_step_kind`), if registers would need another
-        representation after it, or if the comparison before the body cannot be computed once for
-        all warps."""
+        blocks at whose ends all threads follow the same path to whether they branch. The block that
+        the first other `if` on the path guards (`if_bodies`) is the loop's body; a partial warp may
+        run it if it is in `predicated_bodies` and `_reads_fixed_shapes`. None if an instruction
+        must not be on such a path (`_step_kind`), if registers would need another representation
+        after it, or if the comparison before the body cannot be computed once for all warps."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -150,7 +149,7 @@ class WarpLoopSearch:
             for i in self._inner_instructions(block)
         }
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
-        found = {index: kind for index, kind in kinds.items() if kind is not None}
+        steps = {index: kind for index, kind in kinds.items() if kind is not None}
         allows_partial_warp = body in self.predicated_bodies and self._reads_fixed_shapes(own)
         warp_loop = WarpLoop(
             site,
@@ -159,10 +158,10 @@ class WarpLoopSearch:
             allows_partial_warp,
             path[cut:],
             taken,
-            found,
+            steps,
             program=self.program,
         )
-        qualifies = len(found) == len(kinds) and self._keeps_representation(warp_loop)
+        qualifies = len(steps) == len(kinds) and self._retains_representation(warp_loop)
         return self._with_hoisted_comparison(warp_loop) if qualifies else None
 
     def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
@@ -176,7 +175,7 @@ class WarpLoopSearch:
         somewhere = self._shapes.by_register.keys() - self._shapes.lasting
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
-    def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
+    def _retains_representation(self, warp_loop: WarpLoop) -> bool:
         """Returns whether the path ends the program, or registers that are live after it and not
         written on it are varying after it exactly if they are before it: else their storage would
         have to be converted."""
@@ -197,18 +196,20 @@ class WarpLoopSearch:
         a block."""
         if at not in self.candidates or at in path:
             return
-        block, path = self.program.blocks[at], (*path, at)
-        last = self.program.terminator(block)
+        basic_block, path = self.program.blocks[at], (*path, at)
+        last = self.program.terminator(basic_block)
         if is_waiting_barrier(last) or is_unguarded_exit(last):
             yield path, choices
-        elif len(block.successors) == 1 and (
+        elif len(basic_block.successors) == 1 and (
             last.operation.kind is OpKind.BRANCH or not self._ends_block(last)
         ):
-            yield from self._paths(block.successors[0], path, choices)
+            yield from self._paths(basic_block.successors[0], path, choices)
         elif (
-            can_diverge(last) and self._is_uniform_branch(last) and len(set(block.successors)) == 2
+            can_diverge(last)
+            and self._is_uniform_branch(last)
+            and len(set(basic_block.successors)) == 2
         ):
-            for target, taken in zip(block.successors, (True, False), strict=True):
+            for target, taken in zip(basic_block.successors, (True, False), strict=True):
                 yield from self._paths(target, path, {**choices, at: taken})
         elif at in self.if_bodies and all(
             b in choices or b not in self.if_bodies for b in path[:-1]
@@ -217,7 +218,7 @@ class WarpLoopSearch:
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
-        """Returns whether all threads of the block take the same path at a branch, known from the
+        """Returns whether all threads of the block follow the same path at a branch, known from the
         first warp: its guard is uniform in the block and in `_block_affine`; False without a
         guard."""
         guard = branch.guard
@@ -296,8 +297,8 @@ class WarpLoopSearch:
         are not affine in the thread block."""
         if warp_loop.body is None:
             return warp_loop
-        block = self.program.blocks[warp_loop.before[-1]]
-        comparison = deciding_comparison(self.program, block)
+        basic_block = self.program.blocks[warp_loop.before[-1]]
+        comparison = deciding_comparison(self.program, basic_block)
         instruction = None if comparison is None else self.program.instructions[comparison]
         if (
             comparison is not None

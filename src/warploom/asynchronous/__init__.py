@@ -3,5 +3,5 @@ tensor copies (TMA), tensor memory (`tcgen05`), mbarriers, and copies that are p
 wait for them.
 
 In: requests and operand rows (`program.requests` encodes them), and memory. Out: changed memory,
-counts and faults. When a copy's accesses race is left to `detector`, how long it takes to `timing`.
+counts and faults. When a copy's accesses race is left to `detector`, its duration to `timing`.
 """

@@ -125,7 +125,7 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
 
 def _clear(module: ir.Module) -> None:
     """Unlinks the instructions of a module, so that they are freed at once: they are in reference
-    cycles, for which the garbage collector takes a tenth of the time of emission."""
+    cycles, for which the garbage collector uses a tenth of the time of emission."""
     for function in module.functions:
         for block in function.blocks:
             for instruction in block.instructions:

@@ -155,7 +155,7 @@ def load_compiled(wanted: Compilation, entry: bytes) -> CompiledKernel | None:
 
 def _compile_and_store(wanted: Compilation) -> bytes:
     """Compiles a kernel and the shared functions that it calls, and stores all of them in the cache
-    on disk; returns the kernel's entry. Called in a forked process, so it does not take `_LOCK`,
+    on disk; returns the kernel's entry. Called in a forked process, so it does not acquire `_LOCK`,
     which the parent held when it forked."""
     entry, functions = _compile(wanted, threading.Lock())
     cache_functions(functions)

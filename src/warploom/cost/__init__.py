@@ -5,5 +5,5 @@ A *rule* is a function of an address for each lane, an active mask and the bytes
 its counts to the counters of an access (`fields`). `device_rules` selects the rules of a device.
 
 Left to others: which accesses a kernel makes (`program.accesses`), when a rule is called or a count
-is cached (`lower.access`, `machine`), and the time that traffic takes (`timing`).
+is cached (`lower.access`, `machine`), and the duration of traffic (`timing`).
 """

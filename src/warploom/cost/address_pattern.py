@@ -63,7 +63,7 @@ class AddressPattern:
         return AddressPattern(self.lanes & -self.lanes, self.offsets[:1])
 
     def addresses(self) -> tuple[Addresses, int]:
-        """Returns an access of this pattern as cost rules take it: the unsigned addresses of 32
+        """Returns an access of this pattern as cost rules accept it: the unsigned addresses of 32
         lanes, 0 for inactive ones; and by how much, a multiple of every unit, they are greater than
         the offsets, so that none is negative."""
         moved = -min(0, *self.offsets, 0)
@@ -79,7 +79,7 @@ def active_lanes(lanes: int) -> list[bool]:
 
 
 def interleaved(offset: int, lane: int, lanes: int = WARP) -> int:
-    """Returns the place of a byte of a thread's local memory, `offset`, in the local memory of a
+    """Returns the position of a byte of a thread's local memory, `offset`, in the local memory of a
     warp of `lanes` lanes: one word of all lanes is contiguous, 128 bytes for 32 lanes (CUDA C++
     Programming Guide, "Local Memory")."""
     return (offset // 4 * lanes + lane) * 4 + offset % 4

@@ -3,7 +3,7 @@ execution.
 
 Every lane's operation is performed; those on one address are serialised in an order that is
 undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location
-atomically) and that `lane_order` chooses. So 32 lanes on one counter take 32 passes, on 32 counters
+atomically) and that `lane_order` chooses. So 32 lanes on one counter need 32 passes, on 32 counters
 one. The rule of the state space counts the memory traffic."""
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def lane_order(addresses: Addresses, mask: int, schedule: Ints | Plan, block: in
     """Returns the order in which lanes perform an atomic, by the launch's policy
     (`simt.split_policy`), packed as one number `order`: the k-th lane is (order + k * (order >> 5))
     % 32. Lanes rise by default and fall under ADVERSARIAL; under RANDOM, first lane and step (odd)
-    are hashed from the seed, the block and the place in its 4 KiB page of the first active lane's
+    are hashed from the seed, the block and the offset in its 4 KiB page of the first active lane's
     address."""
     plan = Plan(schedule, 0)
     if plan.policy == ADVERSARIAL:

@@ -1,7 +1,7 @@
 """Counts the wavefronts and bank conflicts of a warp-wide access to shared memory, from compute
 capability 2.0 on.
 
-Lanes on one word are served together; different words of one bank take a wavefront each. The width
+Lanes on one word are served together; different words of one bank need a wavefront each. The width
 of a bank, and how many lanes are served together, differ (CUDA C++ Programming Guide 12.9, "Shared
 Memory" of each compute capability; CUDA C Programming Guide 4.2, F.4.3 and F.5.3):
 
@@ -9,7 +9,7 @@ Memory" of each compute capability; CUDA C Programming Guide 4.2, F.4.3 and F.5.
   quarter-warps; by more lanes if pairs of lanes load from one address (`cost.paired_banks`).
 - 3.x: 32 banks of 8 bytes, so twice as many lanes are served together. In the mode of 4 bytes, a
   bank serves words i and i + 32 of an aligned row of 64 words at once.
-- 2.x: as 5.0, but a quarter-warp of 16 bytes takes one wavefront more than its words do.
+- 2.x: as 5.0, but a quarter-warp of 16 bytes needs one wavefront more than its words do.
 
     5.0, 4-byte words at 0, 8, 16, ..., 248: two words of each even bank   ->   2 wavefronts
 
@@ -123,7 +123,7 @@ def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
 def add_wavefronts(
     addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, record: Ints
 ) -> None:
-    """Adds the costs of a request over 32 banks of 2^bank_bits bytes; each group of lanes takes
+    """Adds the costs of a request over 32 banks of 2^bank_bits bytes; each group of lanes needs
     `more` extra wavefronts.
 
     A group has as many lanes as fill all banks. An access wider than a bank is counted as one word
@@ -197,7 +197,7 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
 
 @jitable
 def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Returns the result of `count_ways` in branchless loops, which Numba compiles in its place:
+    """Returns the result of `count_ways` in branchless loops, which Numba compiles instead of it:
     only the first lane on each word counts; for each of them, how many others share its bank."""
     bits = np.uint64(shift)
     bank_mask = np.uint64(banks - 1)
@@ -223,7 +223,7 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
 
 def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
     """Returns the largest number of distinct rows of 64 words in any of 32 banks, in branchless
-    loops, which Numba compiles in place of `count_row_ways`."""
+    loops, which Numba compiles instead of `count_row_ways`."""
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
     row_bits = np.uint64(8)  # rows of 64 words
     firsts = 0

@@ -14,10 +14,10 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 
 @jitable
-def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
+def store_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
     """Stores an access (mask, and addresses with 0 for inactive lanes) as the example in its record
-    if it took more transactions than the stored one; `before` is the `transactions` counter before
-    the access was counted."""
+    if it needed more transactions than the stored one; `before` is the `transactions` counter
+    before the access was counted."""
     costs = CostRecord(record, 0)
     cost = costs.transactions - before
     if cost > costs.example_cost:

@@ -31,7 +31,7 @@ LENGTH = 32
 """Accesses of a full list."""
 
 
-class AccessRow(WordRecord):
+class AccessCounts(WordRecord):
     """The record of an access in compiled code, with the tables that count it: its patterns, and
     the list of deferred accesses."""
 
@@ -70,7 +70,7 @@ def deferred_address(record: Ints, access: int, lane: int) -> int:
     """Returns the byte address that a lane accesses in deferred access number `access` of the list:
     its word, one byte of the list, from the start of the window."""
     # A 64-bit word holds the bytes of eight lanes, so an access has four words.
-    row = AccessRow(record, 0)
+    row = AccessCounts(record, 0)
     word = (int(row.keys[4 * access + lane // 8]) >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
     return row.window + (word << WORD_BITS)
 
@@ -81,7 +81,7 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
     the counters of shared accesses and `passes`, and empties the list; nothing if it is empty.
     Replaces the example if one of them has more wavefronts. Of the parameters of a rule it uses
     only `record`."""
-    row = AccessRow(record, 0)
+    row = AccessCounts(record, 0)
     costs, count = row.table.record, row.deferred
     if count == 0:
         return
@@ -104,7 +104,7 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 
 
 @jitable
-def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
+def move_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
     its start stays, or moves down, if all lanes fit then; else it begins at the lowest lane's line.
     `extent` becomes the window's words before `limit`, the end of the shared memory, or 0, so that
@@ -118,7 +118,7 @@ def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> N
             low = at if low < 0 else min(low, at)
             high = max(high, at)
     low -= low % WINDOW_UNIT
-    row = AccessRow(record, 0)
+    row = AccessCounts(record, 0)
     start = min(low, row.window)
     row.window = start if high - start < WINDOW_WORDS << WORD_BITS else low
     extent = min(WINDOW_WORDS, (limit - row.window) >> WORD_BITS)

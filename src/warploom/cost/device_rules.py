@@ -47,9 +47,9 @@ RULES = MappingProxyType(
             *(half_warp_banks.shared_16_banks_read, half_warp_banks.shared_16_banks_write),
             *(constant.constant_by_warp, constant.constant_by_halves),
             *(writes.write_by_address, writes.write_by_halves, writes.write_by_lane),
-            *(atomics.count_passes, costliest_access.keep_example),
-            *(pattern_table.settle_pattern, pattern_table.keep_pattern),
-            *(deferred_atomics.count_deferred_access, deferred_atomics.place_window),
+            *(atomics.count_passes, costliest_access.store_example),
+            *(pattern_table.settle_pattern, pattern_table.store_pattern),
+            *(deferred_atomics.count_deferred_access, deferred_atomics.move_window),
         )
     }
 )

@@ -39,7 +39,7 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 @jitable
 def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a store to, or an atomic on, shared memory on compute capability 1.x to
-    `record`: one request with its sectors, lines and bytes (`add_request`); each half-warp takes,
+    `record`: one request with its sectors, lines and bytes (`add_request`); each half-warp needs,
     for each 4-byte word of a lane (at least one), as many steps (wavefronts) as the most distinct
     words in one of 16 banks; those beyond one are bank conflicts."""
     words = max(1, size // 4)

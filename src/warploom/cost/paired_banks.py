@@ -6,7 +6,7 @@ n ^ 2, load from the same address for all n, two registers return per cycle, so 
 lanes are served together: half-warps instead of quarter-warps for 16 bytes (NVIDIA on 7.0 and 7.5,
 https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2; measured on an
 A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2 wavefronts if each
-half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n). Maxwell, too, takes at least
+half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n). Maxwell, too, needs at least
 two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that hit L1, which is one
 memory with shared memory from 7.0 on, return the same way.
 

@@ -52,7 +52,7 @@ class CostTable(WordRecord):
 
 TRIAL_PATTERNS, SAMPLE_PERIOD = 16, 64
 """The number of new patterns that are all stored, and the period at which later ones are: storing
-takes time, and patterns of irregular accesses do not repeat."""
+costs time, and patterns of irregular accesses do not repeat."""
 
 _COSTS = len(FIELDS)
 
@@ -61,7 +61,7 @@ _COSTS = len(FIELDS)
 def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
     """Adds the costs of a pattern's repeats to the counters, before its slot `slot` is used for
     another, and sets its repeats to 0. Stores the negated counters as the slot's costs:
-    `keep_pattern` adds the counters again after the rules have counted the new pattern, which
+    `store_pattern` adds the counters again after the rules have counted the new pattern, which
     leaves the difference, its costs. `offsets` and `mask` are not used."""
     pattern = StoredPattern(record, CostTable.patterns, slot)
     repeats = pattern.repeats
@@ -72,7 +72,7 @@ def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> No
 
 
 @jitable
-def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
+def store_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
     """Stores in slot `slot` the pattern that the rules have just counted: active mask, stride,
     offsets, and its costs (the counters minus those that `settle_pattern` has stored)."""
     pattern = StoredPattern(record, CostTable.patterns, slot)

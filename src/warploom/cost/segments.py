@@ -71,7 +71,7 @@ def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, recor
     1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
-    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it takes one transaction of 32
+    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it needs one transaction of 32
     bytes for each active lane, also for lanes in one segment.
     """
     for first in range(0, 32, HALF):
@@ -106,7 +106,7 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, reco
     """Adds the transactions of an access at `addresses + offset` by the rule of compute capability
     1.2 and 1.3.
 
-    Until all lanes are served: takes the segment of the lowest remaining lane (32 bytes for words
+    Until all lanes are served: selects the segment of the lowest remaining lane (32 bytes for words
     of 1 byte, 64 for 2, 128 for more), serves every lane in it, and halves it, down to 32 bytes,
     while one half contains all used bytes.
     """

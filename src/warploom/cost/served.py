@@ -173,7 +173,7 @@ def _banks(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bank: int, quarters: bool = False
 ) -> Iterator[ServedTransaction]:
     """Yields the passes over 32 banks of `bank` bytes; accesses wider than a bank are served in
-    smaller groups of lanes over fewer banks. With `quarters`, a quarter-warp of 16 bytes takes one
+    smaller groups of lanes over fewer banks. With `quarters`, a quarter-warp of 16 bytes needs one
     more pass, which serves no lane."""
     word = max(bank, size)
     count = WARP * bank // word

@@ -256,7 +256,7 @@ class TurnEngine:
             first = int(environment[Slot.BLOCKS_DONE])
             each = len(self._target.program.instructions) * self._target.launch.warps_per_block
             last = min(last, first + max(1, instructions // each))
-        places = address, address + launch_template.counts_at, address + launch_template.rows_at
+        places = address, address + launch_template.counts_at, address + launch_template.records_at
         kernel, began = self.kernel, time.perf_counter()
         status = kernel.run(*places, first, last)
         self._tiers.add_seconds(kernel, time.perf_counter() - began)

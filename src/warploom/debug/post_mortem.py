@@ -45,7 +45,9 @@ def save_core(session: Session, file: Path) -> None:
     cause = None if error is None else Cause.of(error, position)
     memory = session.target.memory
     with session.timeline.at_begin():
-        image = MemorySnapshots(memory, allocates=session.target.allocates, constants=True).take()
+        image = MemorySnapshots(
+            memory, allocates=session.target.allocates, constants=True
+        ).capture()
         snapshot = Snapshot(session.kernel, session.launch, image)
         snapshot.save(file, cause or Cause("position", "", position))
     session.goto(position)

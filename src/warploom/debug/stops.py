@@ -19,7 +19,7 @@ from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.lower.instrument import watchpoints
 from warploom.lower.instrument.watchpoints import ATOMIC, LOAD, STORE, WatchedRange
-from warploom.machine.access_costs import row_rule
+from warploom.machine.access_costs import record_rule
 from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
@@ -205,7 +205,7 @@ class Stops:
                     if breakpoint.site is not None:
                         wanted = frozenset([breakpoint.site.instruction])
                     elif breakpoint.watched is not None:
-                        wanted = frozenset(row.instruction for row in layout.rows)
+                        wanted = frozenset(row.instruction for row in layout.records)
                     found |= self._blocks_of(wanted)
                 case _:
                     found |= set(range(0, 2 * len(self._program.blocks), 2))
@@ -311,13 +311,13 @@ class Stops:
 
     def _costly(self, stepper: Stepper, spaces: tuple[Space, ...], what: int, least: int) -> int:
         """Return the lanes of an access that costs at least so much."""
-        rows = {(row.instruction, row.space): row for row in stepper.grid.run.tally.rows}
+        rows = {(row.instruction, row.space): row for row in stepper.grid.run.tally.access_records}
         for access in stepper.events.accesses:
             row = rows.get((access.instruction, access.space))
             if access.space not in spaces or row is None:
                 continue
             pattern, _ = access.pattern(self._rules.unit)
-            cost = row_rule(self._program, row, self._rules).cost(pattern)
+            cost = record_rule(self._program, row, self._rules).cost(pattern)
             if cost[what] >= least:
                 return pattern.lanes
         return 0

@@ -104,7 +104,7 @@ class Timeline:
         self._edits: dict[int, list[Edit]] = {}
         rules = access_rules(target.spec, target.options)
         counts: Words = np.zeros(CountLayout(target.program, rules).size + 1, np.int64)
-        begin = Checkpoint(0, 0, self._images.take(), counts, BetweenBlocks(0))
+        begin = Checkpoint(0, 0, self._images.capture(), counts, BetweenBlocks(0))
         self._coarse, self._fine = [begin], list[Checkpoint]()
 
     # ---- where to go ----------------------------------------------------------------------------
@@ -364,7 +364,7 @@ class Timeline:
 
     def _after(self, start: Checkpoint, engine: Engine) -> Checkpoint:
         """Return a checkpoint of where an engine stands that began at another."""
-        self._memory = self._images.take()
+        self._memory = self._images.capture()
         return Checkpoint(
             start.position + engine.executed,
             self.target.output.count,

@@ -39,7 +39,7 @@ def new_run(target: Target, listener: Listener | None = None) -> LaunchState:
     """Return a launch on the reference machine that has not begun."""
     program, launch = target.program, target.launch
     tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
-    rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
+    rows = {(row.instruction, row.space): i for i, row in enumerate(tally.access_records)}
     rules = access_rules(target.spec, target.options)
     plan = launch.schedule.plan(launch, program)
     caches = empty_caches(target.spec, rules, program, launch, target.memory)

@@ -179,7 +179,7 @@ def drop_covered(state: DetectorState, head: int, bytes_: int) -> int:
 def record_weak_read(
     state: DetectorState, cell: ShadowCell, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Records a weak read in a cell: in place of the cell's read record if that is empty or
+    """Records a weak read in a cell: instead of the cell's read record if that is empty or
     redundant (`supersedes`), else of a redundant one of the same bytes in the list (with `exact`
     among the first MERGE_DEPTH), else as a new head of the list. Without `exact` two reads of the
     same bytes are enough: a third replaces the second if it is farther from the first
@@ -317,7 +317,7 @@ def record_strong_access(
     value: int,
 ) -> None:
     """Records a strong access, which writes `value`, in the cell's list of wide accesses
-    (`is_strong_at_gpu_scope`), or in its list of all others: in place of a record that is alike (of
+    (`is_strong_at_gpu_scope`), or in its list of all others: instead of a record that is alike (of
     the same op, flags and bytes) and redundant (`supersedes`), with `exact` among the first
     MERGE_DEPTH, else as the new head. Without `exact`, two records that are alike are enough, as
     for weak reads: a third replaces the second if it is farther from the first (`thread_distance`),

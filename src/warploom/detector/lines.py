@@ -3,9 +3,10 @@ a warp whose addresses are evenly spaced.
 
 Warp 0 stores 4 bytes a lane to a line of global memory in interval 0: one run. Warp 1 loads the
 line in interval 1, which the first run precedes: a second run. Had warp 1 loaded it in interval 0,
-the runs would overlap unordered: the line's 32 cells take over (`cells`), the first run is written
-into them lane by lane, and each lane's load is checked there, which reports the races. So a line
-never decides that there is a race. Strong accesses, atomics and copies are recorded in cells.
+the runs would overlap unordered: the line's 32 cells are used from then on (`cells`), the first run
+is written into them lane by lane, and each lane's load is checked there, which reports the races.
+So a line never decides that there is a race. Strong accesses, atomics and copies are recorded in
+cells.
 """
 
 from __future__ import annotations
@@ -123,12 +124,12 @@ def record_run(
 def drop_runs(state: DetectorState, line: LineShadow, numbers: int) -> None:
     """Removes the runs of a line whose numbers are bits set in `numbers`; the others move together
     in their order."""
-    kept = 0
+    retained = 0
     for number in range(line.count):
         if numbers >> number & 1 == 0:
-            move_run(run_at(state, line, kept), run_at(state, line, number))
-            kept += 1
-    line.count = kept
+            move_run(run_at(state, line, retained), run_at(state, line, number))
+            retained += 1
+    line.count = retained
 
 
 @jitable
@@ -142,11 +143,11 @@ def record_ordered_run(
 ) -> int:
     """Records a weak access, given by the words of a run, in a line as `record_run` would without
     vector clocks, if each run with some of its words is of an earlier interval of the block, or of
-    this interval with all common bytes accessed by the same threads. The access takes the place of
-    the last such run all of whose words it covers, else of a further run; it never replaces one if
-    its lanes have less than four bytes, nor a write if it is a read. Returns 1 if it is recorded;
-    0, with the line's runs unchanged, if such a run is not ordered so, the line is in cells or has
-    MORE_FROM runs or more, settled bytes are in force, or the pool is exhausted."""
+    this interval with all common bytes accessed by the same threads. The access replaces the last
+    such run all of whose words it covers, else of a further run; it never replaces one if its lanes
+    have less than four bytes, nor a write if it is a read. Returns 1 if it is recorded; 0, with the
+    line's runs unchanged, if such a run is not ordered so, the line is in cells or has MORE_FROM
+    runs or more, settled bytes are in force, or the pool is exhausted."""
     run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
     if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0
@@ -236,7 +237,7 @@ def retained_pair_covers(
 
 @jitable
 def move_run(to: LaneRun, run: LaneRun) -> None:
-    """Copies a run to another place in its line; nothing if it is there."""
+    """Copies a run to another position in its line; nothing if it is there."""
     if to.at != run.at:
         to.interval, to.thread, to.access, to.mask = run.interval, run.thread, run.access, run.mask
 

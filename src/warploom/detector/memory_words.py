@@ -75,7 +75,7 @@ def record_in_lines(
     lines, base = state.current_owner_slot + state.slot_lines, 0
     if event.space != SHARED:
         lines, base = allocation.lines, allocation.start & -LINE_BYTES
-    # Sizes are powers of two: a shift in place of a division, for the usual stride.
+    # Sizes are powers of two: a shift instead of a division, for the usual stride.
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT

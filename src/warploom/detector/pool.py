@@ -49,7 +49,7 @@ def push_record(
 @jitable
 def free_node(state: DetectorState, node: AccessNode) -> None:
     """Puts a node of a list into the list of free ones (`free_nodes`), from which `push_record`
-    takes it."""
+    gets it."""
     node.next = state.free_nodes
     state.free_nodes = node.at
 

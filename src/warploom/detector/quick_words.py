@@ -173,7 +173,7 @@ def record_read(state: DetectorState, cell: ShadowCell, access_word: int) -> int
 
 @jitable
 def record_write(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> None:
-    """Records a weak write of the word `value` as a cell's write record, in place of the earlier
+    """Records a weak write of the word `value` as a cell's write record, instead of the earlier
     write and of the cell's read, which must be ordered before it and within its bytes."""
     write_current_record(state, write_of(cell), access_word)
     cell.write_value = value

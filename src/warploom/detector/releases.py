@@ -70,9 +70,9 @@ def is_in_scope(state: DetectorState, release: ReleaseRecord, scope: int) -> int
 @jitable
 def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
     """Processes a strong read of a location: one that ACQUIRES acquires the releases of its chain;
-    another retains the chain and the read's scope in `read` for the thread's next fence, in place
-    of the chain retained last if it continues that in the same scope. Nothing if the location has
-    no chain."""
+    another retains the chain and the read's scope in `read` for the thread's next fence, instead of
+    the chain retained last if it continues that in the same scope. Nothing if the location has no
+    chain."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at == 0 or entry.chain == 0:
         return
@@ -82,8 +82,7 @@ def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
         acquire_chain(state, chain, scope)
     elif (
         last.at
-        # Nodes of `read` have a chain and a scope in place of the interval word and the thread
-        # word.
+        # Nodes of `read` have a chain and a scope instead of the interval word and the thread word.
         and last.thread == scope
         and is_continuation(state, chain, last.interval)
     ):
@@ -208,8 +207,8 @@ def end_chain(state: DetectorState, key: int) -> None:
 def fence(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes a fence of an event's lanes: they acquire what they read strongly before it
     (ACQUIRES), and their later strong writes release what they know now (RELEASES, `fence`). The
-    release of a wider fence before it is kept in `wide_fence`, which a fence of gpu scope or wider
-    empties. Advances the warp's time."""
+    release of a wider fence before it is stored in `wide_fence`, which a fence of gpu scope or
+    wider empties. Advances the warp's time."""
     left, scope = event.lanes, flags >> SCOPE_AT & SCOPE_BITS
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))

@@ -267,7 +267,7 @@ def clear_settled(state: DetectorState, line: LineShadow, footprint: int, words:
 @jitable
 def clear_settled_line(state: DetectorState, line: LineShadow) -> None:
     """Makes all bytes of a line unsettled: clears the bits of the grid, invalidates those of block
-    and warp, and takes IN_FORCE away; nothing if it is not set."""
+    and warp, and clears IN_FORCE; nothing if it is not set."""
     settled = SettledBytes(state, settled_at(state, line))
     if settled.at:
         extension = LineExtension(state, line.extension)

@@ -109,13 +109,13 @@ def check_span(addresses: Any, mask: int, size: int, limit: int, environment: An
 
 
 def check_cluster(
-    places: Any, mask: int, size: int, own: int, live: int, environment: Any,
+    addresses: Any, mask: int, size: int, own: int, live: int, environment: Any,
     shared_bytes: int, stride: int,
 ) -> int:  # fmt: skip
     """Checks that each active lane's access to shared memory is in a live block of the cluster and
-    inside of its memory, and replaces the address in `places` by its offset in the cluster's shared
-    memory (`simt.clusters.cluster_offset`). Alignment is not checked. Returns 0, or 1, with the
-    addresses of the lanes before already replaced and the fault of the lowest failing lane
+    inside of its memory, and replaces the address in `addresses` by its offset in the cluster's
+    shared memory (`simt.clusters.cluster_offset`). Alignment is not checked. Returns 0, or 1, with
+    the addresses of the lanes before already replaced and the fault of the lowest failing lane
     recorded: NO_BLOCK with the rank as its address, or OUT_OF_BOUNDS with the offset in the block.
 
     `own` is the rank of the executing block, `live` has a bit for each live rank, `shared_bytes`
@@ -123,11 +123,10 @@ def check_cluster(
     """
     for lane in range(32):
         if (mask >> lane) & 1:
-            address = places[lane]
+            address = addresses[lane]
             offset = cluster_offset(address, size, own, live, shared_bytes, stride)
             if offset == NO_SUCH_BLOCK:
-                # The record names the rank, which the high bits hold plus 1, in place of an
-                # address.
+                # The record names the rank, which the high bits hold plus 1, instead of an address.
                 rank = (address >> BLOCK_BITS) - 1
                 record_fault(environment, NO_BLOCK, lane, rank, size)
                 return 1
@@ -135,7 +134,7 @@ def check_cluster(
                 within = address & ((1 << BLOCK_BITS) - 1)
                 record_fault(environment, OUT_OF_BOUNDS, lane, within, size)
                 return 1
-            places[lane] = offset
+            addresses[lane] = offset
     return 0
 
 

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from llvmlite import ir
 
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.llvm.lanes import (
     I8,
     I16,
@@ -47,13 +47,13 @@ HALF = LANES // 2
 
 
 def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `cost.deferred_atomics.sum_deferred_costs` of an access row and the number of deferred
-    accesses, 1 to 32 (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
-    wavefronts and passes over the accesses, the most wavefronts of one access, and the index of the
-    first such access."""
-    b, (row, count) = lanes.b, arguments
+    """Emits `cost.deferred_atomics.sum_deferred_costs` of an access record and the number of
+    deferred accesses, 1 to 32 (`arguments`); returns its seven results (i64): sums of words,
+    sectors, lines, wavefronts and passes over the accesses, the most wavefronts of one access, and
+    the index of the first such access."""
+    b, (record, count) = lanes.b, arguments
     accesses = [
-        b.load(lanes.slot(row, AccessRow.keys + LANES // 8 * n), typ=BYTES, align=8)
+        b.load(lanes.slot(record, AccessCounts.keys + LANES // 8 * n), typ=BYTES, align=8)
         for n in range(LANES)
     ]
     words = _transpose(lanes, accesses)
@@ -111,15 +111,15 @@ def _half_range(first: int) -> range:
 def _interleave(lanes: Lanes, first: Value, second: Value, at: int) -> Value:
     """Returns a vector of bytes of `first` and `second` in turn: from each 16-byte half of both,
     the 8 bytes from offset `at` (0 or 8) on, which is one `punpck` instruction of x86."""
-    places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
+    indices = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
     return lanes.b.shuffle_vector(
-        first, second, _indices([p + w for p in places for w in (0, LANES)])
+        first, second, _indices([p + w for p in indices for w in (0, LANES)])
     )
 
 
-def _indices(places: Sequence[int]) -> Value:
+def _indices(indices: Sequence[int]) -> Value:
     """Returns a constant vector of indices for `shufflevector`."""
-    return ir.Constant(vector(I32), [I32(place) for place in places])
+    return ir.Constant(vector(I32), [I32(index) for index in indices])
 
 
 def sorting_pairs() -> Iterator[tuple[int, int]]:

@@ -111,13 +111,13 @@ def _register_sequences() -> None:
         """Returns the number of segments of rising addresses (`count_rising_segments`)."""
         return rising_segments(addresses, shift)[0]
 
-    def compiled_step(places: Any, mask: Any) -> Any:
+    def compiled_step(offsets: Any, mask: Any) -> Any:
         """Returns the stride of the active lanes' offsets (`step_of`)."""
-        return lane_step(places, mask)[0]
+        return lane_step(offsets, mask)[0]
 
-    def compiled_deferred_costs(row: Any, count: Any) -> Any:
+    def compiled_deferred_costs(record: Any, count: Any) -> Any:
         """Returns the seven results of `sum_deferred_costs`."""
-        return deferred_costs(row, count)
+        return deferred_costs(record, count)
 
     compile_instead(is_rising, compiled_rise)
     compile_instead(count_rising_segments, compiled_rising_segments)
@@ -223,7 +223,7 @@ def _count_steps(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 def _from_lane_below(lanes: Lanes, value: Value) -> Value:
     """Returns in each lane the value of the lane below (`value` may have any number of lanes); lane
-    0 keeps its own."""
+    0 retains its own."""
     order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
     whole = ir.VectorType(I32, len(order))
     return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))

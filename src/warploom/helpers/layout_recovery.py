@@ -31,7 +31,7 @@ class ShapedRegister(WordRecord):
 
 _LANES = 32
 _WORD_SHIFT, _BIT_IN_WORD = 6, 63
-"""A bit's number as that of its 64-bit word, and its place in that."""
+"""A bit's number as that of its 64-bit word, and its index in that."""
 
 
 def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
@@ -48,7 +48,7 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
         wanted = -1 if size == 64 else (1 << size) - 1
         for number in range(register.values):
             first = 0
-            found = False
+            has_first = False
             for step in range(part):
                 lane = number * part + step
                 if (active >> lane) & 1 == 0:
@@ -57,13 +57,13 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
                 bit = register.lanes_at + lane * register.lane_bits
                 distance = step % register.length * register.stride
                 value = (context[bit >> _WORD_SHIFT] >> (bit & _BIT_IN_WORD)) - distance
-                if not found:
-                    first, found = value & wanted, True
+                if not has_first:
+                    first, has_first = value & wanted, True
                 elif (value ^ first) & wanted != 0:
                     holds = 0
             bit = register.shaped_at + number * register.step_bits
             written = register.written_bits
-            kept = -1 if written == 64 else (1 << written) - 1
-            others = context[bit >> _WORD_SHIFT] & ~(kept << (bit & _BIT_IN_WORD))
-            context[bit >> _WORD_SHIFT] = others | ((first & kept) << (bit & _BIT_IN_WORD))
+            retained = -1 if written == 64 else (1 << written) - 1
+            others = context[bit >> _WORD_SHIFT] & ~(retained << (bit & _BIT_IN_WORD))
+            context[bit >> _WORD_SHIFT] = others | ((first & retained) << (bit & _BIT_IN_WORD))
     return holds

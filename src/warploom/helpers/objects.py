@@ -3,7 +3,7 @@ them): shipped with the package, cached on disk, or compiled now.
 
 The package ships objects for levels of x86-64 and for aarch64 (`tools/build_helpers.py` makes them
 when the package is built). A file's name contains the digest of the sources, so that an object of
-other sources is not used. If none fits, Numba and LLVM compile one for this processor, which takes
+other sources is not used. If none fits, Numba and LLVM compile one for this processor, which needs
 about half a minute, and the disk cache stores it.
 """
 

@@ -9,7 +9,7 @@ The key of a lane is its address shifted to the number of its segment. Three met
 3. Other keys are compared pair by pair. A lane is a duplicate if a lower lane has its key. Lane l
    is compared with each lower lane once: for each set bit of l, with the lanes that share the bits
    above it and lack that bit. So the halves of the warp, then of each half, and so on, are compared
-   under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons in place of 496 scalar ones.
+   under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons instead of 496 scalar ones.
 
 Lanes whose keys differ above the lowest 32 bits are not handled: the result is 0, and callers use
 the loop."""
@@ -195,7 +195,7 @@ def _if_in_window(
 
     def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
         """Emits a test that the window from `begin` on has all keys and that `when` holds: if so,
-        `count_bits` of the active lanes' places in the window, `inside`, else `otherwise`. Returns
+        `count_bits` of the active lanes' offsets in the window, `inside`, else `otherwise`. Returns
         the results of the path that runs."""
         differing = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
         close = b.not_(lanes.any(differing))
@@ -210,11 +210,11 @@ def _if_in_window(
     return in_window(aligned, b.and_(keys, splat_constant(WINDOW - 1, I32)), further)
 
 
-def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
-    """Returns an i64 in which the bits are set that active lanes (`on`) name in `places` by their
+def _bits(lanes: Lanes, numbers: Value, on: Value) -> Value:
+    """Returns an i64 in which the bits are set that active lanes (`on`) name in `numbers` by their
     numbers, 0 to 63."""
     b = lanes.b
-    each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
+    each = b.shl(splat_constant(1, I64), b.zext(numbers, WORDS))
     each = b.select(on, each, splat_constant(0, I64))
     return lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each])
 

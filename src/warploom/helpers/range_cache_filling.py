@@ -183,7 +183,7 @@ def _count_hits(entry: RangeCacheEntry, group: GroupDescriptor) -> int:
 
 @jitable
 def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
-    """Moves entry `number` of all accesses of a group to free entries of RETIRED_SETS, which keep
+    """Moves entry `number` of all accesses of a group to free entries of RETIRED_SETS, which retain
     their counts, and clears it; returns False, and moves nothing, if none is free."""
     for retired in range(_FIRST_RETIRED, _AFTER_RETIRED):
         if _entry(sets, group, 0, retired).key == 0:
@@ -260,13 +260,13 @@ def find_or_insert_set(sets: RangeCaches, key: int, count: int) -> int:
     begin = bucket_of(key, count)
     if key == sets[0]:  # a full warp's key has this number whatever its hash is
         return FULL_SET
-    for place in range(begin, begin + BUCKET):
-        if sets[place] == 0:
+    for cache_offset in range(begin, begin + BUCKET):
+        if sets[cache_offset] == 0:
             used = used_at(count)
-            sets[place], sets[count + place] = key, sets[used]
+            sets[cache_offset], sets[count + cache_offset] = key, sets[used]
             sets[used] += 1
-        if sets[place] == key:
-            return int(sets[count + place])
+        if sets[cache_offset] == key:
+            return int(sets[count + cache_offset])
     return -1
 
 

@@ -11,21 +11,23 @@ from __future__ import annotations
 from typing import Any
 
 
-def count_strided(counts: Any, place: int, step: int, within: int, shift: int, times: int) -> int:
+def count_strided(
+    counts: Any, position: int, step: int, within: int, shift: int, times: int
+) -> int:
     """Adds `times` accesses to the counters of an entry. Returns 0.
 
-    `within` is the mask of the low address bits that decide costs; `place` are these bits of the
+    `within` is the mask of the low address bits that decide costs; `position` are these bits of the
     first access, each further one is `step` bytes after the one before; a counter is for
     1 << `shift` bytes of them.
     """
-    period, at = 1, (place + step) & within
+    period, at = 1, (position + step) & within
     # The number of accesses after which the address within the unit repeats.
-    while at != place and period < times:
+    while at != position and period < times:
         period += 1
         at = (at + step) & within
     whole, more = times // period, times % period
-    at = place
-    # Each place of the period gets `whole` accesses, the first `more` of them one more.
+    at = position
+    # Each position of the period gets `whole` accesses, the first `more` of them one more.
     for number in range(min(period, times)):
         counts[at >> shift] += whole + (1 if number < more else 0)
         at = (at + step) & within

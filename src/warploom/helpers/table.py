@@ -42,7 +42,7 @@ CHECKS = {
     "sm_of": "int64(int64, int64, int64, int64)",
     "set_registers": "int64(i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
-    "take_indexed_branch": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
+    "diverge_by_index": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
     "branch_first": "int64(i64*, i64*, int64)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
@@ -70,7 +70,7 @@ CHECKS = {
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"
-"""The type of a cost rule: addresses, mask, size, access row."""
+"""The type of a cost rule: addresses, mask, size, access record."""
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
@@ -173,7 +173,7 @@ def load_helpers(kernel: bytes) -> None:
 @lru_cache
 def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
     """Loads an object, once in a process, and defines its helpers as symbols, by which kernels call
-    them. The cache of this function keeps the engine alive, which owns the code.
+    them. The cache of this function holds the engine alive, which owns the code.
     """
     engine = _load_engine(helpers)
     for name, _ in helpers.signatures:
@@ -199,10 +199,10 @@ def _load_rule(name: str) -> Callable[..., int]:
     return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)
 
 
-def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
-    """Counts an access in its record `row` by the machine code of a cost rule, with the same result
-    as `RULES[rule]` in Python, but faster."""
-    _load_rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
+def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Counts an access in its record `record` by the machine code of a cost rule, with the same
+    result as `RULES[rule]` in Python, but faster."""
+    _load_rule(rule)(addresses.ctypes.data, mask, size, record.ctypes.data)
 
 
 def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:

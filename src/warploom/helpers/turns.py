@@ -72,15 +72,15 @@ def branch_first(plan: Words, context: Any, warp: int) -> int:
     return scheduling.branch_first(Plan(plan, 0), WarpTable(context, 0), warp)
 
 
-def take_indexed_branch(
+def diverge_by_index(
     context: Any, lane_targets: Any, on: int, branch_targets: Any, count: int, following: int,
     point: int, branch: int, level: int,
 ) -> int:  # fmt: skip
-    """Executes `brx.idx` on the table in `context` by `simt.indexed_branch.take_indexed_branch`,
+    """Executes `brx.idx` on the table in `context` by `simt.indexed_branch.diverge_by_index`,
     which has the same operands; returns the block of the lanes that run first, or NONE if an index
     has no target."""
     table = WarpTable(context, 0)
-    return indexed_branch.take_indexed_branch(
+    return indexed_branch.diverge_by_index(
         table, lane_targets, on, branch_targets, count, following, point, branch, level
     )
 
@@ -105,10 +105,10 @@ def warp_order_start(schedule: Words, states: States, warp: int) -> int:
 def end_warp_order(
     schedule: Words, environment: Any, states: States, contexts: Contexts, sites: Any
 ) -> int:
-    """Writes the states of the block's warps, which warp order does not keep up to date, when a
-    call in warp order returns before the end of the block. Returns 0. `states` are those of the
-    block, `contexts` their contexts, `sites` has two words for each site: the
-    instruction, and the number of its barrier.
+    """Writes the states of the block's warps, which warp order does not update, when a call in warp
+    order returns before the end of the block. Returns 0. `states` are those of the block,
+    `contexts` their contexts, `sites` has two words for each site: the instruction, and the number
+    of its barrier.
 
     By the environment, warps before the one that stopped wait at SITE; later ones are runnable at
     START, where the region began (0: they begin, with new tables); the stopped one waits at

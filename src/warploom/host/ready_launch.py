@@ -104,7 +104,7 @@ class ReadyLaunch:
         kernel, context, hooks = self.kernel, self.kernel.context, self.kernel.hooks
         if hooks.core is not None:
             execute = hooks.core.wraps(kernel, execute, findings)
-        context.turn.take(self.cancellation)
+        context.turn.acquire(self.cancellation)
         try:
             program = kernel.program
             started, compiled = time.perf_counter(), compile_time.seconds

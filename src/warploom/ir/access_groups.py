@@ -43,7 +43,7 @@ class AccessGroup:
 
     @property
     def is_laid_out(self) -> bool:
-        """Returns whether the plan takes each lane as a run of its own (Guard.LANES)."""
+        """Returns whether the plan treats each lane as a run of its own (Guard.LANES)."""
         return self.plan.guard is Guard.LANES
 
     @property
@@ -57,16 +57,16 @@ class AccessGroup:
 
 @dataclass
 class _Open:
-    """Collects the members of a group; `found` is the group without members, with its access type,
+    """Collects the members of a group; `group` is the group without members, with its access type,
     plan and vector shape."""
 
-    found: AccessGroup
+    group: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def closed(self) -> AccessGroup:
         """Returns the group with all members collected."""
-        found = self.found
-        return AccessGroup(found.shape, found.plan, found.base, tuple(self.members))
+        group = self.group
+        return AccessGroup(group.shape, group.plan, group.base, tuple(self.members))
 
 
 def find_groups(
@@ -80,7 +80,7 @@ def find_groups(
     not written between them; a guarded one is a group of its own; those with a general plan are in
     none. `operand_shapes` has the shapes of operands in the block. `mask`: the predicate register
     under which the block runs, if it is if-converted."""
-    found: dict[object, _Open] = {}
+    open_groups: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
         instruction = accesses.program.instructions[index]
@@ -91,10 +91,10 @@ def find_groups(
             # another group.
             version = versions.get(address.base) if isinstance(address.base, Register) else None
             key = index if instruction.guard else (address.base, version, *common)
-            found.setdefault(key, _Open(group)).members.append((index, address.offset))
+            open_groups.setdefault(key, _Open(group)).members.append((index, address.offset))
         for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in found.values()]
+    return [one.closed() for one in open_groups.values()]
 
 
 def group_alone(

@@ -50,7 +50,7 @@ class Guard(Enum):
     STEP = "a hit in the range cache, and one step leads from lane to lane in each run"
     ELEMENT = "a hit in the range cache, and elements follow each other in each run"
     LANES = "a hit in the range cache, each lane a run"
-    COMPARED = "places apart from those of the loads between, like earlier ones"
+    COMPARED = "addresses disjoint from those of the loads between, like earlier ones"
     WINDOW = "all words in a window of 1 KiB"
     BOUNDS = "bounds of all lanes"
 
@@ -85,7 +85,7 @@ class Cost(Enum):
 
 
 class Exit(Enum):
-    """Names the paths that code takes if a guard fails."""
+    """Names the paths that code follows if a guard fails."""
 
     SLOW_VERSION = "the slow version of the block"
     GENERAL = "as at any addresses"
@@ -109,7 +109,7 @@ class AccessPlan:
         return self.guard is Guard.BOUNDS
 
     def in_one_version(self) -> AccessPlan:
-        """Returns the plan for a basic block without a slow version: a failed guard takes the
+        """Returns the plan for a basic block without a slow version: a failed guard leads to the
         general path instead of jumping there."""
         return replace(self, exit=Exit.GENERAL) if self.exit is Exit.SLOW_VERSION else self
 
@@ -132,7 +132,7 @@ class Addresses:
         warps of `runs` runs (32: no two lanes are a run). Affine ones: AGREED at stride 0,
         CONSECUTIVE at the access's size, else STRIDED. Varying ones: LAYOUT, each lane a run, if
         `runs` is 32, or more than MOST_RUNS_BY_STEP (8) and elements have 4 bytes or more; else
-        STEP, a stride looked for at run time, the only pattern for which `scattered` is kept."""
+        STEP, a stride looked for at run time, the only pattern for which `scattered` is stored."""
         if not lanes.is_affine:
             gathers = runs > MOST_RUNS_BY_STEP and access_type.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
@@ -147,7 +147,7 @@ class Addresses:
         return self.lanes.runs == 1 and self.lanes.stride >= access_type.size
 
     def base(self, access_type: AccessType, plan: AccessPlan) -> VectorShape:
-        """Returns the vector shape of the addresses as a plan takes them: with equal runs
+        """Returns the vector shape of the addresses as a plan reads them: with equal runs
         (`VectorShape.repeats`) for loads of a vector for each run, which then load one for all
         equal runs; else each run with an address of its own."""
         loads_once = access_type.op == "load" and plan.move is Move.VECTOR

@@ -13,8 +13,8 @@ from warploom.program.accesses import route_of, space_of
 from warploom.program.program import Program
 
 MOST_INLINED = 128
-"""The number of access rows up to which accesses are inlined; the code of a kernel with more would
-take minutes to compile."""
+"""The number of access records up to which accesses are inlined; the code of a kernel with more
+would need minutes to compile."""
 
 
 class KernelAccesses:
@@ -58,8 +58,8 @@ def _inlines(layout: CountLayout, variant: KernelVariant) -> bool:
     (128) pairs of an access and a space that it may be to."""
     watches = variant.debugging is not None and variant.debugging.watches
     elsewhere = variant.clusters or layout.rules.caches
-    rows = {(row.instruction, row.space) for row in layout.rows}
-    return len(rows) <= MOST_INLINED and not (variant.is_watched or watches or elsewhere)
+    records = {(record.instruction, record.space) for record in layout.records}
+    return len(records) <= MOST_INLINED and not (variant.is_watched or watches or elsewhere)
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:

@@ -79,7 +79,7 @@ class WarpLoopPath:
     At the end of the last block of `before`, the first threads of the block run block `body`, then
     all run `after`; without a `body` all blocks are `before`. `allows_partial_warp`: a warp of
     which only some lanes run the body is allowed. `choices` maps the guarded branches
-    (instructions) at which all threads take the same path to whether they are taken. `kinds` has
+    (instructions) at which all threads follow the same path to whether they are taken. `kinds` has
     each instruction but those that end a block.
 
     `condition` is the comparison (an instruction) that selects the threads of the body: the first

@@ -49,7 +49,7 @@ KEYWORDS = (
 
 class _Parser:
     """Builds the data from the tree of lines; registers and labels of blocks are looked up by name.
-    Its methods take one line each and return the data that `ir.text` printed as that line."""
+    Its methods read one line each and return the data that `ir.text` printed as that line."""
 
     def __init__(self, lines: list[Line]) -> None:
         """Sorts the lines by their keywords, and reads the names of registers and blocks, which
@@ -160,8 +160,8 @@ class _Parser:
         """Returns the masked region that a line describes."""
         [header], [point] = self._block_numbers(line, "header"), self._block_numbers(line, "to")
         blocks, exits = (frozenset(self._block_numbers(line, name)) for name in ("blocks", "exits"))
-        written, kept = (self._registers_of(line, name) for name in ("written", "kept"))
-        return MaskedRegion(header, blocks, exits, point, written, kept)
+        written, retained = (self._registers_of(line, name) for name in ("written", "kept"))
+        return MaskedRegion(header, blocks, exits, point, written, retained)
 
     def _strided(self, line: Line) -> BatchedLoop:
         """Returns a batched loop, with its assumed shapes and access groups."""
@@ -201,8 +201,8 @@ class _Parser:
 
     def _groups_with(self, line: Line, word: str) -> tuple[AccessGroup, ...]:
         """Returns the access groups of the inner lines that begin with a word."""
-        found = (each for each in line.inner if each.words[0] == word)
-        return tuple(each.read(self._group) for each in found)
+        lines = (each for each in line.inner if each.words[0] == word)
+        return tuple(each.read(self._group) for each in lines)
 
     # ---- blocks ---------------------------------------------------------------------------------
 

@@ -66,9 +66,11 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
         for space, op in accesses_of(instruction):
             if space in PLANNED_SPACES:
                 plans = (ir.plans.get((index, each)) for each in spaces_of(space))
-                found = [plan for plan in plans if plan is not None]
-                found = found or [general(AccessType(op, space, B8, bytes_of(instruction)))]
-                planned += [PlannedAccess(index, plan) for plan in dict.fromkeys(found)]
+                access_plans = [plan for plan in plans if plan is not None]
+                access_plans = access_plans or [
+                    general(AccessType(op, space, B8, bytes_of(instruction)))
+                ]
+                planned += [PlannedAccess(index, plan) for plan in dict.fromkeys(access_plans)]
                 break
     return planned
 

@@ -1,6 +1,6 @@
 """Parses the program of a Warp IR from its lines, which `ir.program_text` prints.
 
-What was printed and parsed is equal to the original program. Of source positions it keeps file and
+What was printed and parsed is equal to the original program. Of source positions it stores file and
 line; it has no PTX module, and the instructions that it was inlined from are not known.
 """
 
@@ -162,5 +162,5 @@ def _variable(line: Line) -> tuple[str, VariableSlot]:
 
 def _location(line: Line) -> Location | None:
     """Returns the source position of an operation, None if it has none."""
-    file, found, number = line.values.get("at", "").rpartition(":")
-    return Location(unquote(file), int(number)) if found else None
+    file, separator, number = line.values.get("at", "").rpartition(":")
+    return Location(unquote(file), int(number)) if separator else None

@@ -1,8 +1,8 @@
 """Prints the program of a Warp IR: its memory, variables, registers, labels and operations.
 
 `ir.program_parser` reads the lines back. An operation is printed as in PTX, but with all operands
-in their places, also those that PTX leaves out, and with the decorations of operands (`.b0`, `-`)
-as modifiers of the opcode. After it follow its attributes: `hidden` and `private` (`Program`),
+in their positions, also those that PTX leaves out, and with the decorations of operands (`.b0`,
+`-`) as modifiers of the opcode. After it follow its attributes: `hidden` and `private` (`Program`),
 `plan` for accesses, and `at`, the source line.
 
     memory parameters=20 shared=1024 dynamic=1024

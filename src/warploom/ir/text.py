@@ -151,7 +151,7 @@ class _Printer:
             exits=self._labels(sorted(region.exits)),
             to=self._label(region.point),
             written=_names(region.written),
-            kept=_names(region.merged),
+            retained=_names(region.merged),
         )
 
     def _strided(self, batched: BatchedLoop) -> str:

@@ -42,7 +42,7 @@ class Sanitizing:
 @dataclass(frozen=True, slots=True)
 class Debugging:
     """Selects what a debugger needs. `steps`: code runs one warp after the other in the order of
-    the schedule and keeps registers lane by lane, so that the state between two turns can be read.
+    the schedule and stores registers lane by lane, so that the state between two turns can be read.
     `watches`: code counts the accesses to one range of memory (`lower.instrument.watchpoints`)."""
 
     steps: bool
@@ -69,7 +69,7 @@ class KernelVariant:
     of a block have the same layout. `size`: the size of thread blocks, None in code for any size.
 
     Scheduling: `independent`: each thread has its own program counter, as from compute capability
-    7.0 on. `interleaves_paths`: diverged lanes take turns by a policy, instead of one side after
+    7.0 on. `interleaves_paths`: diverged lanes run in turn by a policy, instead of one side after
     the other. `shuffles`: the launch's policy chooses the order of warps, blocks and the lanes of
     an atomic. `clusters`: clusters have several blocks, or the program uses `mapa` or cancels
     launches.

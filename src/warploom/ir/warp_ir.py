@@ -32,7 +32,7 @@ from warploom.shapes.vector_shape import VectorShape
 
 
 class BranchKind(Enum):
-    """Names the lowerings of a guarded branch in convergent code. UNIFORM: all lanes take one
+    """Names the lowerings of a guarded branch in convergent code. UNIFORM: all lanes branch to one
     target, a scalar branch. PREDICATED: if-conversion; the lanes that do not jump to the
     reconvergence point run one block under a mask. EXIT: lanes that leave a masked loop wait after
     it, the others continue. SPLIT: lanes diverge, and the sides run one after the other."""
@@ -176,7 +176,7 @@ class WarpIR:
     def has_shapes(self) -> bool:
         """Returns whether registers may have shapes: the variant does not store all of them lane by
         lane (`KernelVariant.stores_lane_by_lane`), and the kernel is not so large that it is
-        compiled with the lowest effort (`llvm.opt_level.is_long`), for the analysis would take too
+        compiled with the lowest effort (`llvm.opt_level.is_long`), for the analysis would last too
         long."""
         return not (self.variant.stores_lane_by_lane or is_long(self.program))
 

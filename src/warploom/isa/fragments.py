@@ -32,7 +32,7 @@ WIDTHS = {
 }
 """Bits of an element with its padding; those of b1 are taken 32 at a time, along k."""
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """Row and column (for B: column and k)."""
 
 
@@ -40,14 +40,14 @@ Place = tuple[int, int]
 class Fragment:
     """A matrix of `rows` x `columns` elements of `type` in a warp, `count` elements to a lane.
 
-    `place(lane, element)` is where an element of a lane stands in the matrix.
+    `position(lane, element)` is where an element of a lane stands in the matrix.
     """
 
     type: str
     rows: int
     columns: int
     count: int
-    place: Callable[[int, int], Place]
+    position: Callable[[int, int], Position]
 
     @property
     def bits(self) -> int:
@@ -63,12 +63,12 @@ class Fragment:
         return self.count // self.packed
 
     @cached_property
-    def holders(self) -> dict[Place, Place]:
+    def holders(self) -> dict[Position, Position]:
         """Return the (lane, element) that holds each place; of several, the first."""
-        found: dict[Place, Place] = {}
+        found: dict[Position, Position] = {}
         for element in range(self.count):
             for lane in range(WARP):
-                found.setdefault(self.place(lane, element), (lane, element))
+                found.setdefault(self.position(lane, element), (lane, element))
         return found
 
 
@@ -78,13 +78,13 @@ def tiled(type: str, rows: int, columns: int, run: int, count: int | None = None
     tiles_down = rows // TILE_ROWS
     distinct = rows * columns // WARP
 
-    def place(lane: int, element: int) -> Place:
+    def position(lane: int, element: int) -> Position:
         tile, inside = divmod(element % distinct, run)
         right, down = divmod(tile, tiles_down)
         row = down * TILE_ROWS + lane // LANES_PER_ROW
         return row, (right * LANES_PER_ROW + lane % LANES_PER_ROW) * run + inside
 
-    return Fragment(type, rows, columns, count or distinct, place)
+    return Fragment(type, rows, columns, count or distinct, position)
 
 
 def operand(type: str, rows: int, depth: int, count: int | None = None) -> Fragment:
@@ -113,18 +113,18 @@ def quad_operand(along: bool) -> Fragment:
     `along` says that a lane holds neighbours along k (A in rows, B in columns).
     """
 
-    def place(lane: int, element: int) -> Place:
+    def position(lane: int, element: int) -> Position:
         product, upper = _quad(lane)
         row, k = (lane % 4, element) if along else (element, lane % 4)
         return 8 * product + 4 * upper + row, k
 
-    return Fragment("f16", 32, 4, 4, place)
+    return Fragment("f16", 32, 4, 4, position)
 
 
 def quad_accumulator(type: str) -> Fragment:
     """C or D of the four products, which stand on the diagonal of one large matrix."""
 
-    def place(lane: int, element: int) -> Place:
+    def position(lane: int, element: int) -> Position:
         product, upper = _quad(lane)
         row, column = lane % 4, element
         if type == "f32":
@@ -132,7 +132,7 @@ def quad_accumulator(type: str) -> Fragment:
             column = (element & 4) + (lane & 2) + (element & 1)
         return 8 * product + 4 * upper + row, 8 * product + column
 
-    return Fragment(type, 32, 32, 8, place)
+    return Fragment(type, 32, 32, 8, position)
 
 
 # ---- shapes -------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Piece:
     def steps(self, lane: int) -> tuple[int, int]:
         """Returns how many strides and how many elements the piece is behind the start of the
         matrix."""
-        row, column = self.move.fragment.place(lane, self.element)
+        row, column = self.move.fragment.position(lane, self.element)
         far, near = (row, column) if self.move.by_rows else (column, row)
         return far, near * self.move.unit
 

@@ -37,14 +37,14 @@ PACKED_BITS = {"b6x16_p32": 6, "b4x16_p64": 4}
 class RowMatrices:
     """The matrices of one instruction: `rows` lanes point at rows, a lane holds `registers`.
 
-    `place(lane, register, unit)` is the row, and the place in it, of a unit of `unit_bytes` bytes
-    of a register. `packed_bits` is the width of packed numbers, 0 for bytes.
+    `position(lane, register, unit)` is the row, and the place in it, of a unit of `unit_bytes`
+    bytes of a register. `packed_bits` is the width of packed numbers, 0 for bytes.
     """
 
     rows: int
     registers: int
     unit_bytes: int
-    place: Callable[[int, int, int], Unit]
+    position: Callable[[int, int, int], Unit]
     packed_bits: int = 0
 
     @property
@@ -56,7 +56,7 @@ class RowMatrices:
     def holders(self) -> dict[Unit, tuple[int, int, int]]:
         """Return the lane, register and unit of it that holds each unit of each row."""
         return {
-            self.place(lane, register, unit): (lane, register, unit)
+            self.position(lane, register, unit): (lane, register, unit)
             for register in range(self.registers)
             for lane in range(WARP)
             for unit in range(self.units)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from warploom.core.types import U32, U64
-from warploom.isa.fragments import WARP, WIDTHS, Fragment, Place
+from warploom.isa.fragments import WARP, WIDTHS, Fragment, Position
 from warploom.isa.terms import (
     Term,
     argument,
@@ -81,8 +81,8 @@ class SharedOperand:
     def unit_of(self, request: int, lane: int) -> tuple[int, int]:
         """Returns the line, and the place in it, of the unit that a lane reads, both from the start
         of the block."""
-        place, line = divmod(request * WARP + lane, self.lines)
-        return line, place
+        position, line = divmod(request * WARP + lane, self.lines)
+        return line, position
 
     def step(self, block: int) -> tuple[int, int]:
         """Returns the line and the place in it at which a block begins."""
@@ -91,7 +91,7 @@ class SharedOperand:
 
     def has(self, block: int, request: int, lane: int) -> bool:
         """Returns whether a lane has a unit of the matrix to read in that request."""
-        row, _ = self.fragment.place(lane, request * self.unit)
+        row, _ = self.fragment.position(lane, request * self.unit)
         inside = request * WARP + lane < self.units
         return inside and block * self.block_rows + row < self.rows
 
@@ -100,13 +100,15 @@ class SharedOperand:
         """Return a block as the lanes hold it that have read it, four registers for each
         request."""
 
-        def place(lane: int, element: int) -> Place:
+        def position(lane: int, element: int) -> Position:
             request, inside = divmod(element, self.unit)
             line, at = self.unit_of(request, lane)
             along = at * self.unit + inside
             return (along, line) if self.transposed else (line, along)
 
-        return Fragment(self.type, self.block_rows, self.columns, self.requests * self.unit, place)
+        return Fragment(
+            self.type, self.block_rows, self.columns, self.requests * self.unit, position
+        )
 
 
 def _field(descriptor: Term, first: int, bits: int) -> Term:
@@ -128,7 +130,7 @@ def unit_address(transposed: bool) -> Term:
     (.u32). In a swizzled layout a unit's place in a row of 128 bytes is exclusive-ored with the
     row's number from where the pattern begins, which the base offset tells.
     """
-    descriptor, line, place = argument(0, U64), argument(1, U32), argument(2, U32)
+    descriptor, line, position = argument(0, U64), argument(1, U32), argument(2, U32)
     start, leading, stride = (_encoded(descriptor, first) for first in (0, 16, 32))
     base_offset, mode = _field(descriptor, 49, 3), _field(descriptor, 62, 2)
     plain = eq(mode, 0)
@@ -144,8 +146,8 @@ def unit_address(transposed: bool) -> Term:
     offset = (
         shift_right(line, constant(3, U32)) * between_groups
         + (line & (GROUP - 1)) * atom_bytes
-        + shift_right(place, width_bits) * between_atoms
-        + (place & last) * UNIT_BYTES
+        + shift_right(position, width_bits) * between_atoms
+        + (position & last) * UNIT_BYTES
     )
     address = (start + offset) & ((1 << ADDRESS_BITS) - 1)
     row = shift_right(address, constant(7, U32)) - base_offset

@@ -66,7 +66,7 @@ class Sparsity:
         """Return the column of A in which the k-th stored element of a row stands."""
         return k // self.stored * self.chunk + choice * self.run + k % self.run
 
-    def place(self, row: int, k: int) -> tuple[int, int]:
+    def position(self, row: int, k: int) -> tuple[int, int]:
         """Return which lane holds, from which bit on, the index of a stored element, with selector
         0.
 

@@ -1,7 +1,7 @@
-"""Limits the processor time that emitting a kernel's LLVM IR may take, and raises an error beyond.
+"""Limits the processor time that emitting a kernel's LLVM IR may use, and raises an error beyond.
 
 The limit is 300 s, or the number in the environment variable WARPLOOM_COMPILE_SECONDS. LLVM's own
-passes run after that and cannot be interrupted; they take about as long again, since a kernel of
+passes run after that and cannot be interrupted; they last about as long again, since a kernel of
 that size is compiled with the least optimisation (`llvm.opt_level`).
 """
 

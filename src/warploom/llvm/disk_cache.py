@@ -113,8 +113,8 @@ def _entries() -> list[tuple[str, Path]]:
     """Returns kind and path of all entries: files named KIND-KEY, as `_path` does. Other files are
     left out; none without a folder."""
     folder = cache_directory()
-    found = folder.iterdir() if folder.is_dir() else ()
-    parts = ((path.name.rpartition("-"), path) for path in found)
+    paths = folder.iterdir() if folder.is_dir() else ()
+    parts = ((path.name.rpartition("-"), path) for path in paths)
     return [(kind, path) for (kind, _, key), path in parts if len(key) == KEY_DIGITS and kind]
 
 
@@ -197,7 +197,7 @@ def _fingerprint(sources: tuple[str, ...]) -> str:
 
 
 def _numba_version() -> str:
-    """Returns the text of Numba's version file. Importing Numba would take longer than most
+    """Returns the text of Numba's version file. Importing Numba would last longer than most
     processes, which compile no helper, run."""
     spec = importlib.util.find_spec("numba")
     assert spec is not None

@@ -80,7 +80,7 @@ class _SpelledConstant(ir.Constant):
     """Represents a constant by its text in LLVM IR, where llvmlite would spell out each element."""
 
     def __init__(self, type: ir.Type, spelling: str, value: Any = ir.Undefined) -> None:
-        """Keeps the text. `value` is what llvmlite's `constant` attribute holds, by default
+        """Stores the text. `value` is what llvmlite's `constant` attribute holds, by default
         nothing, so that folding finds no number."""
         super().__init__(type, value)
         self.spelling = spelling
@@ -132,7 +132,7 @@ class Lanes:
     """Emits operations on lane vectors through an LLVM builder, `b`, which callers use as well."""
 
     def __init__(self, module: ir.Module, builder: ir.IRBuilder) -> None:
-        """Keeps the module, in which intrinsics are declared, and the builder as `b`."""
+        """Stores the module, in which intrinsics are declared, and the builder as `b`."""
         self.module = module
         self.b: Any = builder
 

@@ -1,6 +1,6 @@
 """Prints an llvmlite module as the text of LLVM IR, in half the time of `str(module)`.
 
-A kernel has some ten thousand LLVM instructions, and llvmlite's own printing took a quarter of the
+A kernel has some ten thousand LLVM instructions, and llvmlite's own printing used a quarter of the
 time of emission. The classes of instructions that make up nearly all of a module have a format
 here, and the text of each type is computed once; llvmlite prints everything else. The text is that
 of `str(module)` but for spaces.
@@ -18,7 +18,7 @@ from warploom.llvm.lanes import Value
 
 
 class ModulePrinter:
-    """Prints the functions of one module. Keeps the texts of types and of references to values by
+    """Prints the functions of one module. Stores the texts of types and of references to values by
     the identity of the objects, which is unique while the module, which refers to them, is alive.
     """
 

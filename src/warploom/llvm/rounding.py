@@ -64,7 +64,7 @@ declare void @llvm.set.rounding(i32)
 
 def _suffix(type: ir.Type) -> str:
     """Returns the suffix for a vector type in an intrinsic's name: `v32f32`; `v32half`, `v32i64`,
-    as all elements but float and double keep their names. The type must be a vector."""
+    as all elements but float and double retain their names. The type must be a vector."""
     vector: ir.VectorType = type  # type: ignore[assignment]
     return f"v{vector.count}{mangled(vector.element)}"
 

@@ -104,7 +104,7 @@ def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.
     """Returns a new LLVM target machine for a processor (default: the chosen one).
 
     `effort`, 0 to 3, is the optimisation level of code generation. Each call makes a new object,
-    since an execution engine takes ownership of the target machine that it is created with.
+    since an execution engine owns the target machine that it is created with.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

@@ -27,7 +27,7 @@ REDUCED_LANES = 8
 def reduce_to_8_lanes(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
     """Emits the reduction of a vector of 32 i64 lanes to 8 by `or` or `umax` (lanes l, l + 8, l +
     16, l + 24 to lane l); lanes not in the mask `on` count as 0. The 8 lanes fit a register, and
-    need no mask: a reduction under a mask of 32 lanes takes longer."""
+    need no mask: a reduction under a mask of 32 lanes is slower."""
     zeros = zero(ir.VectorType(value.type.element, REDUCED_LANES))
     parts: list[Value] = []
     for begin in range(0, LANES, REDUCED_LANES):

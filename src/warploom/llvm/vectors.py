@@ -13,7 +13,7 @@ class Vectors:
     """Builds vectors of `width` lanes through the builder of `lanes`."""
 
     def __init__(self, lanes: Lanes, width: int) -> None:
-        """Keeps `lanes` and its builder, and the number of lanes that vectors have."""
+        """Stores `lanes` and its builder, and the number of lanes that vectors have."""
         self.lanes, self.b, self.width = lanes, lanes.b, width
 
     def type(self, type: ScalarType) -> ir.VectorType:

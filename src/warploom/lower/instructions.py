@@ -298,8 +298,8 @@ class _Writer:
         copy the active mask and the guard, for a register that basic blocks share; else the guard.
         """
         frame = self.code.frame
-        kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
-        if self.copy is not Copy.DIVERGENT or not kept:
+        is_shared = isinstance(operand, Register) and operand in frame.shared_over_blocks
+        if self.copy is not Copy.DIVERGENT or not is_shared:
             return self.guard
         return (
             frame.active.mask()

@@ -29,7 +29,7 @@ lane accesses."""
 
 
 @dataclass(frozen=True)
-class RowRule:
+class RecordRule:
     """The cost rules of an access record: `names` of functions that `count_compiled` calls, each of
     which adds its counters, and the bytes that each lane accesses."""
 
@@ -42,33 +42,33 @@ class RowRule:
         return _cost(self, pattern)
 
 
-def row_rule(program: Program, row: AccessRecord, rules: AccessRules) -> RowRule:
+def record_rule(program: Program, record: AccessRecord, rules: AccessRules) -> RecordRule:
     """Returns the rule by which accesses of an access record are counted on a device: the bytes
     that a thread accesses, and the names of the cost functions: that of its state space, operation
     and cache route (`route_of`), and for stores also the one that counts writes, where the device
     has one."""
-    instruction = program.instructions[row.instruction]
-    names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
-    if row.op == "store" and (writes := rules.writes(row.space.value)):
+    instruction = program.instructions[record.instruction]
+    names = [rules.cost(record.space.value, record.op, route=route_of(instruction))]
+    if record.op == "store" and (writes := rules.writes(record.space.value)):
         names.append(writes)
-    return RowRule(tuple(names), bytes_of(instruction))
+    return RecordRule(tuple(names), bytes_of(instruction))
 
 
-def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Counts:
+def common_cost(program: Program, record: AccessRecord, rules: AccessRules) -> Counts:
     """Returns the counts of the common access of a record, in the order of FIELDS: all 32 lanes at
     consecutive elements, in constant memory all at one address, in local memory at consecutive
     words; zeros for textures and surfaces, which have no common access."""
-    if row.space in (Space.TEXTURE, Space.SURFACE):
+    if record.space in (Space.TEXTURE, Space.SURFACE):
         return np.zeros(len(FIELDS), np.int64)
-    rule = row_rule(program, row, rules)
-    stride = STRIDES.get(row.space, rule.size)
+    rule = record_rule(program, record, rules)
+    stride = STRIDES.get(record.space, rule.size)
     return rule.cost(AddressPattern(ALL_LANES, tuple([stride * lane for lane in range(32)])))
 
 
 @lru_cache(maxsize=1 << 14)
-def _cost(rule: RowRule, pattern: AddressPattern) -> Counts:
-    """Returns `RowRule.cost`: the sum of the counts of the rule's cost functions; the results are
-    cached, since kernels repeat few patterns."""
+def _cost(rule: RecordRule, pattern: AddressPattern) -> Counts:
+    """Returns `RecordRule.cost`: the sum of the counts of the rule's cost functions; the results
+    are cached, since kernels repeat few patterns."""
     counts = np.zeros(CostRecord.WORDS, np.int64)
     addresses, _ = pattern.addresses()
     for name in rule.names:

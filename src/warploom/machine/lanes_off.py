@@ -83,8 +83,8 @@ def _arrived_lanes(table: WarpTable) -> int:
 
 
 def nodes_in_use(table: WarpTable) -> Iterator[StackNode]:
-    """Yields the nodes of a table's SIMT stack that are not free; free ones keep the words of their
-    last use."""
+    """Yields the nodes of a table's SIMT stack that are not free; free ones retain the words of
+    their last use."""
     for node in range(warp_table.node_count(table.lanes)):
         if not table.free >> node & 1:
             yield warp_table.node_of(table, node)

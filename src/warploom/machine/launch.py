@@ -1,8 +1,8 @@
 """Describes one launch of a kernel for both machines: grid, block, arguments, schedule and limits.
 
-Both the compiled engine and the reference machine take a `Launch`, and derive from it the sizes of
-shared memory and the values of launch-wide special registers. Converting what the user passes into
-parameter bytes is left to `host`.
+Both the compiled engine and the reference machine execute a `Launch`, and derive from it the sizes
+of shared memory and the values of launch-wide special registers. Converting what the user passes
+into parameter bytes is left to `host`.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class Schedule:
 class Launch:
     """One launch of a kernel: everything that a machine needs beside the program and the memory.
 
-    `parameters` is the kernel's parameter block, laid out as `Program.places` states. `globals` are
-    the addresses of `Program.globals`, in that order, followed, if the program has a place for
+    `parameters` is the kernel's parameter block, laid out as `Program.slots` states. `globals` are
+    the addresses of `Program.globals`, in that order, followed, if the program has a slot for
     `PARAMETERS`, by the address of the parameters in device memory. `dynamic_shared_bytes` are
     added to the program's own shared memory. `max_instructions` limits the warp instructions; None
     means no limit. `output` receives the text that the kernel prints; None means standard output.
@@ -136,7 +136,7 @@ class Launch:
         cancellation: Cancellation | None = None,
     ) -> Launch:
         """Returns a copy of this launch with these four fields, where they are not passed 0 and a
-        cancellation of its own; the other fields are kept."""
+        cancellation of its own; the other fields are retained."""
         # `dataclasses.replace` is slow, and every launch makes a copy. Positional arguments are in
         # the order of the fields.
         return Launch(

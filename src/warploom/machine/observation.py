@@ -25,7 +25,7 @@ Words = npt.NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class Observation:
     """An observer: the addresses of its functions by event kind, and the state array that they
-    write in place. `name` is the observer's name in errors, `compiled` keeps the functions
+    write in place. `name` is the observer's name in errors, `compiled` holds the functions
     alive."""
 
     name: str

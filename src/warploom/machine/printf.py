@@ -35,7 +35,7 @@ class PrintfArguments:
         taken."""
         self.read, self.at, self.taken = read, at, 0
 
-    def take(self, size: int) -> bytes | None:
+    def consume(self, size: int) -> bytes | None:
         """Returns the next argument, the `size` bytes at the next multiple of `size`, and counts
         it; None (counted too, nothing read) after MAX_ARGUMENTS."""
         self.taken += 1
@@ -72,9 +72,9 @@ def format_printf(format: bytes, arguments: PrintfArguments) -> str:
 
 
 def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
-    """Returns the text of one conversion specification, which SPECIFIER matched, and takes its
+    """Returns the text of one conversion specification, which SPECIFIER matched, and consumes its
     arguments, those of `*` first; the specification itself if it is none of C's (`%n` counts as
-    none) or no argument is left. `%%` gives `%` and takes none."""
+    none) or no argument is left. `%%` gives `%` and consumes none."""
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -93,7 +93,7 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     width, precision = _capped_count(width), _capped_count(precision)
     # Floats are promoted to double, and pointers have 8 bytes, as in a C variadic call.
     size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
-    data = arguments.take(size)
+    data = arguments.consume(size)
     if data is None:
         return match.group()
     if kind in "fFeEgG":
@@ -123,7 +123,7 @@ def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None
     (empty if none is left); others, and None, unchanged."""
     if count != "*":
         return count
-    data = arguments.take(4)
+    data = arguments.consume(4)
     return str(int.from_bytes(data, "little", signed=True)) if data else ""
 
 

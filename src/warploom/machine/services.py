@@ -132,8 +132,8 @@ class Services:
         not a live malloc of a kernel."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
-                place = call.instruction, call.block, call.warp, lane
-                self.memory.heap.watcher.released(address, *place)
+                location = call.instruction, call.block, call.warp, lane
+                self.memory.heap.watcher.released(address, *location)
             self.memory.free(address, in_kernel=True)
         elif address:
             block, thread = self._thread_of(call, lane)

@@ -37,14 +37,14 @@ class Tally:
       calls a routine (`isa.routines`).
     - `records`, shape (rows, words of a `CostRecord`): the costs of memory accesses, as the cost
       rules write them, then the costliest access; `accesses` are the costs alone, in order of
-      FIELDS. `rows` names the (instruction, space, operation) of each row.
+      FIELDS. `access_records` names the (instruction, space, operation) of each row.
     - `launched_warps`: the number of warps of the launch. `workers`: the number of threads that ran
       its blocks; `serial_reason` states why that was one though more were available. `tier`: the
       code that the launch ended in (`CompiledKernel.tier`), empty for the reference machine.
     """
 
     program: Program
-    rows: tuple[AccessRecord, ...]
+    access_records: tuple[AccessRecord, ...]
     warps: Counts
     threads: Counts
     threads_on: Counts
@@ -65,11 +65,11 @@ class Tally:
 
     @classmethod
     def empty(
-        cls, program: Program, launched_warps: int, rows: tuple[AccessRecord, ...] | None = None
+        cls, program: Program, launched_warps: int, records: tuple[AccessRecord, ...] | None = None
     ) -> Tally:
-        """Returns a tally of zeros; `rows` are the program's access rows if the caller has computed
-        them."""
-        rows = access_records(program) if rows is None else rows
+        """Returns a tally of zeros; `records` are the program's access records if the caller has
+        computed them."""
+        records = access_records(program) if records is None else records
         n = len(program.instructions)
 
         def column() -> Counts:
@@ -78,7 +78,7 @@ class Tally:
 
         return cls(
             program,
-            rows,
+            records,
             warps=column(),
             threads=column(),
             threads_on=column(),
@@ -86,6 +86,6 @@ class Tally:
             reconvergences=column(),
             exited_members=column(),
             routine_calls=column(),
-            records=np.zeros((len(rows), CostRecord.WORDS), np.int64),
+            records=np.zeros((len(records), CostRecord.WORDS), np.int64),
             launched_warps=launched_warps,
         )

@@ -98,8 +98,8 @@ class LaunchLock:
             self._tickets.pop(number, None)
             self._changed.notify_all()
 
-    def take(self, cancellation: Cancellation | None = None) -> None:
-        """Acquires the lock: waits until no kernel runs. `cancellation`, kept while the lock is
+    def acquire(self, cancellation: Cancellation | None = None) -> None:
+        """Acquires the lock: waits until no kernel runs. `cancellation`, stored while the lock is
         held, is the flag by which Ctrl-C in a waiting thread stops the launch that holds it.
 
         Ctrl-C stops the wait (KeyboardInterrupt) and cancels the launch that holds the lock. Raises
@@ -123,8 +123,8 @@ class LaunchLock:
         self.leave(self._current.number)
 
     def __enter__(self) -> None:
-        """Acquires the lock (`take`), for work that Ctrl-C cannot cancel."""
-        self.take()
+        """Acquires the lock (`acquire`), for work that Ctrl-C cannot cancel."""
+        self.acquire()
 
     def __exit__(self, *_: object) -> None:
         """Releases the lock (`give_back`), and lets an exception propagate."""

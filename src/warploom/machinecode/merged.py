@@ -48,13 +48,15 @@ class Merging:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self.places: dict[Site, tuple[int, int]] = {}
+        self.offsets_in_blocks: dict[Site, tuple[int, int]] = {}
         """By PTX instruction the number of its block, the first of all copies, and its place in
         there."""
         self._extents: dict[int, dict[int, AccessExtent]] = {}
         for block in program.blocks:
             for index in range(block.start, block.stop):
-                self.places.setdefault(program.sites[index], (block.index, index - block.start))
+                self.offsets_in_blocks.setdefault(
+                    program.sites[index], (block.index, index - block.start)
+                )
 
     def of(self, made: MachineInstruction, site: Site, taken: Iterable[Site]) -> Merged | None:
         """Return what a machine instruction stands for that was made for a PTX instruction, where
@@ -62,11 +64,11 @@ class Merging:
         width = width_of(made)
         if not width:
             return None
-        number, own = self.places[site]
+        number, own = self.offsets_in_blocks[site]
         if number not in self._extents:
             self._extents[number] = extents_of(self._program, self._program.blocks[number])
-        places = (self.places[one] for one in taken)
-        others = [place for block, place in places if block == number]
+        offsets = (self.offsets_in_blocks[one] for one in taken)
+        others = [place for block, place in offsets if block == number]
         return merged_into(self._extents[number], own, others, width)
 
 

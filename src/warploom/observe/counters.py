@@ -175,7 +175,7 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
 
 def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
     """Adds the costs of memory accesses to the columns of their instructions."""
-    for row, costs in zip(tally.rows, tally.accesses, strict=True):
+    for row, costs in zip(tally.access_records, tally.accesses, strict=True):
         cost: dict[str, int] = dict(zip(FIELDS, costs.tolist(), strict=True))
         for field in _ACCESSES.get((row.space, row.op), ()):
             columns[_counter_name(row.space, row.op, field)][row.instruction] += cost[field]

@@ -81,7 +81,7 @@ def _pairs(addresses: tuple[int, ...], lanes: tuple[int, ...]) -> list[tuple[Pla
 def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
     """Returns the examples of a launch in the order of the program."""
     examples: list[Example] = []
-    for row, words in zip(tally.rows, tally.records.tolist(), strict=True):
+    for row, words in zip(tally.access_records, tally.records.tolist(), strict=True):
         record = CostRecord(words, 0)
         lanes = _lanes_of_mask(record.example_mask)
         if not lanes:

@@ -1,6 +1,6 @@
 """Passes over the Warp IR, one a file, in the order of `pipeline.PIPELINE`; and a verifier.
 
-Each pass takes a frozen IR and returns one that has more facts or another program; none emits code.
+Each pass reads a frozen IR and returns one that has more facts or another program; none emits code.
 
 In: an IR that has a program alone. Out: the IR that `lower` emits. Facts are found by `analysis`,
 choices of plans made by `ir.access_plans`.

@@ -5,9 +5,9 @@ one guard and the plan of `ir.access_plans`.
     ld.global.f32 %f2, [%rd1+4];     range cache bounds all three
     st.global.f32 [%rd1+128], %f3;
 
-Not handled: accesses of diverged lanes, of kernels with more than MOST_INLINED access rows, and
-those whose plan is general. Costs 15 host instructions a group and inlined code for each access,
-35 % of the time to compile in the mean; saves a call for each access (docs/passes.md)."""
+Not handled: accesses of diverged lanes, of kernels with more than MOST_INLINED access records, and
+those whose plan is general. Costs 15 host instructions a group and inlined code for each access, 35
+% of the time to compile in the mean; saves a call for each access (docs/passes.md)."""
 
 from __future__ import annotations
 

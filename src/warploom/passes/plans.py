@@ -1,4 +1,4 @@
-"""The pass that completes the plans of accesses: groups in blocks without a fast version take the
+"""The pass that completes the plans of accesses: groups in blocks without a fast version use the
 general path where their guard fails, and each load, store and atomic gets the plan by which it is
 done at any addresses, where it is in no group or its group's guard fails.
 
@@ -28,8 +28,8 @@ def complete_plans(ir: WarpIR) -> WarpIR:
 
 
 def fit_plans(ir: WarpIR) -> WarpIR:
-    """Adapts the plans of accesses to blocks without a fast version: a failed guard then takes the
-    general path of that access, for there is no slow version to jump to."""
+    """Adapts the plans of accesses to blocks without a fast version: a failed guard then leads to
+    the general path of that access, for there is no slow version to jump to."""
 
     def fitted(accesses: BlockAccesses) -> BlockAccesses:
         """Returns access groups whose plans have no exit to a slow version, if the block has no
@@ -53,7 +53,7 @@ def plan_general_accesses(ir: WarpIR) -> WarpIR:
     so that its accesses are done out of line."""
     if ir.variant.has_one_copy:
         return ir
-    typed = ((record, access_type_of(ir, record)) for record in ir.layout.rows)
+    typed = ((record, access_type_of(ir, record)) for record in ir.layout.records)
     facts = ir.accesses.facts
     return replace(
         ir,

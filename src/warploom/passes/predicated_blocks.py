@@ -20,5 +20,5 @@ def find_predicated_blocks(ir: WarpIR) -> WarpIR:
     (`predicated_block`); changes nothing if no register has a shape."""
     if not ir.shapes:
         return ir
-    found = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)
-    return ir.with_blocks(lambda index, block: replace(block, predicated_block=found.get(index)))
+    bodies = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)
+    return ir.with_blocks(lambda index, block: replace(block, predicated_block=bodies.get(index)))

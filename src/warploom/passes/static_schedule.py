@@ -19,9 +19,9 @@ from warploom.passes.warp_loop_accesses import planned_warp_loop
 
 MOST_ACCESSES = 12
 """Accesses of a warp loop in a static schedule of several, at most. The addresses of all are looked
-up before the first warp loop begins, and kept until it runs: more than the host has registers for
+up before the first warp loop begins, and stored until it runs: more than the host has registers for
 cost as much as a static schedule saves at a barrier, where no warp stores its registers in its
-context. A moving mean of 16 loads took 1.06 times the instructions in a static schedule."""
+context. A moving mean of 16 loads executed 1.06 times the instructions in a static schedule."""
 
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
@@ -32,10 +32,10 @@ def find_static_schedule(ir: WarpIR) -> WarpIR:
     if not (can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size
-    found = static_schedule_of(ir.program, warp_layout, ir.uniformity, size)
-    if len(found) > 1 and max(map(_accesses_of, found)) > MOST_ACCESSES:
+    schedule = static_schedule_of(ir.program, warp_layout, ir.uniformity, size)
+    if len(schedule) > 1 and max(map(_accesses_of, schedule)) > MOST_ACCESSES:
         return ir
-    planned = [planned_warp_loop(ir, warp_loop) for warp_loop in found]
+    planned = [planned_warp_loop(ir, warp_loop) for warp_loop in schedule]
     paths = tuple(path for path in planned if path is not None)
     return replace(ir, static_schedule=paths if len(paths) == len(planned) else ())
 

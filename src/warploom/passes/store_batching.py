@@ -186,10 +186,10 @@ def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
         )
-        places = accesses.program.slots
+        slots = accesses.program.slots
         return (
             isinstance(base, Symbol)
-            and not places[base.name].frame
+            and not slots[base.name].frame
             and _is_weak_unguarded(instruction)
         )
     moves = instruction.operation.kind in (OpKind.MOVE, OpKind.CONVERT_ADDRESS)

@@ -5,7 +5,7 @@ accesses per batch (`analysis.strided_loops`).
     ->   strided blocks=b1 advances=... accesses=...
 
 A batch saves some 25 host instructions for each access group and iteration. It costs a check, and
-moves of live registers to and from the stack where it joins ordinary iterations. These take what it
+moves of live registers to and from the stack where it joins ordinary iterations. These cost what it
 saves if live registers fill the host's (VECTOR_REGISTERS), or in long loops around few groups
 (MOST_INSTRUCTIONS)."""
 
@@ -23,13 +23,13 @@ from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.shapes.vector_shape import LANES
 
 MOST_INSTRUCTIONS = 64
-"""Instructions of an iteration for each group of strided accesses, at most: they take some ten
-times what a batch saves. A loop of 613 around one group (SHA-256) took 1.12 times as long in
+"""Instructions of an iteration for each group of strided accesses, at most: they cost some ten
+times what a batch saves. A loop of 613 around one group (SHA-256) ran 1.12 times as long in
 batches."""
 
 VECTOR_REGISTERS = 512
 """Bytes of the host's vector registers: 16 of 32 bytes (x86-64-v3). Batches of polynomials in
-doubles, with two live registers of 256 bytes, took 1.15 times the instructions in loops of five
+doubles, with two live registers of 256 bytes, executed 1.15 times the instructions in loops of five
 iterations."""
 
 
@@ -41,13 +41,15 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     of its accesses are strided (each other one has a check in every iteration, while a fast version
     of the block has one for several), if it has at most MOST_INSTRUCTIONS (64) instructions for
     each strided group, and if the registers that are live at its header and have a value in each of
-    32 lanes take less than VECTOR_REGISTERS (512) bytes (`_batched_loop`)."""
+    32 lanes occupy less than VECTOR_REGISTERS (512) bytes (`_batched_loop`)."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.accesses.facts.inlined:
         return ir
-    found = [_batched_loop(ir, blocks) for blocks in straight_line_loops(ir.program, ir.uniformity)]
-    return replace(ir, strided_loops=tuple(loop for loop in found if loop is not None))
+    candidates = [
+        _batched_loop(ir, blocks) for blocks in straight_line_loops(ir.program, ir.uniformity)
+    ]
+    return replace(ir, strided_loops=tuple(loop for loop in candidates if loop is not None))
 
 
 def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:

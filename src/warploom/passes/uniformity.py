@@ -1,5 +1,5 @@
 """The pass that stores in the IR which registers are uniform or affine, as `analysis.uniformity`
-finds, so that they are kept in one value for each run of lanes.
+finds, so that they are stored in one value for each run of lanes.
 
     mad.lo.u32 %r4, %ctaid.x, %ntid.x, %tid.x;   ->   %r4 .b32 affine<1>
 

@@ -22,7 +22,7 @@ WORD = 4
 """Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access
 whole lines."""
 
-ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
+ONE_ADDRESS_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 """The moves of uniform addresses and of consecutive elements."""
 
 
@@ -87,7 +87,7 @@ def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | 
     group = group_alone(ir.accesses, operand_shapes, index, ir.program.instructions[index])
     if group is None or group.shape.parts > 1 or group.base.runs > 1:
         return None
-    fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
+    fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_ADDRESS_OR_VECTOR
     return replace(group, plan=group.plan.in_one_version()) if fits else None
 
 

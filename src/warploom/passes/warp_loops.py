@@ -27,8 +27,8 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
     if not can_run_warp_loops(ir):
         return ir
     predicated_bodies, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
-    found = warp_loops(
+    candidates = warp_loops(
         ir.program, barrier_regions(ir), predicated_bodies, warp_layout, ir.uniformity
     )
-    planned = (planned_warp_loop(ir, warp_loop) for warp_loop in found)
+    planned = (planned_warp_loop(ir, warp_loop) for warp_loop in candidates)
     return replace(ir, warp_loops=tuple(path for path in planned if path is not None))

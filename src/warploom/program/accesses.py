@@ -156,8 +156,8 @@ def access_records(program: Program) -> tuple[AccessRecord, ...]:
     return tuple(
         AccessRecord(index, each, op)
         for index, instruction in enumerate(program.instructions)
-        if (found := _accesses(instruction.operation)) and index not in private
-        for space, op in found
+        if (space_ops := _accesses(instruction.operation)) and index not in private
+        for space, op in space_ops
         if space is not Space.PARAM
         for each in spaces_of(space)
     )

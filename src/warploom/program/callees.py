@@ -61,7 +61,7 @@ def assemble(
     start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
     if parts:
-        # Keeps a kernel that ends without `ret` from running into the functions after it.
+        # Stores a kernel that ends without `ret` from running into the functions after it.
         last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
         last.emit("exit")
     calls = [retained for function_code in (kernel, *parts) for retained in function_code.retained]

@@ -48,7 +48,7 @@ class CallGraph:
 
     @cached_property
     def address_taken(self) -> tuple[str, ...]:
-        """Returns the functions whose address some instruction or initial value takes, in order of
+        """Returns the functions whose address some instruction or initial value uses, in order of
         definition: the candidates of calls through registers."""
         address_taken = {
             name for variable in self._variables() for name in _symbols_in(variable.initial)
@@ -70,10 +70,10 @@ class CallGraph:
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]
-        found = self._declared_operand(call, caller)
-        if isinstance(found, Prototype):
-            return found
-        return self._functions[found.names[0]]
+        declaration = self._declared_operand(call, caller)
+        if isinstance(declaration, Prototype):
+            return declaration
+        return self._functions[declaration.names[0]]
 
     def _declared_operand(self, call: Instruction, caller: Function) -> Targets | Prototype:
         """Returns the list of targets, or the prototype, that an indirect call names as its last
@@ -89,8 +89,8 @@ class CallGraph:
         there is none."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
-            found = self._functions.get(callee.name)
-            return (found,) if found else ()
+            target = self._functions.get(callee.name)
+            return (target,) if target else ()
         declaration = self._declared_operand(call, caller)
         if isinstance(declaration, Targets):
             return tuple(self._functions[n] for n in declaration.names if n in self._functions)
@@ -102,14 +102,14 @@ class CallGraph:
         """Returns the functions that a function can call, directly or not; itself only if it is
         recursive."""
         if name not in self._reachable:
-            found: set[str] = set()
+            callees: set[str] = set()
             pending = list(self.callees(name))
             while pending:
                 one = pending.pop()
-                if one not in found:
-                    found.add(one)
+                if one not in callees:
+                    callees.add(one)
                     pending += self.callees(one)
-            self._reachable[name] = frozenset(found)
+            self._reachable[name] = frozenset(callees)
         return self._reachable[name]
 
     def is_recursive(self, name: str) -> bool:

@@ -121,7 +121,7 @@ def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tup
 
 
 def can_diverge(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a guarded `bra`, or a `brx`: lanes of a warp may take it
+    """Returns whether an instruction is a guarded `bra`, or a `brx`: lanes of a warp may branch
     differently. `.uni` is ignored, for it is only the program's word for it."""
     return instruction.operation.kind is OpKind.INDEXED_BRANCH or (
         instruction.guard is not None and instruction.operation.kind is OpKind.BRANCH

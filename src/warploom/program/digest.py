@@ -1,6 +1,6 @@
 """Computes digests of values that are stable across processes, by which compiled code is cached.
 
-Equal values have equal digests: fields of data classes that take no part in comparisons, such as
+Equal values have equal digests: fields of data classes that comparisons leave out, such as
 positions in a source, are left out.
 """
 
@@ -70,8 +70,8 @@ class _Serialiser:
         return text
 
     def _writer_of_fields(self, kind: type) -> Callable[[Any], str]:
-        """Returns a serialiser for data classes of type `kind` that writes the fields which take
-        part in comparisons."""
+        """Returns a serialiser for data classes of type `kind` that writes the fields which
+        comparisons include."""
         names = tuple(each.name for each in fields(kind) if each.compare)
 
         def written(value: object) -> str:

@@ -83,14 +83,14 @@ def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
 
 def _reachable(graph: Graph, start: int) -> set[int]:
     """Returns the nodes on paths from `start`, itself included."""
-    found = {start}
+    visited = {start}
     pending = [start]
     while pending:
         for node in graph[pending.pop()]:
-            if node not in found:
-                found.add(node)
+            if node not in visited:
+                visited.add(node)
                 pending.append(node)
-    return found
+    return visited
 
 
 def _reversed(graph: Graph) -> list[list[int]]:

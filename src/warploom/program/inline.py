@@ -124,12 +124,12 @@ class _Inliner:
     def retained_callees(self) -> list[Function]:
         """Returns the functions that retained calls of the current part may call, which have to be
         emitted as parts of their own."""
-        found = (
+        functions = (
             self.module.function(name)
             for retained in self.function_code.retained
             for name in retained.callees
         )
-        return [function for function in found if function is not None]
+        return [function for function in functions if function is not None]
 
     def body(self, frame: _Frame) -> None:
         """Adds a function's declarations, labels and instructions to the current part, under the
@@ -201,7 +201,7 @@ class _Inliner:
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         """Adds a call to the current part: as a call of the host if the machines provide the
-        function (it keeps its guard), inlined, or retained if it is through a register, or of a
+        function (it retains its guard), inlined, or retained if it is through a register, or of a
         function that is recursive or among the retained ones; the guard of the last two becomes a
         branch around the call."""
         service = service_function(self.module, call)
@@ -352,7 +352,7 @@ def _branch(origin: Instruction, label: str) -> Instruction:
 
 
 def with_targets(instruction: Instruction, function: Function) -> Instruction:
-    """Returns a `brx.idx` with the labels of its target list, which the function declares, in place
+    """Returns a `brx.idx` with the labels of its target list, which the function declares, instead
     of the list's name; other instructions unchanged."""
     if instruction.operation.kind is not OpKind.INDEXED_BRANCH:
         return instruction

@@ -1,4 +1,4 @@
-"""Chooses the functions that are not inlined: as few as keep the size of a kernel within limits.
+"""Chooses the functions that are not inlined: as few as limit the size of a kernel.
 
 Inlining copies a function to each of its calls, so that a chain of functions which call each other
 twice grows as 2^n. All calls are inlined while the kernel stays below MAX_INLINED instructions and

@@ -31,7 +31,7 @@ Its offset is undocumented; this value suits every scalar and vector type.
 
 RESERVED_BYTES = 1024
 """Bytes of a thread block's shared memory that the system reserves from 8.0 on (CUDA C++
-Programming Guide, "Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep barriers of
+Programming Guide, "Compute Capability 8.x: Shared Memory"). NVIDIA's headers store barriers of
 thread groups there. Only kernels that read its address have it, after their own shared memory."""
 
 RESERVED_REGISTERS = ("%reserved_smem", "%aggr_smem")
@@ -55,10 +55,10 @@ class Layout:
 def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     """Returns the layout of a kernel: offsets of its parameters and of every variable that its
     instructions name, in each state space, indices of the globals that they name, and sizes,
-    reserved shared memory included if they read it. If they take generic addresses of parameters,
+    reserved shared memory included if they read it. If they use generic addresses of parameters,
     the slot PARAMETERS has the index after the other globals.
 
-    Raises UnsupportedInstruction if an instruction takes the address of something without storage,
+    Raises UnsupportedInstruction if an instruction uses the address of something without storage,
     or of a parameter of a call.
     """
     layout = Layout()
@@ -145,15 +145,15 @@ def _used_variables(module: Module, kernel: Function, flat: Flat) -> list[Variab
 def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
     """Returns variables by name. Of a variable that is declared several times, the definition wins
     over `.extern` declarations."""
-    found: dict[str, Variable] = {}
+    definitions: dict[str, Variable] = {}
     for variable in variables:
-        if variable.name not in found or variable.linkage != "extern":
-            found[variable.name] = variable
-    return found
+        if variable.name not in definitions or variable.linkage != "extern":
+            definitions[variable.name] = variable
+    return definitions
 
 
 def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
-    """Returns the error for an instruction that takes the address of a function or label."""
+    """Returns the error for an instruction that uses the address of a function or label."""
     what = "a function" if module.function(symbol.name) else "a label"
     message = f"`{symbol.name}` is {what}: its address cannot be taken here"
     return UnsupportedInstruction(message, symbol.span)

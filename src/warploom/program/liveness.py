@@ -63,9 +63,9 @@ def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> 
 
 def _registers(mask: int, registers: Sequence[Register]) -> frozenset[Register]:
     """Returns the registers whose bits are set in a mask."""
-    found: list[Register] = []
+    members: list[Register] = []
     while mask:
         lowest = mask & -mask
-        found.append(registers[lowest.bit_length() - 1])
+        members.append(registers[lowest.bit_length() - 1])
         mask ^= lowest
-    return frozenset(found)
+    return frozenset(members)

@@ -55,8 +55,12 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
         return ()
     before = predecessors(program)
     candidates = [*natural_loops(program, before).items(), *_skipped_regions(program)]
-    found = (_masked_region(program, before, header, blocks) for header, blocks in candidates)
-    regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
+    candidate_regions = (
+        _masked_region(program, before, header, blocks) for header, blocks in candidates
+    )
+    regions = sorted(
+        (one for one in candidate_regions if one), key=lambda region: -len(region.blocks)
+    )
     outermost: list[MaskedRegion] = []
     for region in regions:
         if not any(region.blocks <= one.blocks and region.point == one.point for one in outermost):
@@ -120,15 +124,15 @@ def written_after_exits(
 def _after_exits(program: Program, blocks: Collection[int], exits: frozenset[int]) -> set[int]:
     """Returns the blocks of a region to which paths inside it lead from its exit blocks `exits`:
     lanes may execute them after others have left. What is written before the first exit, all lanes
-    have written: an index that is computed and then compared keeps its shape."""
-    found: set[int] = set()
+    have written: an index that is computed and then compared retains its shape."""
+    blocks_after: set[int] = set()
     pending = [to for block in exits for to in program.blocks[block].successors if to in blocks]
     while pending:
         block = pending.pop()
-        if block not in found:
-            found.add(block)
+        if block not in blocks_after:
+            blocks_after.add(block)
             pending.extend(to for to in program.blocks[block].successors if to in blocks)
-    return found
+    return blocks_after
 
 
 def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:

@@ -33,7 +33,7 @@ class OperandCheck:
 def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
     """Yields the preconditions that an instruction's specification sets on its operands (such as an
     aligned address), each with these operands and the address to report, in the order in which
-    faults take precedence. Those on operands that the instruction does not have, or that are
+    faults have precedence. Those on operands that the instruction does not have, or that are
     predicates, are left out."""
     operation = instruction.operation
     if not operation.spec.operand_preconditions:

@@ -1,7 +1,7 @@
 """Estimates register pressure, from which the registers per thread of a kernel follow: the most
 registers that are live at one instruction.
 
-ptxas may use more or fewer: it reorders code, rematerialises values and keeps addresses in aligned
+ptxas may use more or fewer: it reorders code, rematerialises values and holds addresses in aligned
 pairs.
 
                                      live before it, in 32-bit registers

@@ -24,7 +24,7 @@ from warploom.program.liveness import live_in
 from warploom.ptx.module import Module
 
 PARAMETERS = "%parameters"
-"""Names the variable that holds a second copy of the kernel's parameters, in kernels that take
+"""Names the variable that holds a second copy of the kernel's parameters, in kernels that use
 generic addresses of them; its address follows those of `Program.globals` in a launch."""
 
 

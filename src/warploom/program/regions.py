@@ -88,10 +88,10 @@ class _LoopNest:
         """Finds the natural loops of a program, and leaves out loops that overlap a larger one
         without being nested in it."""
         self._program = program
-        found = natural_loops(program, predecessors(program)).items()
+        loops = natural_loops(program, predecessors(program)).items()
         self._loops: dict[int, frozenset[int]] = {}
         # The largest first: of loops that overlap without being nested, it is retained.
-        for header, blocks in sorted(found, key=lambda loop: (-len(loop[1]), loop[0])):
+        for header, blocks in sorted(loops, key=lambda loop: (-len(loop[1]), loop[0])):
             if all(blocks <= one or blocks.isdisjoint(one) for one in self._loops.values()):
                 self._loops[header] = frozenset(blocks)
 
@@ -126,12 +126,12 @@ class _LoopNest:
         split = [loop for loop in loops if any(map(self._ends_with_barrier, loop.all_blocks))]
         whole = [loop for loop in loops if loop not in split]
         rest = blocks.difference(*(loop.all_blocks for loop in split))
-        found = list[Region]()
+        parts = list[Region]()
         for part in self._connected(rest, header):
             inner = tuple(loop for loop in whole if loop.all_blocks <= part)
             own = part.difference(*(loop.all_blocks for loop in inner))
-            found.append(Region(RegionKind.PART, tuple(sorted(own)), inner))
-        return sorted((*found, *split), key=lambda one: min(one.all_blocks))
+            parts.append(Region(RegionKind.PART, tuple(sorted(own)), inner))
+        return sorted((*parts, *split), key=lambda one: min(one.all_blocks))
 
     def _connected(self, blocks: frozenset[int], header: int | None) -> Iterator[frozenset[int]]:
         """Yields the connected components of blocks, the parts between barriers: edges after
@@ -146,14 +146,14 @@ class _LoopNest:
                     neighbours[to].add(index)
         left = set(blocks)
         while left:
-            found, pending = set[int](), [min(left)]
+            component, pending = set[int](), [min(left)]
             while pending:
                 at = pending.pop()
-                if at not in found:
-                    found.add(at)
+                if at not in component:
+                    component.add(at)
                     pending.extend(neighbours[at])
-            left -= found
-            yield frozenset(found)
+            left -= component
+            yield frozenset(component)
 
     def _ends_with_barrier(self, index: int) -> bool:
         """Returns whether a basic block ends with a barrier instruction (`Unit.BARRIER`: of the

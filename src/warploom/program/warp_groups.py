@@ -1,5 +1,5 @@
 """Adds to instructions that wait for `wgmma` products (of a warp group), or for loads of tensor
-memory, the registers that the pending operations use, so that liveness keeps them up to the wait.
+memory, the registers that the pending operations use, so that liveness retains them up to the wait.
 Also reads the operands of a `wgmma` product by role.
 
 A pending product reads its registers (D, and A if that is in registers) when it completes, at the
@@ -86,7 +86,7 @@ def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instr
     the destinations of any load; unchanged if the program has none."""
     program = tuple(instructions)
     products = [each for each in program if each.operation.kind is OpKind.GROUP_PRODUCT]
-    # D, and A unless a descriptor of shared memory stands in its place.
+    # D, and A unless it is a descriptor of shared memory.
     fragments = [
         o for instruction in products for o in instruction.operands[:2] if isinstance(o, Vector)
     ]

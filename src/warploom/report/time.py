@@ -185,7 +185,7 @@ def time_as_json(timing: Timing) -> str:
         "compute_capability": timing.device.cc,
         "scheduler": timing.scheduler,
         "kind": MARK,
-        "basis": {"code": basis.code, "found": basis.found, "reason": basis.reason},
+        "basis": {"code": basis.code, "found": basis.matched_share, "reason": basis.reason},
         "cycles": timing.cycles,
         "cycles_error": timing.cycles_error,
         "seconds": timing.seconds,

@@ -108,8 +108,8 @@ def common_runs(shapes: Iterable[VectorShape]) -> tuple[int, int]:
         affine<1>x16r2, affine<4>x16r2 1 value, 2 runs"""
     shapes = tuple(shapes)
     runs = max(shape.runs for shape in shapes)
-    kept = (shape.stride == 0 or shape.runs == runs for shape in shapes)
-    widths = (s.width if is_kept else runs for s, is_kept in zip(shapes, kept, strict=True))
+    # Strided runs longer than the result's are split.
+    widths = (s.width if s.stride == 0 or s.runs == runs else runs for s in shapes)
     return max(widths), runs
 
 
@@ -291,7 +291,7 @@ def _is_linear_between_runs(term: Term, args: Sequence[ShapedValue]) -> bool:
 
 def _extends_linearly(shape: VectorShape, bits: int) -> bool:
     """Returns whether a stride is so small that 32 lanes span less than half of the range of `bits`
-    bits. Then a value of that width keeps its stride when it is extended, if no run of it wraps
+    bits. Then a value of that width retains its stride when it is extended, if no run of it wraps
     around, which emitted code checks."""
     return abs(shape.stride) * LANES < 1 << bits - 1
 

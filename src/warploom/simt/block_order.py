@@ -1,7 +1,7 @@
 """Orders the blocks of a launch for its scheduler, and cancels clusters that have not begun.
 
 By default blocks begin in grid order. The policy ADVERSARIAL reverses it, RANDOM permutes it by the
-seed. `clusterlaunchcontrol.try_cancel` takes clusters from the end of the order (PTX ISA).
+seed. `clusterlaunchcontrol.try_cancel` removes clusters from the end of the order (PTX ISA).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Begins blocks in the slots of one worker, and chooses the block that runs next.
 
-A block keeps its slot until it ends. Blocks of a cluster begin together, in slots that follow each
-other. Parameters as in `simt.scheduling`."""
+A block occupies its slot until it ends. Blocks of a cluster begin together, in neighbouring slots.
+Parameters as in `simt.scheduling`."""
 
 from __future__ import annotations
 

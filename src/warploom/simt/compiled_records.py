@@ -29,7 +29,7 @@ def _record_type() -> Any:
 
         def __init__(self, record: type[WordRecord], words: Any) -> None:
             """Stores the record class and the type of the pointer `words`, both of which the type's
-            name states: Numba takes types of one name as equal."""
+            name states: Numba treats types of one name as equal."""
             self.record, self.words = record, words
             name = f"WordRecord({record.__module__}.{record.__qualname__}, {words})"
             types.Type.__init__(self, name)

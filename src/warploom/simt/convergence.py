@@ -6,7 +6,7 @@ live lanes, the running split, the parked splits, and *nodes*: entries of the SI
 divergent branch pushes a node; its lanes are expected at the branch's immediate post-dominator
 (`point`), where they reconverge. While no split is parked, the nodes form the reconvergence stack
 of compute capabilities below 7.0. From 7.0 on, a split that cannot continue is parked and another
-runs in its place, so the nodes form a tree (CUDA C++ Programming Guide, "SIMT Architecture";
+runs instead, so the nodes form a tree (CUDA C++ Programming Guide, "SIMT Architecture";
 `simt.simt_stack`).
 
     @p bra ELSE;   lanes 0-31, p true in 0-7; ELSE reconverges at JOIN
@@ -67,7 +67,7 @@ def push(
     """Pushes a node (SIMT stack entry) for the running lanes, which diverge: the lanes `expected`
     reconverge at basic block `point`; the lanes `other_mask` are to run from `other_block` later
     (0: the node has no other side). `branch` is the branch instruction, `level` the depth of calls.
-    The node takes the lowest free number and becomes `top`, the old `top` its parent; no lane has
+    The node gets the lowest free number and becomes `top`, the old `top` its parent; no lane has
     arrived at it. Leaves `mask`, the running lanes, to the caller."""
     node = first_lane(table.free)
     table.free &= ~(1 << node)
@@ -156,8 +156,9 @@ def release_more_lanes(table: WarpTable, changes: int, exit: int) -> None:
     lanes ready: pending sides of branches, or, if there are none, lanes that wait for reconvergence
     at a block other than `exit`; nodes that are complete or redundant then are freed.
 
-    Independent thread scheduling promises this: a lane that spins on a flag must not keep the lane
-    that sets it, on the other side of a branch, from running. `changes` counts changes of memory.
+    Independent thread scheduling promises this: a lane that spins on a flag must not prevent the
+    lane that sets it, on the other side of a branch, from running. `changes` counts changes of
+    memory.
     """
     join_synced(table)
     # Pending sides come first: lanes released from reconvergence run separately from the others.

@@ -22,7 +22,7 @@ Words = npt.NDArray[np.int64]
 
 
 @jitable
-def take_indexed_branch(
+def diverge_by_index(
     table: WarpTable,
     lane_targets: Words,
     on: int,

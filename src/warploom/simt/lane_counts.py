@@ -32,7 +32,7 @@ def jitable(function: _F) -> _F:
 
 
 def compiled_as(loops: _F) -> Callable[[_F], _F]:
-    """Returns a decorator for a Python function in whose place Numba compiles `loops`, which
+    """Returns a decorator for a Python function instead of which Numba compiles `loops`, which
     computes the same result: sets are fast in Python, branchless loops in machine code, as LLVM
     vectorises them."""
 
@@ -48,8 +48,8 @@ def register_jitables() -> None:
     """Registers all marked functions, and all records, with Numba; must run before Numba compiles
     their callers.
 
-    Deferred until then because Numba takes long to import, and most launches find the compiled code
-    in the disk cache.
+    Deferred until then because Numba is slow to import, and most launches find the compiled code in
+    the disk cache.
     """
     from numba.extending import register_jitable
 
@@ -63,7 +63,7 @@ def register_jitables() -> None:
 
 
 def compile_instead(function: Callable[..., object], compiled: Callable[..., object]) -> None:
-    """Makes Numba compile `compiled` in place of `function`, for arguments of any type."""
+    """Makes Numba compile `compiled` instead of `function`, for arguments of any type."""
     from numba.extending import overload
 
     def select_implementation(*types: object) -> Callable[..., object]:
@@ -81,7 +81,7 @@ def segments_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
 
 @jitable
 def _count_in_loop(mask: int) -> int:
-    """Returns the result of `count_lanes`, in a loop in whose place LLVM has one instruction."""
+    """Returns the result of `count_lanes`, in a loop that LLVM replaces by one instruction."""
     count = 0
     while mask != 0:
         mask &= mask - 1
@@ -98,7 +98,7 @@ def count_lanes(mask: int) -> int:
 @jitable
 def _first_by_count(mask: int) -> int:
     """Returns the number of the lowest set bit of a mask that is not 0, as the count of bits below
-    it; Numba compiles it in place of `first_lane`."""
+    it; Numba compiles it instead of `first_lane`."""
     # The lowest set bit less 1 has as many set bits as there are lanes below it.
     return _count_in_loop((mask & -mask) - 1)
 
@@ -145,13 +145,13 @@ def count_rising_segments(addresses: Addresses, shift: int) -> int:
 @jitable
 def count_distinct_branchless(addresses: Addresses, mask: int, shift: int) -> int:
     """Returns the number of distinct segments of 2^shift bytes that the lanes `mask` touch, in
-    branchless loops, which Numba compiles in place of `count_distinct`."""
+    branchless loops, which Numba compiles instead of `count_distinct`."""
     bits = np.uint64(shift)
     count = 0
     for lane in range(32):
         segment = addresses[lane] >> bits
         repeated = 0
-        # Masks in place of branches and an early exit: LLVM then vectorises the loop.
+        # Masks instead of branches and an early exit: LLVM then vectorises the loop.
         for earlier in range(lane):
             repeated |= (mask >> earlier) & (addresses[earlier] >> bits == segment)
         count += (mask >> lane) & 1 & ~repeated

@@ -2,10 +2,10 @@
 
 The architecture leaves it open (PTX ISA, "Special Registers: %smid"), except that the blocks of a
 cluster run on neighbouring SMs (CUDA C++ Programming Guide, "Thread Block Clusters"). Here blocks
-are assigned round-robin by grid index, as hardware places the first blocks of a launch; which block
-ends first does not matter. So if a whole grid is resident, no SM exceeds the blocks that the device
-holds there, and the result depends on the launch alone: not on the schedule, the machine or the
-number of workers.
+are assigned round-robin by grid index, as hardware assigns the first blocks of a launch; which
+block ends first does not matter. So if a whole grid is resident, no SM exceeds the blocks that the
+device holds there, and the result depends on the launch alone: not on the schedule, the machine or
+the number of workers.
 """
 
 from __future__ import annotations

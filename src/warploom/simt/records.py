@@ -33,11 +33,11 @@ RECORDS: list[type[WordRecord]] = []
 
 class WordRecord:
     """Views consecutive words of an array as named fields: record number `index` of those that
-    begin at index `at` of the array `words`. In place of the array a record may be given that is in
+    begin at index `at` of the array `words`. Instead of the array a record may be given that is in
     the same one."""
 
     WORDS: ClassVar[int] = 0
-    """How many words the fields take."""
+    """How many words the fields occupy."""
     OFFSETS: ClassVar[dict[str, int]] = {}
     """The offset of each field from the first word."""
     RUNS: ClassVar[frozenset[str]] = frozenset()
@@ -49,7 +49,7 @@ class WordRecord:
     at: int
 
     def __init__(self, words: Words | WordRecord, at: int, index: int = 0) -> None:
-        """Keeps the array `words` (of a record: its array) and the offset in it of the first word
+        """Stores the array `words` (of a record: its array) and the offset in it of the first word
         of record `index` of those that begin at offset `at`; copies nothing."""
         self.words = words.words if isinstance(words, WordRecord) else words
         self.at = at + index * self.WORDS
@@ -94,7 +94,7 @@ class _Word:
     """Reads and writes the word at an offset."""
 
     def __init__(self, offset: int) -> None:
-        """Keeps the offset of the word from the first word of a record."""
+        """Stores the offset of the word from the first word of a record."""
         self.offset = offset
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
@@ -110,7 +110,7 @@ class _Run:
     """Views the words of a field that has several."""
 
     def __init__(self, offset: int, count: int) -> None:
-        """Keeps the offset of the first word in a record, and how many words the field has (0: all
+        """Stores the offset of the first word in a record, and how many words the field has (0: all
         up to the end of the array)."""
         self.offset, self.count = offset, count
 
@@ -127,7 +127,7 @@ class _Part:
     """Views the words of a field that is a record."""
 
     def __init__(self, offset: int, kind: type[WordRecord]) -> None:
-        """Keeps the offset of the inner record in a record, and its class."""
+        """Stores the offset of the inner record in a record, and its class."""
         self.offset, self.kind = offset, kind
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:

@@ -1,4 +1,4 @@
-"""Lays out the records in which the scheduler of blocks and warps keeps its state: the *plan* of a
+"""Lays out the records in which the scheduler of blocks and warps stores its state: the *plan* of a
 launch, and the *state* of each warp.
 
 The *plan* (not the access plan of a compiled access) holds the state of the scheduler for one

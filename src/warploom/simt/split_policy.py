@@ -9,7 +9,7 @@ from warploom.simt.warp_table import NONE, READY, WarpTable, split_of
 
 CONVERGE, FAIR, RANDOM, ADVERSARIAL = range(4)
 """Policies. CONVERGE runs one side of a branch after the other and reconverges; FAIR uses short
-turns; RANDOM chooses by seed; ADVERSARIAL keeps lanes diverged as long as PTX allows."""
+turns; RANDOM chooses by seed; ADVERSARIAL leaves lanes diverged as long as PTX allows."""
 
 
 @jitable

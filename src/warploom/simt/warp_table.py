@@ -1,4 +1,4 @@
-"""Defines the layout of a warp's table, in which both machines keep how its lanes have diverged:
+"""Defines the layout of a warp's table, in which both machines store how its lanes have diverged:
 live lanes, running split, parked splits, SIMT stack.
 
 It is an array of 64-bit words (`simt.convergence`): a head (`WarpTable`), then the

@@ -103,8 +103,8 @@ def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
 @jitable
 def apply_address_mode(texel: int, size: int, mode: int) -> int:
     """Returns the texel in the axis that stands for a texel index, which may be out of range, by
-    the address mode: WRAP repeats the axis, MIRROR does with every second copy reversed, CLAMP
-    takes the nearest texel, all others give -1, the border."""
+    the address mode: WRAP repeats the axis, MIRROR does with every second copy reversed, CLAMP uses
+    the nearest texel, all others give -1, the border."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:

@@ -153,9 +153,9 @@ def gather(
 def find_corners(
     texture: TextureRow, sampler: int, data: TexelOperands, lane: int, issue: TexelIssue
 ) -> None:
-    """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    issue array, in place of those there, except those with weight 0: one texel for integer
-    coordinates (of the level operand, clamped, or level 0), else those of one or two mipmap levels
+    """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the issue
+    array, instead of those there, except those with weight 0: one texel for integer coordinates (of
+    the level operand, clamped, or level 0), else those of one or two mipmap levels
     (`select_levels`)."""
     issue.corners, request = 0, issue.request
     if request >> INTEGER & 1:
@@ -240,7 +240,7 @@ def sample_position(
 ) -> tuple[float, float, float, int, int]:
     """Returns u, v, w and the layer of a lane's fetch, which are its operands (the layer clamped to
     the last one), and 0. For cubes returns the coordinates on the face that the direction (u, v, w)
-    hits, w 0, the layer 6 * cube + face, and in place of 0 the sampler flag NORMALIZED, as such
+    hits, w 0, the layer 6 * cube + face, and instead of 0 the sampler flag NORMALIZED, as such
     coordinates always are."""
     u, v, w = float_at(data.x, lane), float_at(data.y, lane), float_at(data.z, lane)
     layer, geometry = layer_of(texture, data, lane), request >> GEOMETRY_AT & 15

@@ -26,7 +26,7 @@ from warploom.texture.texels import Memory, read_bytes
 @jitable
 def fail(issue: TexelIssue, kind: int, lane: int, address: int, size: int) -> int:
     """Records the kind, lane, address and size of a fault (for some kinds, other details of its
-    message in place of the last two) in the issue; returns 1."""
+    message instead of the last two) in the issue; returns 1."""
     issue.fault_kind, issue.fault_lane = kind, lane
     issue.fault_address, issue.fault_size = address, size
     return 1

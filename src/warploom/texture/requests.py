@@ -141,8 +141,8 @@ def surface_lanes(
     plan: Plan,
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured` in the lanes that issue. First checks each lane, stores
-    its offset in `address` (`locate_access`) and the index of its surface's row in `handle`, in
-    place of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
+    its offset in `address` (`locate_access`) and the index of its surface's row in `handle`,
+    instead of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
     memory, so that a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves
     it unchanged. Returns 0, or 1 with the fault in `issue`."""
     addressed, size, request = 0, 0, issue.request

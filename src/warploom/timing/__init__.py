@@ -11,8 +11,8 @@ warps by state); `l1_hit_rate l2_hit_rate l1_bytes l2_bytes dram_bytes dram_read
 dram_written_bytes l2_dirty_bytes`; `unit_use lsu_use roofs bound pipeline`; `by_line()`;
 `timeline(sm)` and `copies(sm)`, for which `time(timeline=N)` reserves N events, `warp_cycles(sm)`,
 and `add_to(trace, sm)`, which adds the timeline to a trace for the view; `blocks sampled_blocks
-sample_cycles cycles_error`. `run.time` takes `scheduler=`, `sample=` (waves of blocks), `workers=`,
-`timeline=` and `spec=` (a changed `TimingSpec`).
+sample_cycles cycles_error`. `run.time` accepts `scheduler=`, `sample=` (waves of blocks),
+`workers=`, `timeline=` and `spec=` (a changed `TimingSpec`).
 
 `run.replay(...)`, with the same options, is a `timing.replaying.Replaying`: it can stop, be saved
 and go on (`advance(cycle) state restore(state) time()`).

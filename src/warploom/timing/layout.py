@@ -81,7 +81,7 @@ Huerta et al., "Analyzing Modern NVIDIA GPU cores" (MICRO 2025), of an RTX A6000
 ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, WAIT_GROUP, POLL = range(11)
 BULK, PRODUCT, SIGNAL = 11, 12, 13
 """Kinds of operations, with the meaning of X and Y. MEMORY: X is 1 for accesses to global or local
-memory, Y is 1 for `cp.async`, which joins a group of copies. COPY: a register copy that takes no
+memory, Y is 1 for `cp.async`, which joins a group of copies. COPY: a register copy that needs no
 issue slot. BLOCK_BARRIER: X is the barrier's number, Y the warps that it waits for (0: those of the
 block) or, for an arrival that does not wait, -1 less those. FENCE, SLEEP: X is the number of
 cycles. COMMIT: closes the open group of copies, or of products where Y is 1. WAIT_GROUP: X is how

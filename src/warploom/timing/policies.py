@@ -10,13 +10,13 @@ in Python.
         return line + 1 if missed and nth == 0 else -1
 
     @wl.replacement_policy
-    def first_in(place, way, line, ways, now, words):
+    def first_in(index, way, line, ways, now, words):
         words[0] += way < 0              # a miss evicts the line that came first
         return (words[0] - 1) % ways
 
     @wl.address_mapping
-    def modulo(line, places):
-        return line % places
+    def modulo(line, count):
+        return line % count
 
     run.time(scheduler=youngest, prefetcher=next_line, l1=first_in, dram=modulo)
 
@@ -62,9 +62,9 @@ class _UserFunction:
 
     @cached_property
     def _compiled(self) -> Any:
-        """Returns the function, compiled by Numba, as a C callback with six arguments (one that
-        takes fewer ignores the rest) that sets the word after its memory and returns 0 if it raises
-        an exception. Raises WarploomError if Numba cannot compile it."""
+        """Returns the function, compiled by Numba, as a C callback with six arguments (one that has
+        fewer ignores the rest) that sets the word after its memory and returns 0 if it raises an
+        exception. Raises WarploomError if Numba cannot compile it."""
         from importlib import import_module
 
         numba: Any = import_module("numba")  # without types for what is used here
@@ -85,8 +85,8 @@ class _UserFunction:
         def call_without_words(
             arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
         ) -> Any:
-            """Returns the result of an address mapping, which takes two integers and no words; if
-            the mapping raises an exception, sets the word after its memory to 1 and returns 0."""
+            """Returns the result of an address mapping, which has two integers and no words; if the
+            mapping raises an exception, sets the word after its memory to 1 and returns 0."""
             try:
                 return compiled(arg0, arg1)
             except Exception:

@@ -8,6 +8,7 @@ read a result. `timing.result.Timing` implements it and imports both modules, so
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -202,13 +203,20 @@ class LineTime:
 class Basis:
     """Describes the code that a time rests on: "machine code", "ptx" or "trace".
 
-    `found` is, for machine code, the share of the executed PTX instructions that were found in it,
-    from 0 to 1; `reason` states for "ptx" why machine code, which was requested, was not used.
+    `matched_share` is, for machine code, the share of the executed PTX instructions that were found
+    in it, from 0 to 1; `reason` states for "ptx" why machine code, which was requested, was not used.
     """
 
     code: str
-    found: float = 0.0
+    matched_share: float = 0.0
     reason: str = ""
+
+    @property
+    def found(self) -> float:
+        """Returns `matched_share`, under the name that it had before."""
+        message = "`found` is deprecated: use `matched_share`"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.matched_share
 
     def __str__(self) -> str:
         """Returns the basis as text for users: PTX, with the reason if there is one; a trace; or
@@ -217,4 +225,6 @@ class Basis:
             return "PTX" + (f": {self.reason}" if self.reason else "")
         if self.code == "trace":
             return "a trace of machine code"
-        return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"
+        return (
+            f"machine code, in which {100 * self.matched_share:.1f} % of the executed PTX was found"
+        )

@@ -67,7 +67,7 @@ class Replay:
             *(record.streams, record.entries, record.accesses),
             *(record.patterns.rows, record.patterns.lines, record.warps),
         )
-        # Keeps the arrays alive: the engine gets only their addresses.
+        # Stores the arrays alive: the engine gets only their addresses.
         self._arrays = [np.ascontiguousarray(_non_empty(array)) for array in fixed]
         self._array_addresses = [array.ctypes.data for array in self._arrays]
         # Of arrays whose addresses the engine gets; `restore` refuses the state of others.

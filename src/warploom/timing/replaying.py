@@ -24,7 +24,7 @@ class Replaying:
     """
 
     def __init__(self, replay: Replay, _make_timing: Callable[[ReplayOutcome], Timing]) -> None:
-        """Keeps the replay, and the function that makes the modelled time from its outcome; runs
+        """Stores the replay, and the function that makes the modelled time from its outcome; runs
         nothing."""
         self._replay, self._make_timing = replay, _make_timing
 

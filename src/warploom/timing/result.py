@@ -47,10 +47,10 @@ class Timing:
         outcome: ReplayOutcome,
         basis: Basis = PTX_BASIS,
     ) -> None:
-        """Keeps the arguments, and counts the replayed and predicted blocks. `program`: the code of
-        the replay; `timing`: figures of the device for the model; `scheduler`: the name of the warp
-        scheduler; `record`, `work` and `outcome`: the inputs and the result of the
-        replay; `basis`: the kind of code that was replayed."""
+        """Stores the arguments, and counts the replayed and predicted blocks. `program`: the code
+        of the replay; `timing`: figures of the device for the model; `scheduler`: the name of the
+        warp scheduler; `record`, `work` and `outcome`: the inputs and the result of the replay;
+        `basis`: the kind of code that was replayed."""
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
@@ -258,7 +258,7 @@ class Timing:
     @property
     def lsu_use(self) -> tuple[float, float]:
         """Returns the shares, 0 to 1, of the load/store unit's cycles that L1 and that shared
-        memory took while the sample ran, over the SMs that had blocks."""
+        memory used while the sample ran, over the SMs that had blocks."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
         return self._sum(SmState.l1_cycles) / available, self._sum(
             SmState.shared_cycles

@@ -15,7 +15,7 @@ def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tup
     estimate of the error in cycles; those of the replay, and 0, if it had all blocks or none.
 
     Blocks end at a constant rate once the first have ended and until the device drains. The
-    remaining blocks take the time that follows from the rate between a quarter and three quarters
+    remaining blocks need the time that follows from the rate between a quarter and three quarters
     of the sample or, if longer, the time that DRAM needs for them once L2 is full of written data.
     The error is the difference of the cycles per block in the two halves of that stretch, times the
     remaining blocks."""
@@ -31,7 +31,7 @@ def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tup
 
 
 def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
-    """Returns the cycles that DRAM takes for the blocks after the sample: to read as much for each
+    """Returns the cycles that DRAM needs for the blocks after the sample: to read as much for each
     as the sample's blocks read, and to write what they and the sample write beyond the capacity of
     L2.
 

@@ -62,7 +62,7 @@ class Result:
     def cost(self, opcode: str, space: Space, which: int = 0) -> dict[str, int]:
         """Returns the counts of an access record that are not zero."""
         instruction = self.of(opcode, which)
-        for row, counts in zip(self.tally.rows, self.tally.accesses, strict=True):
+        for row, counts in zip(self.tally.access_records, self.tally.accesses, strict=True):
             if (row.instruction, row.space) == (instruction, space):
                 return {n: int(c) for n, c in zip(FIELDS, counts, strict=True) if c}
         raise LookupError(opcode)

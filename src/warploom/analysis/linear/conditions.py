@@ -105,7 +105,7 @@ class _Conditions:
     def of_instructions(self) -> dict[int, Facts]:
         """Returns the facts at each instruction that writes no predicate: those at the start of its
         block, with those that its guard implies."""
-        found: dict[int, Facts] = {}
+        facts_at: dict[int, Facts] = {}
         for index, state in self.states.items():
             block, implications = self.program.blocks[index], dict(state.implications)
             for at in range(block.start, block.stop):
@@ -113,8 +113,8 @@ class _Conditions:
                     implications |= self._evaluated(index, at, implications)
                 else:
                     guard = self.program.instructions[at].guard
-                    found[at] = state.facts | guard_facts(implications, guard, holds=True)
-        return found
+                    facts_at[at] = state.facts | guard_facts(implications, guard, holds=True)
+        return facts_at
 
     def _evaluated(
         self, block: int, at: int, implications: Mapping[str, Implications]

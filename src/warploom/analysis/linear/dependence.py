@@ -1,9 +1,9 @@
 """Tests whether two accesses can overlap in memory, and whether they overlap only within one
 thread.
 
-These are the dependence tests of loop compilers, with threads in place of iterations: the range
-test (Banerjee), the remainder test by a stride (GCD), and positional digits: a stride that exceeds
-the extent of all variables with smaller strides separates the values of its variable.
+These are the dependence tests of loop compilers, with threads instead of iterations: the range test
+(Banerjee), the remainder test by a stride (GCD), and positional digits: a stride that exceeds the
+extent of all variables with smaller strides separates the values of its variable.
 
     4 * tid, 4 bytes   and  4 * tid, 4 bytes        overlap only for equal tid: of one thread
     8 * tid, 4 bytes   and  8 * tid + 4, 4 bytes    never overlap: remainders by 8 are disjoint
@@ -34,7 +34,7 @@ class AddressRange:
         low, high = self.ranges.of(self.address)
         return low, high + self.size
 
-    def made_of(self, address: Form) -> AddressRange:
+    def range_of(self, address: Form) -> AddressRange:
         """Returns the range of another form `address` of the same variables, with the same size."""
         return AddressRange(address, self.size, self.ranges)
 
@@ -69,7 +69,7 @@ def are_of_one_thread(
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
     """Returns addresses with a variable replaced by a constant, the one value that it can have."""
     stride = dict(addresses.address.strides).get(variable, 0)
-    return addresses.made_of(addresses.address.without(variable).plus(form(value * stride)))
+    return addresses.range_of(addresses.address.without(variable).plus(form(value * stride)))
 
 
 def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
@@ -137,9 +137,9 @@ def _equal_by_parts(
     if not (-unit <= below and above <= unit):
         return False
     # Else the quotients are the same problem again, and the recursion would not end.
-    made_smaller = bool(of_rests) or bool(rests[0].address.strides) or unit > 1
+    is_reduced = bool(of_rests) or bool(rests[0].address.strides) or unit > 1
     return (
-        made_smaller and _equal_on_overlap(*whole, of_whole) and _equal_on_overlap(*rests, of_rests)
+        is_reduced and _equal_on_overlap(*whole, of_whole) and _equal_on_overlap(*rests, of_rests)
     )
 
 
@@ -152,7 +152,7 @@ def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
     """Returns addresses without the terms whose strides are multiples of a unit; unchanged for unit
     0."""
     strides = {v: s for v, s in addresses.address.strides if unit == 0 or s % unit}
-    return addresses.made_of(form(addresses.address.constant, strides))
+    return addresses.range_of(form(addresses.address.constant, strides))
 
 
 def _quotient(addresses: AddressRange, unit: int) -> AddressRange:

@@ -98,7 +98,7 @@ class _Evaluation:
     """Computes the linear form of a term, from those of its arguments: of each node once."""
 
     def __init__(self, arguments: Sequence[Form | None]) -> None:
-        """Takes the forms of the term's arguments by number, None for unknown ones; evaluates
+        """Reads the forms of the term's arguments by number, None for unknown ones; evaluates
         nothing yet."""
         self._arguments = arguments
         self._done: dict[Term, Form | None] = {}
@@ -139,8 +139,8 @@ class _Evaluation:
         holds = self.of(condition)
         if holds is not None and holds.is_constant:
             return self.of(first if holds.constant else second)
-        found = self.of(first)
-        return found if found == self.of(second) else None
+        chosen = self.of(first)
+        return chosen if chosen == self.of(second) else None
 
 
 COUNTER_BITS = 32

@@ -100,7 +100,7 @@ def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> Independen
 class _LaunchAccesses:
     """Makes the accesses of a launch with their address ranges; `weak` are the instructions that
     order nothing and access memory in the issuing thread; `blocks` and `threads` are the block and
-    thread indices that take several values."""
+    thread indices that have several values."""
 
     def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
         """Lists the block and thread indices of the launch; accesses are made later, by space
@@ -291,5 +291,5 @@ def _in_one_block(
     for block in blocks:
         strides = (dict(each.address.strides).get(block, 0) for each in (one, two))
         if len(set(strides)) == 1:
-            one, two = (each.made_of(each.address.without(block)) for each in (one, two))
+            one, two = (each.range_of(each.address.without(block)) for each in (one, two))
     return one, two

@@ -65,7 +65,7 @@ def _interval_from(program: Program, first: int) -> set[int]:
     next barrier of all threads (`is_barrier_of_all_threads`) on each path; none if `first` is after
     the last one."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
-    found: set[int] = set()
+    interval: set[int] = set()
     waiting = [first]
     while waiting:
         index = waiting.pop()
@@ -73,16 +73,16 @@ def _interval_from(program: Program, first: int) -> set[int]:
             continue
         block = block_of[index]
         for at in range(index, block.stop):
-            if at in found:
+            if at in interval:
                 break
-            found.add(at)
+            interval.add(at)
             if is_barrier_of_all_threads(program.instructions[at]):
                 break
         else:
             waiting += [
                 program.blocks[each].start for each in block.successors if each != program.exit
             ]
-    return found
+    return interval
 
 
 def is_asynchronous_access(instruction: Instruction) -> bool:

@@ -1,4 +1,4 @@
-"""Executes asynchronous requests of TMA and `tcgen05`, and keeps those that complete late in a
+"""Executes asynchronous requests of TMA and `tcgen05`, and stores those that complete late in a
 queue until a thread waits for them; for both machines.
 
 A queue is an array of 64-bit words that lives as long as one worker's launch: the number of

@@ -1,6 +1,6 @@
 """Makes asynchronous copies that each lane issues (`cp.async`, `st.async`, `red.async`, bulk copies
 of the own block) complete late, for `explore`: the copy's instruction is executed as it stands,
-with its faults and counts, but the bytes that it wrote are kept in an entry
+with its faults and counts, but the bytes that it wrote are stored in an entry
 (`late_copies.entries`), and the target has its old bytes until the entry is completed. So there are
 two calls: one before the instruction, which saves the target's bytes, and one after it, which
 exchanges them."""
@@ -97,7 +97,7 @@ def prepare_lane(
     issue: WarpIssue, allocations: Allocations, entry: PendingCopies, lane: int, action: int
 ) -> bool:
     """Fills a lane's words of the entry (source and target addresses, or for UPDATE `action` and
-    operand in place of a source; sizes; mbarrier or 0), and `shared` of the whole entry. Returns
+    operand instead of a source; sizes; mbarrier or 0), and `shared` of the whole entry. Returns
     False, with the entry unchanged, if an access to shared or global memory or to the mbarrier
     would fault."""
     operands = issue.operands
@@ -149,7 +149,7 @@ def restore_bytes(
 
 @jitable
 def defer_copies(memory: Memory, schedule: Ints, pending_words: Ints) -> int:
-    """Ends what the last `hold_copies` began, after ordinary execution of the instruction: keeps
+    """Ends what the last `hold_copies` began, after ordinary execution of the instruction: saves
     the values that `st.async` has stored, restores the overwritten bytes of targets and mbarriers,
     and counts the entry as pending, and as a change of memory in `plan`. Returns 0."""
     pending = PendingList(pending_words, 0)

@@ -104,7 +104,7 @@ def shared_element(
 ) -> float:  # fmt: skip
     """Returns element (`row`, `k`) of a matrix, whose rows are contiguous if `transposed`, else k,
     decoded to a double from element type `type`. It is in the shared memory at host address
-    `start`, where the matrix descriptor places it."""
+    `start`, to which the matrix descriptor assigns it."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
@@ -312,7 +312,7 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 def multiply_row(work: ProductWork, count: int, columns: int, exact: bool) -> None:
     """Adds the products of the row of A in the work space (`count` elements) with the block of B
     (`columns` columns) to the row of sums, in rising order of elements; an element of a sparse A
-    takes the row of B at its position. Rounds each step to single precision unless sums are `exact`
+    uses the row of B at its position. Rounds each step to single precision unless sums are `exact`
     (integers)."""
     for number in range(count):
         a = load_number(work.a, number)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from warploom.asynchronous.tensor_memory.layout import (
     ABSOLUTE_VALUES,
     FLOATS,
+    MINIMUM,
     PROPAGATES_NANS,
     SIGNED,
-    TAKES_MINIMUM,
 )
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import CANONICAL_NAN, INFINITY_BITS, signed_value
@@ -28,7 +28,7 @@ def comparison_key(word: int, request: int) -> int:
 
 @jitable
 def reduce_words(first: int, second: int, request: int) -> int:
-    """Returns the minimum (TAKES_MINIMUM) or maximum of two 32-bit words, compared by the flags of
+    """Returns the minimum (MINIMUM) or maximum of two 32-bit words, compared by the flags of
     `request` as floats, signed or unsigned; of their absolute values with ABSOLUTE_VALUES. If one
     is a NaN, returns the other; CANONICAL_NAN if both are, or with PROPAGATES_NANS."""
     if request & ABSOLUTE_VALUES:
@@ -40,4 +40,4 @@ def reduce_words(first: int, second: int, request: int) -> int:
                 return CANONICAL_NAN
             return second if nan else first
     less = comparison_key(first, request) < comparison_key(second, request)
-    return first if less == (request & TAKES_MINIMUM != 0) else second
+    return first if less == (request & MINIMUM != 0) else second

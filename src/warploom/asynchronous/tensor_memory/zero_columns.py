@@ -29,7 +29,7 @@ ALL_ROWS = 128
 
 @jitable
 def column_shift(mask: int) -> int:
-    """Returns the column shift of a zero-column mask: the first column of B that takes part in the
+    """Returns the column shift of a zero-column mask: the first column of B that is used in the
     product."""
     return (mask >> SHIFT) & SHIFT_MASK
 

@@ -1,5 +1,5 @@
 """Executes `clusterlaunchcontrol.try_cancel`: cancels a cluster that has not begun, so that the
-executing block can take over its work, and writes the response to shared memory (PTX ISA,
+executing block can do its work, and writes the response to shared memory (PTX ISA,
 "clusterlaunchcontrol").
 
 The response is the x, y and z index of the cluster's first block and whether one was cancelled, in

@@ -228,7 +228,7 @@ def type_bytes(type: int) -> int:
 
 @jitable
 def swizzled(map: MapWords, address: int) -> int:
-    """Returns the address at which the swizzle of a map places the byte of shared memory at
+    """Returns the address at which the swizzle of a map moves the byte of shared memory at
     `address` (relative to the shared window); `address` itself without swizzle.
 
     The number of a 16-byte chunk in its span of 32, 64 or 128 bytes is xor-ed with bits of the

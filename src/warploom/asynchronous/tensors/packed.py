@@ -3,7 +3,7 @@ checks the rules of their copies.
 
 They are copied in groups of 16 elements, which have a fixed size in global memory, and the same or
 a larger one in shared memory, where a gap follows. A load leaves the gap unchanged. A store of
-6-bit elements takes each from a byte. Source: PTX ISA, "Padding and alignment of the sub-byte
+6-bit elements reads each from a byte. Source: PTX ISA, "Padding and alignment of the sub-byte
 types", "Restriction on Tensor Copy instructions"; cuda.h, `cuTensorMapEncodeTiled`.
 
     b4x16_p64: 8 bytes in global memory   ->   8 bytes and a gap of 8 bytes in shared memory

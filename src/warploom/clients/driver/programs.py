@@ -41,7 +41,7 @@ class LoadedProgram:
 
     def variable(self, name: str) -> tuple[int, int]:
         """Return the address and the size of a variable; NOT_FOUND where there is none."""
-        found = self.module.image.place_of(name)
+        found = self.module.image.find_variable(name)
         if found is None:
             raise DriverError(Result.NOT_FOUND)
         return found

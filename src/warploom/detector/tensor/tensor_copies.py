@@ -77,7 +77,7 @@ def detect_copies(
     """Records the copies that the lanes of an event issue (`asynchronous.issue.tensor_copies`);
     prefetches and changes of tensor maps are ignored. `all_memory` is the host's memory by address;
     `values` is a buffer for the bytes that lanes store, which is filled with a number of the copy
-    in place of its bytes. Returns 0. A copy that would fault is skipped: the code that executes it
+    instead of its bytes. Returns 0. A copy that would fault is skipped: the code that executes it
     reports that."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     issue = WarpIssue(issue_words, 0)
@@ -111,11 +111,11 @@ def record_copy(
     state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, values: Any,
     lane: int,
 ) -> None:  # fmt: skip
-    """Records the accesses of the copy whose entry is in `issue`, in global or remote memory and
-    in the shared memory of each block of its multicast mask (0: of the block that the address is
-    in), and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in
-    the first of its pair). If it signals any, the thread's next copy begins. A number of the copy
-    is stored in `values` in place of its bytes."""
+    """Records the accesses of the copy whose entry is in `issue`, in global or remote memory and in
+    the shared memory of each block of its multicast mask (0: of the block that the address is in),
+    and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in the
+    first of its pair). If it signals any, the thread's next copy begins. A number of the copy is
+    stored in `values` instead of its bytes."""
     entry, blocks = issue.entry, int(issue.operands.blocks[lane])
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
     # the copy's number, the thread from bit 8 on, the block from bit 18 on.
@@ -207,7 +207,7 @@ def record_other_operand(
 def act_as_agent(state: DetectorState, kind: int, time: int) -> None:
     """Makes an asynchronous part of the current thread (its agent of a kind: COPIES_OF_THREAD, ...)
     the one whose accesses are recorded (`current_agent`); `time`, stored as `current_time`, is the
-    number of its copy or work, in place of the thread's time. Valid until the current lane is set
+    number of its copy or work, instead of the thread's time. Valid until the current lane is set
     again."""
     state.current_agent, state.current_time = AGENT | kind << AGENT_KIND_AT, time
 
@@ -249,6 +249,6 @@ def record_bytes(
                 check_written(state, event, flags, allocation)
             if state.tools & RACE:
                 # Lanes' addresses are only used for runs, and no run is of a copy: the event's
-                # words are passed in their place.
+                # words are passed instead.
                 check_words(state, event, memory, event.words, values, lane, allocation, writes)
         at += size

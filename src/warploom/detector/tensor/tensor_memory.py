@@ -145,7 +145,7 @@ def record_allocation(
 ) -> None:  # fmt: skip
     """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
     memory, as the current thread's; nothing if that address would fault. Bytes of the thread's
-    number are stored in `values` in place of the stored address."""
+    number are stored in `values` instead of the stored address."""
     target = int(issue.tensor_operands.shared[lane])
     if check_shared(issue, target, ADDRESS_BYTES):
         return

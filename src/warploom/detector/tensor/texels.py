@@ -112,7 +112,7 @@ def stage_stored_bytes(
 ) -> None:
     """Writes the first bytes (up to PIECE) that a lane stores to a surface into `values`, from
     index lane * `size` on; the detector compares them with a racing write's. For `sust.p`, whose
-    format converts them, writes bytes of the thread's number in their place, which differ between
+    format converts them, writes bytes of the thread's number instead, which differ between
     threads."""
     element = request >> ELEMENT & 31
     for byte in range(min(size, PIECE)):

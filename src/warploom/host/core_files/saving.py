@@ -141,7 +141,7 @@ class Snapshot:
             heap=state.heap,
             heap_limit=memory.heap.limit,
             textures=tuple(map(tuple, memory.textures.rows)),
-            variables=self.kernel.image.places,
+            variables=self.kernel.image.addresses_by_name,
         )
 
     def _sources(self) -> Iterator[tuple[str, str]]:
@@ -196,7 +196,7 @@ class CoreSaver:
     ) -> Callable[[], Tally]:
         if self._images is None:
             self._images = MemorySnapshots(memory, allocates=True, constants=True)
-        snapshot = Snapshot(kernel, launch, self._images.take())
+        snapshot = Snapshot(kernel, launch, self._images.capture())
         try:
             counted = execute(program, launch, memory, progress)
         except WarploomError as error:

@@ -22,7 +22,7 @@ class AccessCall:
 
     `bits` are the active lanes, an i32; under an order policy, a store clears the lanes whose
     values do not survive. `addresses` are 64-bit lanes, or the 8-bit word numbers of
-    `lower.access.deferred_atomic`. `row` is the access record that counts, `cache` the bounds of
+    `lower.access.deferred_atomic`. `record` is the access record that counts, `cache` the bounds of
     the allocation that the record accessed last, `data` the buffer of operands and results, `base`
     and `limit` the host address and the length in bytes of the state space, `plan` the plan for any
     addresses."""
@@ -38,7 +38,7 @@ class AccessCall:
         addresses: ir.Type = WIDE,
     ) -> None:
         """Declares `name` in the module as an internal function that is not inlined, with
-        `access_signature`, begins its entry block, to which `lanes` emits, and keeps its arguments
+        `access_signature`, begins its entry block, to which `lanes` emits, and stores its arguments
         as attributes. `rules` count the access; `shuffles`: an order policy may choose among lanes;
         `addresses` is the type of that argument."""
         self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
@@ -50,7 +50,7 @@ class AccessCall:
         self._scratch = self.lanes.alloca(vector(I64))
         (
             self.environment,
-            self.row,
+            self.record,
             self.cache,
             self.addresses,
             self.bits,

@@ -23,7 +23,7 @@ class AccessCheck:
     Bounds are those of an allocation (global and constant memory) or of the space."""
 
     def __init__(self, access: AccessCall) -> None:
-        """Keeps the access function to whose code the checks are emitted."""
+        """Stores the access function to whose code the checks are emitted."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:

@@ -33,7 +33,7 @@ from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I1, I64, PTR, Value, selection, vector, zero
 from warploom.llvm.vector_shuffles import reduce_to_8_lanes
 from warploom.lower.access.access_call import AccessCall
-from warploom.lower.access.pattern_places import PatternSlot, pattern_slot
+from warploom.lower.access.pattern_slots import PatternSlot, pattern_slot
 
 COMPARED_FIRST = 8
 """Lanes that are compared before all others: most patterns that differ do so in these."""
@@ -48,7 +48,7 @@ class AccessCosts:
     the 32 offsets in memory."""
 
     def __init__(self, access: AccessCall) -> None:
-        """Keeps the access function to whose code the counting is emitted."""
+        """Stores the access function to whose code the counting is emitted."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def count(
@@ -60,32 +60,32 @@ class AccessCosts:
     ) -> tuple[Value, Value]:
         """Counts the access: adds 1 to the repetitions of the stored pattern in its slot, which
         mask and first offset choose, if it is equal; else counts by the device's rules, and if
-        `_should_keep` allows it, replaces the pattern in the slot (and for deferred atomics moves
+        `_should_store` allows it, replaces the pattern in the slot (and for deferred atomics moves
         the record's window).
 
         `offsets` are the lanes' offsets as a vector, `stored_offsets` is their address if they are
         in memory already. Returns the offset of the lowest active lane, and the stored pattern's
         stride from lane to lane (`cost.pattern_table`): ANY_STEP with one active lane, NO_STEP if
         it varies, is negative, or the pattern is new. `move`, given these two, moves the data, for
-        a new pattern before the rules are called: a load from the host's memory may take longer
+        a new pattern before the rules are called: a load from the host's memory may last longer
         than they do, and so overlaps with them."""
         b = self.b
         first = self._first(bits, offsets)
         table_slot = pattern_slot(self.lanes, self.access.rules, bits, first)
-        pattern = self.lanes.slot(self.access.row, table_slot.at)
+        pattern = self.lanes.slot(self.access.record, table_slot.at)
         relative = b.sub(offsets, self.lanes.splat(table_slot.base))
         with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, repeated):
             with new:
                 if move is not None:
                     move((first, I64(NO_STEP)))
                 scratch = stored_offsets or self.access.store_lanes(offsets)
-                should_keep = self._should_keep(pattern)
-                with b.if_then(should_keep):
+                should_store = self._should_store(pattern)
+                with b.if_then(should_store):
                     if self.access.deferred:
-                        arguments = scratch, bits, self.access.limit, self.access.row
-                        call(self.lanes, "place_window", *arguments)
+                        arguments = scratch, bits, self.access.limit, self.access.record
+                        call(self.lanes, "move_window", *arguments)
                     # Adds the evicted pattern's repetitions, and stores the negated counters as the
-                    # new one's costs; `keep_pattern` adds the counters again after the rules have
+                    # new one's costs; `store_pattern` adds the counters again after the rules have
                     # counted, which leaves what these added.
                     call(
                         self.lanes,
@@ -93,10 +93,10 @@ class AccessCosts:
                         scratch,
                         bits,
                         table_slot.slot,
-                        self.access.row,
+                        self.access.record,
                     )
                 self._count_by_rules(scratch, bits)
-                with b.if_then(should_keep):
+                with b.if_then(should_store):
                     self._record_pattern(scratch, bits, table_slot)
                 after_new = b.block
             with repeated:
@@ -124,7 +124,7 @@ class AccessCosts:
         b = self.b
         offsets = b.load(scratch, typ=vector(I64))
         relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(table_slot.base)))
-        call(self.lanes, "keep_pattern", relative, bits, table_slot.slot, self.access.row)
+        call(self.lanes, "store_pattern", relative, bits, table_slot.slot, self.access.record)
         self.access.store_lanes(
             b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(table_slot.base))
         )
@@ -184,11 +184,11 @@ class AccessCosts:
         first.add_incoming(element, mismatch)
         return first
 
-    def _should_keep(self, pattern: Value) -> Value:
+    def _should_store(self, pattern: Value) -> Value:
         """Returns true (an i1) if the new pattern replaces the one at address `pattern`. The record
         counts new patterns in succession, and begins again at 0 where the pattern replaced has been
         repeated: while the count is below TRIAL_PATTERNS all replace, then one in SAMPLE_PERIOD."""
-        b, at = self.b, self.lanes.slot(self.access.row, CostTable.new_patterns)
+        b, at = self.b, self.lanes.slot(self.access.record, CostTable.new_patterns)
         repeats = b.load(self.lanes.slot(pattern, StoredPattern.repeats), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
         doubt = b.select(came_again, I64(0), b.add(b.load(at, typ=I64), I64(1)))
@@ -205,40 +205,40 @@ class AccessCosts:
         count them. Stores the access as the record's example if it is the costliest so far."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         space = access_type.space.value
-        before = self.b.load(self.lanes.slot(self.access.row, CostRecord.transactions), typ=I64)
+        before = self.b.load(self.lanes.slot(self.access.record, CostRecord.transactions), typ=I64)
         cost = self.access.rules.cost(space, access_type.op, route=access_type.route)
-        call(self.lanes, cost, scratch, bits, size, self.access.row)
+        call(self.lanes, cost, scratch, bits, size, self.access.record)
         self._record_example(scratch, bits, before)
         if access_type.op == "atomic":
             self._count_passes(scratch, bits)
         writes = self.access.rules.writes(space) if access_type.op == "store" else None
         if writes is not None:
-            call(self.lanes, writes, scratch, bits, size, self.access.row)
+            call(self.lanes, writes, scratch, bits, size, self.access.record)
 
     def _record_example(self, scratch: Value, bits: Value, before: Value) -> None:
-        """Stores the access (mask and addresses) as the record's example if it took more
+        """Stores the access (mask and addresses) as the record's example if it needed more
         transactions than any before (`cost.costliest_access`); `before` is the record's count of
         transactions before it. Accesses still in the list of deferred atomics came earlier: they
         are counted first."""
-        row, b = self.access.row, self.b
+        record, b = self.access.record, self.b
         now, worst = (
-            b.load(self.lanes.slot(row, field), typ=I64)
+            b.load(self.lanes.slot(record, field), typ=I64)
             for field in (CostRecord.transactions, CostRecord.example_cost)
         )
         with b.if_then(b.icmp_signed(">", b.sub(now, before), worst), likely=False):
             # Accesses that are still in the deferred list came before this one, and one of them may
             # be costlier: count them first.
             if self.access.deferred:
-                call(self.lanes, "count_deferred_access", scratch, bits, I64(0), row)
-                after = b.load(self.lanes.slot(row, CostRecord.transactions), typ=I64)
+                call(self.lanes, "count_deferred_access", scratch, bits, I64(0), record)
+                after = b.load(self.lanes.slot(record, CostRecord.transactions), typ=I64)
                 before = b.add(before, b.sub(after, now))
-            call(self.lanes, "keep_example", scratch, bits, before, row)
+            call(self.lanes, "store_example", scratch, bits, before, record)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
         """Emits the call that adds the passes of an atomic to the record: the most active lanes
         that have one address."""
         size = I64(self.access.access_type.size)
-        call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
+        call(self.lanes, "count_passes", scratch, bits, size, self.access.record)
 
     def count_in_caches(self, bits: Value, offsets: Value) -> None:
         """Emits the call that looks the access at `offsets` up in the simulated caches and adds its
@@ -255,7 +255,7 @@ class AccessCosts:
                 self.access.store_lanes(offsets),
                 bits,
                 size,
-                self.access.row,
+                self.access.record,
                 caches,
                 I64(path),
             )

@@ -35,7 +35,7 @@ SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 class AccessFunctions:
     """Creates a module's functions that perform accesses out of line, one for each access type.
 
-    An access function takes any addresses. It is emitted in the module itself, or declared among
+    An access function accepts any addresses. It is emitted in the module itself, or declared among
     the functions that all kernels share (`shared`), on first use."""
 
     def __init__(
@@ -132,8 +132,8 @@ class AccessFunctions:
         update: AtomicUpdate | None,
     ) -> Value:
         """Declares and returns a function that kernels share, under a name that includes the
-        device's rules and whether an order policy chooses among lanes; a definition is kept with it
-        in case no compiled one is cached.
+        device's rules and whether an order policy chooses among lanes; a definition is stored with
+        it in case no compiled one is cached.
         """
         order = "shuffled." if self.shuffles else ""
         full_name = f"{name}.{order}{self.rules.name}"

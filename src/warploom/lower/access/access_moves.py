@@ -41,7 +41,7 @@ class AccessMoves:
     base of the access's space; global ones are host addresses."""
 
     def __init__(self, access: AccessCall) -> None:
-        """Keeps the access function, and creates the transfers whose addresses are offsets in its
+        """Stores the access function, and creates the transfers whose addresses are offsets in its
         space."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._transfers = Transfers(self.lanes, self._host_pointer)

@@ -40,7 +40,7 @@ from warploom.shapes.vector_shape import VectorShape
 
 PREFETCH_WARPS = 4
 """Warps for which the first of them prefetches lines. Sums of two arrays of 16 MiB, in a loop over
-the grid, took 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 without the loop."""
+the grid, needed 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 without the loop."""
 
 
 def _is_global_line(group: GroupValues) -> bool:
@@ -60,14 +60,14 @@ class AffineAccess:
         self.memory = memory
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands = memory.operands
-        self.transfers = Transfers(memory.lanes, memory.places.pointer)
+        self.transfers = Transfers(memory.lanes, memory.storage.pointer)
         self.group_guards, self.group_addresses = (
             GroupGuards(memory),
             GroupAddresses(memory.lanes),
         )
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begins a basic block, before its code: takes its access groups from the Warp IR, none in
+        """Begins a basic block, before its code: reads its access groups from the Warp IR, none in
         divergent code. `masked`: the block is predicated."""
         self.group_guards.begin(block, masked=masked)
 
@@ -88,7 +88,7 @@ class AffineAccess:
         width = self.frame.position.operand_shapes.address(instruction.operands[1]).width
 
         def load_any() -> list[Value]:
-            """Emits the call for 32 lanes, and takes one active lane's value of each run."""
+            """Emits the call for 32 lanes, and uses one active lane's value of each run."""
             addresses = self.operands.address(instruction.operands[1])
             values = self.memory.load_any(index, access_type, addresses, on)
             bits = self.lanes.bits(on)
@@ -194,8 +194,8 @@ class AffineAccess:
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits a store: by its group's plan if the guard holds, else by a call; without a group by
         the general path (`MemoryCode.store`). Where the plan defers it, only the race detector's
-        event is emitted and the value kept in the store batch, which stores all at the group's last
-        store; the guard is emitted at the first."""
+        event is emitted and the value stored in the store batch, which stores all at the group's
+        last store; the guard is emitted at the first."""
         group = self.group_guards.groups.get(index)
         if group is None:
             self.memory.store(index, instruction, on)
@@ -248,9 +248,9 @@ class AffineAccess:
         detector, access_type = self.memory.instruments.detector, group.access_type
         if detector is None or not detector.must_check(index, access_type):
             return
-        places = self.memory.places
+        storage = self.memory.storage
         for number, value in enumerate(values):
-            self.b.store(value, places.at(number * access_type.part_bytes), align=16)
+            self.b.store(value, storage.at(number * access_type.part_bytes), align=16)
         addresses = self.operands.address(address)
         extent = runs = None
         if group.plan.guard is not Guard.COMPARED and group.base.is_affine:
@@ -270,7 +270,7 @@ class AffineAccess:
         mask. Adds the host pointers of all lanes for the move BY_STEP and where each lane is a run;
         else, for 16 runs of two lanes, those of each run's first lane."""
         shared = group.access_type.space is Space.SHARED
-        base = self.memory.places.space(Space.SHARED)[0] if shared else None
+        base = self.memory.storage.space(Space.SHARED)[0] if shared else None
         pointers = first_vector = None
         if group.plan.move is Move.BY_STEP or group.accesses.is_laid_out:
             addresses = self.operands.address(

@@ -30,7 +30,7 @@ from warploom.simt.lane_counts import ALL_LANES
 class _Atomic:
     """An atomic whose operands have been read: `values` are the elements of all `sources` in turn,
     each in 32 lanes; `results_read` the destinations that some instruction reads, each with its
-    place; `waits`: it waits for an mbarrier."""
+    number; `waits`: it waits for an mbarrier."""
 
     index: int
     operation: Operation
@@ -115,18 +115,18 @@ class AtomicCode:
     ) -> None:
         """Emits an atomic of the lanes `active` at `offsets` in a space. Where the plan permits
         deferred counting, and at run time all lanes are active with words in the record's window,
-        `AccessFunctions.deferred` is called in place of the access function. `narrow`: the offsets
+        `AccessFunctions.deferred` is called instead of the access function. `narrow`: the offsets
         are 32-bit numbers."""
         index, values = atomic.index, atomic.values
         access_type = AccessType("atomic", space, atomic.type, atomic.parts)
         if self.memory.plan(index, access_type).cost is not Cost.LIST:
             self._call(atomic, access_type, offsets, active)
             return
-        row = self.memory.places.record_address(index, space)
+        record = self.memory.storage.record_address(index, space)
         # Offsets from a 32-bit register fit in 32-bit lanes: half the vector instructions for the
         # window test.
-        places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
-        words = window_keys(self.lanes, row, places, active)
+        offsets_in_window = self.b.trunc(offsets, vector(I32)) if narrow else offsets
+        words = window_keys(self.lanes, record, offsets_in_window, active)
         with self.b.if_else(words.inside, likely=True) as (on_hit, on_miss):
             with on_hit:
                 uniform = len(values) == 1 and isinstance(atomic.sources[0], Immediate)
@@ -141,14 +141,14 @@ class AtomicCode:
                     returns_old=atomic.returns_old,
                     uniform=uniform,
                 )
-                self._call_deferred(deferred, row, words)
+                self._call_deferred(deferred, record, words)
             with on_miss:
                 self._call(atomic, access_type, offsets, active)
 
     def _call(
         self, atomic: _Atomic, access_type: AccessType, offsets: Value, active: Value
     ) -> None:
-        """Emits the call of the access function, which takes any addresses and lanes."""
+        """Emits the call of the access function, which accepts any addresses and lanes."""
         self._store_operands(access_type, atomic.values)
         function = self.memory.functions.atomic(
             access_type, atomic.operation, len(atomic.sources), returns_old=atomic.returns_old
@@ -161,12 +161,12 @@ class AtomicCode:
         type, parts = atomic.type, atomic.parts
         answer = atomic.operation.answer(len(atomic.sources))
         results: list[tuple[Operand, Value, ScalarType]] = []
-        for place, target in atomic.results_read:
+        for number, target in atomic.results_read:
             # In the data buffer, old values follow the elements of two operands.
-            at = self.memory.places.at((2 * parts + place) * type.bytes * LANES)
+            at = self.memory.storage.at((2 * parts + number) * type.bytes * LANES)
             value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
             if answer.op != "arg":
-                value = self.operands.lower(answer, [value, *atomic.values[place::parts]])
+                value = self.operands.lower(answer, [value, *atomic.values[number::parts]])
             if atomic.waits:
                 # A failed `mbarrier.try_wait` ends the warp's turn at its next back edge, so that
                 # other warps can arrive.
@@ -190,23 +190,23 @@ class AtomicCode:
     def _store_operands(self, access_type: AccessType, values: list[Value]) -> None:
         """Stores operands to the data buffer, in which access functions read them."""
         for number, value in enumerate(values):
-            self.b.store(value, self.memory.places.at(number * access_type.part_bytes), align=4)
+            self.b.store(value, self.memory.storage.at(number * access_type.part_bytes), align=4)
 
-    def _call_deferred(self, function: Value, row: Value, words: WindowKeys) -> None:
+    def _call_deferred(self, function: Value, record: Value, words: WindowKeys) -> None:
         """Emits the call of the function for deferred counting, where `words.inside` holds, with
-        the window's 8-bit word numbers in place of addresses, a full mask, the window's start as
-        the base, and no cached bounds. It cannot fault, so its result is not tested."""
-        base, limit = self.memory.places.space(Space.SHARED)
+        the window's 8-bit word numbers instead of addresses, a full mask, the window's start as the
+        base, and no cached bounds. It cannot fault, so its result is not tested."""
+        base, limit = self.memory.storage.space(Space.SHARED)
         start = self.lanes.slot(base, words.window, I8)
-        all_lanes, data = I32(ALL_LANES), self.memory.places.at(0)
+        all_lanes, data = I32(ALL_LANES), self.memory.storage.at(0)
         cache = ir.Constant(PTR, None)
-        values = [self.memory.frame.environment, row, cache, words.keys, all_lanes, data, start]
+        values = [self.memory.frame.environment, record, cache, words.keys, all_lanes, data, start]
         self.b.call(function, [*values, limit])
 
     def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
         """Emits the call that signals arrived bytes, `amounts` of each lane in `mask` (64-bit
         lanes), to the mbarriers at an address in shared memory (`complete_tx`)."""
-        self.b.store(amounts, self.memory.places.at(0), align=16)
+        self.b.store(amounts, self.memory.storage.at(0), align=16)
         access_type = AccessType("store", Space.SHARED, U64)
         addresses = self.operands.address(address)
         self.memory.call(index, access_type, self.memory.functions.completion(), addresses, mask)

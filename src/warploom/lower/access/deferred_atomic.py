@@ -9,14 +9,14 @@ comparison of each lane checks bounds and alignment together, for window 0x400:
     address 0x40a: fshr(0xa, 2) = 0x80000002   misaligned: outside
     address 0x3fc: fshr(-4, 2)  = 0x3fffffff   below: outside
 
-Other accesses take the general path, which also moves the window.
+Other accesses use the general path, which also moves the window.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.cost.deferred_atomics import LENGTH, WINDOW_WORDS, WORD_BITS, AccessRow
+from warploom.cost.deferred_atomics import LENGTH, WINDOW_WORDS, WORD_BITS, AccessCounts
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I8, I32, I64, LANES, Lanes, Value, splat_constant, vector
 from warploom.lower.access.access_call import AccessCall
@@ -39,14 +39,15 @@ class WindowKeys:
     inside: Value
 
 
-def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> WindowKeys:
+def window_keys(lanes: Lanes, record: Value, addresses: Value, mask: Value) -> WindowKeys:
     """Emits the word numbers of an access's addresses, counted from the start of its record's
     window, and an i1 that is true if all 32 lanes are active, aligned to 4 bytes and inside of the
     window; returns both with the window's start, a byte offset in shared memory. `addresses` are
     lanes of 32 or 64 bits, offsets in shared memory."""
     b, element = lanes.b, addresses.type.element
     window, extent = (
-        b.load(lanes.slot(row, word), typ=I64) for word in (AccessRow.window, AccessRow.extent)
+        b.load(lanes.slot(record, word), typ=I64)
+        for word in (AccessCounts.window, AccessCounts.extent)
     )
     start, end = (
         lanes.splat(b.trunc(v, element) if element == I32 else v) for v in (window, extent)
@@ -66,13 +67,13 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
     base is the host address of the window. It appends the keys to the record's list, updates memory
     lane by lane, counts and empties the list if it is full (LENGTH accesses), and returns 0.
     `uniform`: one operand serves all lanes."""
-    b, lanes, row = access.lanes.b, access.lanes, access.row
+    b, lanes, record = access.lanes.b, access.lanes, access.record
     turns = LaneByLane(access, AccessMoves(access), update)
-    count = b.load(lanes.slot(row, AccessRow.deferred), typ=I64)
-    keys = lanes.slot(row, b.add(b.mul(count, I64(LANES // 8)), I64(AccessRow.keys)))
+    count = b.load(lanes.slot(record, AccessCounts.deferred), typ=I64)
+    keys = lanes.slot(record, b.add(b.mul(count, I64(LANES // 8)), I64(AccessCounts.keys)))
     b.store(access.addresses, keys, align=8)
     following = b.add(count, I64(1))
-    b.store(following, lanes.slot(row, AccessRow.deferred))
+    b.store(following, lanes.slot(record, AccessCounts.deferred))
 
     def offsets_from(lane: Value) -> list[Value]:
         """Returns the byte offsets in the window of the 8 lanes from `lane` on, as eight i64."""
@@ -86,5 +87,5 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
 
     turns.emit_whole(offsets_from, uniform=uniform)
     with b.if_then(b.icmp_unsigned("==", following, I64(LENGTH)), likely=False):
-        call(lanes, "count_deferred_access", row, I64(ALL_LANES), I64(0), row)
+        call(lanes, "count_deferred_access", record, I64(ALL_LANES), I64(0), record)
     b.ret(I64(0))

@@ -17,7 +17,7 @@ class GroupAddresses:
     one base register."""
 
     def __init__(self, lanes: Lanes) -> None:
-        """Keeps the lane vectors' emitter, through whose builder addresses are emitted."""
+        """Stores the lane vectors' emitter, through whose builder addresses are emitted."""
         self.lanes, self.b = lanes, lanes.b
 
     def span(self, group: GroupValues) -> tuple[Value, Value]:

@@ -5,7 +5,7 @@ Accesses of a basic block with one base register form a group, and one lookup in
 guards all of them. A block with groups gets a fast version, which assumes full masks and cache
 hits, and a slow version, which guards each access on its own. A warp with lanes off leaves at the
 first guard: for the slow version or, where a group has several accesses, for a masked version,
-which keeps the groups and masks their moves:
+which retains the groups and masks their moves:
 
     fast:  br (hit %rd1), next, exit4     ; guards ld [%rd1], ld [%rd1+4]
     next:  ...                            ; loads without masks
@@ -30,7 +30,7 @@ from warploom.ir.access_plans import Exit, Guard
 from warploom.ir.warp_ir import BlockAccesses
 from warploom.isa.instruction import Address, Instruction, Register
 from warploom.llvm.lanes import I1, I32, I64, Value
-from warploom.lower.access.group_places import GroupBases
+from warploom.lower.access.group_bases import GroupBases
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache import RangeCache
@@ -38,11 +38,12 @@ from warploom.lower.access.store_batching import StoreBatch
 from warploom.program.cfg import ProgramBlock
 
 RARELY = (1 << 20, 1)
-"""Branch weights of an exit that is almost never taken: they keep the values that are live there in
+"""Branch weights of an exit that is almost never taken: they hold the values that are live there in
 registers on the fast path."""
 
 SOMETIMES = (8, 1)
-"""Branch weights of an exit that warps at the edges of a grid take, which may be most warps."""
+"""Branch weights of an exit that warps at the edges of a grid branch to, which may be most
+warps."""
 
 
 class GroupGuards:
@@ -74,7 +75,7 @@ class GroupGuards:
         each wait for a line, and loads after them would queue up."""
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begins a basic block: takes its groups from the Warp IR, and drops all state of the last
+        """Begins a basic block: reads its groups from the Warp IR, and drops all state of the last
         block; no groups in divergent code. `masked`: the block is predicated, and has one
         version."""
         self._forget()
@@ -82,7 +83,7 @@ class GroupGuards:
         self.groups.clear()
         self._slow_paths.clear()
         self._masked.clear()
-        # Divergent code keeps registers lane by lane, so no address is affine.
+        # Divergent code stores registers lane by lane, so no address is affine.
         if not self.frame.position.convergent:
             self.prefetches_lines, self._accesses = False, BlockAccesses()
             return
@@ -138,7 +139,7 @@ class GroupGuards:
         return dict(self._slow_paths)
 
     def masked(self) -> dict[int, ir.Block]:
-        """Begins the masked version of a basic block, for warps with lanes off: its groups keep
+        """Begins the masked version of a basic block, for warps with lanes off: its groups retain
         their one guard, moves are masked, and deferred stores have no group, so are done one by
         one. Returns the LLVM block at which it is entered, by the instruction that follows; empty
         if the block has none."""
@@ -170,7 +171,7 @@ class GroupGuards:
         return group.batched or group.plan.exit is Exit.SLOW_VERSION
 
     def check(self, index: int, group: GroupValues, instruction: Instruction, on: Value) -> Value:
-        """Emits the guard of a group at its first access, keeps it in `group.hit`, and returns
+        """Emits the guard of a group at its first access, stores it in `group.hit`, and returns
         whether it holds, an i1; at later accesses returns that result. It is constant true in
         batches, and on the fast path, which exits to the slow version on a miss, and before that
         with lanes off to the masked one if the block gets it. Elsewhere a miss first fills the
@@ -280,7 +281,7 @@ class GroupGuards:
 
     def _exit_masked(self, index: int, on: Value) -> None:
         """Emits the exit to the masked version before instruction `index`, the first access of a
-        block, taken if some lanes are off, and keeps its entry for `masked`. After it, all lanes
+        block, taken if some lanes are off, and stores its entry for `masked`. After it, all lanes
         are active."""
         b, onward = self.b, self.b.append_basic_block()
         self._masked[index] = b.append_basic_block(f"masked{index}")

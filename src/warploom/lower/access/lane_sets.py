@@ -92,7 +92,7 @@ class LaneSets:
         b.cbranch(b.icmp_unsigned("==", key, FULL_WARP.key), done, search)
         b.position_at_end(search)
         bucket = self._bucket(key)
-        table = self.lanes.slot(self.frame.rows, self._begin)
+        table = self.lanes.slot(self.frame.records, self._begin)
         keys = b.load(self.lanes.slot(table, bucket), typ=ir.VectorType(I64, BUCKET), align=8)
         equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, BUCKET))
         matches = b.zext(b.bitcast(equal, ir.IntType(BUCKET)), I64)
@@ -130,14 +130,14 @@ class LaneSets:
         that the host stores after the thread indices."""
         b, warps = self.b, self.frame.slot(Slot.WARPS)
         at = b.add(b.mul(warps, I64(3 * LANES)), self.frame.warp)
-        place = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)
-        return b.zext(b.load(place, typ=I32), I64)
+        address = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)
+        return b.zext(b.load(address, typ=I32), I64)
 
     def has_no_key(self, lane_set: LaneSet) -> Value:
         """Returns true (an i1) if a lane set is not in the table and cannot be added: its bucket is
         full, which its last key shows (not 0), as buckets are filled in order."""
         b = self.b
         at = b.add(self._bucket(lane_set.key), I64(self._begin + BUCKET - 1))
-        last = b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
+        last = b.load(self.lanes.slot(self.frame.records, at), typ=I64)
         full = b.icmp_unsigned("!=", last, I64(0))
         return b.and_(full, b.icmp_unsigned("==", lane_set.number, I64(NO_SET)))

@@ -71,9 +71,9 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
     if parts == lane_addresses.repeats == 1:
         return [whole]
     same = length * lane_addresses.repeats
-    places = [lane // same * length + lane % length for lane in range(LANES)]
+    starts = [lane // same * length + lane % length for lane in range(LANES)]
     return [
-        b.shuffle_vector(whole, whole, selection(place * parts + part for place in places))
+        b.shuffle_vector(whole, whole, selection(start * parts + part for start in starts))
         for part in range(parts)
     ]
 
@@ -86,9 +86,9 @@ def load_reversed(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
     whole = _load_runs(transfers, lane_addresses, reverse=True)
     # Lane n of a run is element length - 1 - n of what was loaded for it.
     length = lane_addresses.length
-    places = [lane + length - 1 - 2 * (lane % length) for lane in range(LANES)]
+    sources = [lane + length - 1 - 2 * (lane % length) for lane in range(LANES)]
     return [
-        b.shuffle_vector(whole, whole, selection(place * parts + part for place in places))
+        b.shuffle_vector(whole, whole, selection(source * parts + part for source in sources))
         for part in range(parts)
     ]
 
@@ -231,8 +231,8 @@ def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[
     runs: list[list[Value]] = []
     for first in lane_addresses.firsts:
         pointer = transfers.pointer(access_type, first)
-        places = [b.gep(pointer, [I64(n)], source_etype=access_type.element) for n in begins]
-        vectors = [b.load(place, typ=type, align=access_type.type.bytes) for place in places]
+        starts = [b.gep(pointer, [I64(n)], source_etype=access_type.element) for n in begins]
+        vectors = [b.load(start, typ=type, align=access_type.type.bytes) for start in starts]
         wanted = [range(part, step * length, step) for part in range(access_type.parts)]
         runs.append([_select_elements(b, vectors, begins, elements) for elements in wanted])
     return [_concatenated(b, list(parts)) for parts in zip(*runs, strict=True)]
@@ -286,9 +286,9 @@ def load_rows(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value
     values: list[Value] = []
     for begin in range(0, len(words), each):
         value = b.zext(words[begin], wide)
-        for place in range(1, each):
-            shift = splat_constant(32 * place, access_type.element)
-            value = b.or_(value, b.shl(b.zext(words[begin + place], wide), shift))
+        for start in range(1, each):
+            shift = splat_constant(32 * start, access_type.element)
+            value = b.or_(value, b.shl(b.zext(words[begin + start], wide), shift))
         values.append(value)
     return values
 

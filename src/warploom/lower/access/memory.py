@@ -33,8 +33,8 @@ from warploom.llvm.lanes import (
     vector,
 )
 from warploom.lower.access.access_functions import AccessFunctions
-from warploom.lower.access.places import AccessStorage
 from warploom.lower.access.shared_functions import SharedFunctions
+from warploom.lower.access.storage import AccessStorage
 from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.frame.call_parameters import CallParameterCode
 from warploom.lower.frame.faults import FaultExit
@@ -47,7 +47,7 @@ from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BI
 from warploom.simt.clusters import MOST_BLOCKS
 
 EachSpace = Callable[[Space, Value, Value], None]
-"""Emits code for the lanes in one space: takes the space, their addresses in it, and their mask."""
+"""Emits code for the lanes in one space: gets the space, their addresses in it, and their mask."""
 
 
 class MemoryCode:
@@ -71,7 +71,7 @@ class MemoryCode:
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
-        self.places = AccessStorage(self.frame)
+        self.storage = AccessStorage(self.frame)
         self.pieces, self.faults = CallParameterCode(operands), FaultExit(self.frame)
         self.instruments, self.clusters = instruments, clusters
         self.accesses = self.frame.warp_ir.accesses
@@ -171,7 +171,7 @@ class MemoryCode:
         generic."""
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
         at = [
-            self.places.at(number * access_type.part_bytes) for number in range(access_type.parts)
+            self.storage.at(number * access_type.part_bytes) for number in range(access_type.parts)
         ]
         return [self.b.load(a, typ=vector(access_type.element), align=16) for a in at]
 
@@ -186,7 +186,7 @@ class MemoryCode:
         """Writes the elements to the data buffer and emits the call of the access function of a
         store. The access type's space is not generic."""
         for number, value in enumerate(values):
-            self.b.store(value, self.places.at(number * access_type.part_bytes), align=16)
+            self.b.store(value, self.storage.at(number * access_type.part_bytes), align=16)
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
 
     # ---- any other access -----------------------------------------------------------------------
@@ -212,8 +212,8 @@ class MemoryCode:
             """Emits the call for some lanes; returns its fault code."""
             arguments = [
                 self.frame.environment,
-                self.places.record_address(index, access_type.space),
-                self.places.cache(index, access_type.space),
+                self.storage.record_address(index, access_type.space),
+                self.storage.cache(index, access_type.space),
                 event.addresses,
                 self.lanes.bits(lanes),
                 event.memory.data,
@@ -234,7 +234,7 @@ class MemoryCode:
     ) -> AccessEvent:
         """Returns the description of an access by the lanes of `mask` (instruction, addresses, data
         buffer) to the running warp's own memory of the space, that instruments receive."""
-        memory = SpaceMemory(*self.places.space(access_type.space), self.places.at(0))
+        memory = SpaceMemory(*self.storage.space(access_type.space), self.storage.at(0))
         return AccessEvent(index, access_type, addresses, mask, memory)
 
     def _in_cluster(self, event: AccessEvent) -> AccessEvent:
@@ -290,7 +290,7 @@ class MemoryCode:
             mask,
         )
         return [
-            self.b.load(self.places.at(k * access_type.part_bytes), typ=vector(element), align=16)
+            self.b.load(self.storage.at(k * access_type.part_bytes), typ=vector(element), align=16)
             for k in range(parts)
         ]
 
@@ -301,7 +301,7 @@ class MemoryCode:
         offset = self.frame.program.slots[address.base.name].offset
         offset += address.base.offset + address.offset + number * type.bytes
         p = self.frame.prologue.b
-        at = p.gep(self.places.space(Space.PARAM)[0], [I64(offset)], source_etype=I8)
+        at = p.gep(self.storage.space(Space.PARAM)[0], [I64(offset)], source_etype=I8)
         return p.load(at, typ=ir.IntType(type.bits), align=1)
 
 

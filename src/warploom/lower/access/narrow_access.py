@@ -8,7 +8,7 @@ has stored:
     mask 0xff:  store <8 x i32>     then   load <8 x i32>    forwarded
     mask 0xff:  masked.store <32>   then   masked.load <32>  waits for the cache
 
-Any other mask takes the masked form.
+Any other mask leads to the masked form.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NarrowAccess:
     mask."""
 
     def __init__(self, lanes: Lanes) -> None:
-        """Keeps `lanes` and its builder."""
+        """Stores `lanes` and its builder."""
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:

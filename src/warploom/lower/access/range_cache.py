@@ -7,7 +7,7 @@ of one allocation. A hit costs a few comparisons and one increment:
     offset = rotate(base - low, log2(size)); hit = offset < extent
     entry.counts[(base & within) / size] += 1
 
-with one counter for each place in the unit (128 or 256 bytes) beyond which costs do not depend on
+with one counter for each offset in the unit (128 or 256 bytes) beyond which costs do not depend on
 the address; `machine.compiled.cache_costs` evaluates them later. Misses fill the entry
 (`range_cache_filling`).
 """
@@ -35,7 +35,7 @@ class RangeCache:
 
     def __init__(self, memory: MemoryCode) -> None:
         """Creates the lookup of lane sets and the filling of entries; emits nothing."""
-        self.memory, self.places = memory, memory.places
+        self.memory, self.storage = memory, memory.storage
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
         self._begin = self.frame.layout.caches_at
@@ -109,7 +109,7 @@ class RangeCache:
         last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
         return self.b.and_(hit, last)
 
-    def keeps_counter(self, group: GroupValues, step: Value) -> Value:
+    def retains_counter(self, group: GroupValues, step: Value) -> Value:
         """Returns true (an i1) if an access of all lanes `step` bytes (an i64) after the group's
         base uses the same counter: the step has none of the address bits (`within` of the full
         warp's entry) on which costs depend."""
@@ -163,7 +163,7 @@ class RangeCache:
         """Emits a load of the number of lane runs of the addresses for which a group's range cache
         has been filled, from the cache's header."""
         at = self._begin + self._layout.headers[self._leader(group)] + RangeCacheHeader.runs
-        return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
+        return self.lanes.b.load(self.lanes.slot(self.frame.records, at), typ=I64)
 
     def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
         """Returns the bits of the first member's address, in the first run, on which the group's
@@ -200,23 +200,23 @@ class RangeCache:
     def _leader(self, group: GroupValues) -> int:
         """Returns the number of the access record of a group's first member: that record's range
         cache holds the group's entries."""
-        return self.places.record_number(group.members[0][0], group.access_type.space)
+        return self.storage.record_number(group.members[0][0], group.access_type.space)
 
     def _entry(self, group: GroupValues, lane_set: LaneSet) -> Value:
         """Returns the address of a lane set's entry in the cache of a group."""
         return self._in_entry(self._leader(group), lane_set.number, I64(0))
 
-    def _count_at(self, row: int, number: Value, counter: Value) -> Value:
+    def _count_at(self, record: int, number: Value, counter: Value) -> Value:
         """Returns the address of counter `counter` (an i64) in the entry of lane set `number` of an
         access record's cache."""
-        return self._in_entry(row, number, self.b.add(counter, I64(self._layout.counts)))
+        return self._in_entry(record, number, self.b.add(counter, I64(self._layout.counts)))
 
-    def _in_entry(self, row: int, number: Value, word: Value) -> Value:
+    def _in_entry(self, record: int, number: Value, word: Value) -> Value:
         """Returns the address of a word (an i64) of the entry of lane set `number` of an access
         record's cache."""
-        begin = self._begin + self._layout.entries_at + self._layout.entries[row]
+        begin = self._begin + self._layout.entries_at + self._layout.entries[record]
         of_set = self.b.mul(number, I64(self._layout.set_words))
-        return self.lanes.slot(self.lanes.slot(self.frame.rows, begin), self.b.add(of_set, word))
+        return self.lanes.slot(self.lanes.slot(self.frame.records, begin), self.b.add(of_set, word))
 
     def _word(self, entry: Value, word: int) -> Value:
         """Returns one 64-bit word of an entry."""
@@ -258,5 +258,5 @@ class RangeCache:
         the accesses that it has beyond those counted for the whole group, possibly negative."""
         assert group.counter_key is not None
         number, counter = group.counter_key
-        row = self.places.record_number(index, group.access_type.space)
-        self.lanes.add_to(self._count_at(row, number, counter), I64(amount))
+        record = self.storage.record_number(index, group.access_type.space)
+        self.lanes.add_to(self._count_at(record, number, counter), I64(amount))

@@ -25,7 +25,7 @@ class RangeCacheFilling:
         """Allocates nothing: the arrays on the stack that pass base addresses and the bounds of
         local and shared memory to the helper are emitted at their first use, and reused. `sets`
         looks up lane sets."""
-        self.places, self.sets, self.frame = memory.places, sets, memory.frame
+        self.storage, self.sets, self.frame = memory.storage, sets, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._layout = self.frame.layout.caches
         self._bases: Value | None = None
@@ -77,7 +77,7 @@ class RangeCacheFilling:
             writes = I64(int(group.access_type.op == "store"))
             arguments = group.firsts[0], writes, self.frame.environment, allocations, bounds
             call(self.lanes, "find_bounds", *arguments)
-        sets = self.lanes.slot(self.frame.rows, self.frame.layout.caches_at)
+        sets = self.lanes.slot(self.frame.records, self.frame.layout.caches_at)
         arguments = (
             sets,
             self._group_descriptor(group),
@@ -94,11 +94,11 @@ class RangeCacheFilling:
         local memory 0 and its length, stored in the prologue."""
         space, prologue = group.access_type.space, self.frame.prologue
         if space in (Space.GLOBAL, Space.CONST):
-            return self.places.cache(group.members[0][0], space)
+            return self.storage.cache(group.members[0][0], space)
         if space not in self._limits:
             at = prologue.alloca(ir.ArrayType(I64, 2), align=16)
             prologue.b.store(I64(0), at)
-            prologue.b.store(self.places.limit(space), prologue.slot(at, 1))
+            prologue.b.store(self.storage.limit(space), prologue.slot(at, 1))
             self._limits[space] = at
         return self._limits[space]
 
@@ -106,8 +106,8 @@ class RangeCacheFilling:
         """Returns the address of a constant array that describes a group to the helper
         `fill_range_cache`: a `GroupDescriptor`, then a `GroupMember` for each access. Equal groups
         share one."""
-        found_at_run_time = group.step is not None and not group.accesses.is_laid_out
-        stride = ANY_STRIDE if found_at_run_time else group.base.stride
+        is_run_time_stride = group.step is not None and not group.accesses.is_laid_out
+        stride = ANY_STRIDE if is_run_time_stride else group.base.stride
         words = GroupDescriptor.pack(
             runs=group.base.runs,
             stride=stride,
@@ -120,7 +120,7 @@ class RangeCacheFilling:
             set_words=self._layout.set_words,
         )
         for index, offset in group.members:
-            row = self.places.record_number(index, group.access_type.space)
+            row = self.storage.record_number(index, group.access_type.space)
             header, entry = self._layout.headers[row], self._layout.entries[row]
             words += GroupMember.pack(header=header, entry=entry, offset=offset)
         return constant_table(self.frame.module, ".".join(["group", *map(str, words)]), words)

@@ -1,5 +1,5 @@
 """Compiles, caches and loads the functions that the code of many kernels calls: each is compiled
-once, kept in the disk cache, and loaded once in a process.
+once, stored in the disk cache, and loaded once in a process.
 
 A function's name identifies everything that its code depends on besides the package's sources, so
 kernels find a loaded function by name alone. The package ships those that many kernels call
@@ -44,7 +44,7 @@ class SharedFunctions:
         self.definitions: dict[str, Define] = {}
 
     def declare(self, name: str, type: ir.FunctionType, define: Define) -> Value:
-        """Declares a function in the module on first use, and returns it; `define` is kept for
+        """Declares a function in the module on first use, and returns it; `define` is stored for
         `load_functions`, which compiles it if no cache has it.
         """
         if name not in self.definitions:

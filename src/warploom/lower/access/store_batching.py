@@ -39,7 +39,7 @@ from warploom.llvm.lanes import (
 from warploom.lower.access.group_addresses import GroupAddresses
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.access.pattern_places import pattern_slot
+from warploom.lower.access.pattern_slots import pattern_slot
 from warploom.lower.access.transfers import Transfers
 
 ALL_LANES = (1 << LANES) - 1
@@ -70,7 +70,7 @@ class StoreBatch:
     def __init__(self, memory: MemoryCode) -> None:
         """Creates the batch, in which no store is pending."""
         self.memory, self._group_addresses = memory, GroupAddresses(memory.lanes)
-        self._transfers = Transfers(memory.lanes, memory.places.pointer)
+        self._transfers = Transfers(memory.lanes, memory.storage.pointer)
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._pending: _Pending | None = None
 
@@ -97,7 +97,7 @@ class StoreBatch:
             # The step is at least as long as the bytes that a lane stores, so lanes do not overlap,
             # and too short for a sum to wrap around.
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
-            self.memory.places.is_within(index, group.access_type.space, begin, extent),
+            self.memory.storage.is_within(index, group.access_type.space, begin, extent),
         ]
         self._pending = _Pending(group, first, step, extent)
         for number in range(len(group.members)):
@@ -112,8 +112,8 @@ class StoreBatch:
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
         location = pattern_slot(self.lanes, rules, I64(ALL_LANES), first_byte)
-        row = self.memory.places.record_address(index, pending.group.access_type.space)
-        return self.lanes.slot(row, location.at), self.b.sub(first_byte, location.base)
+        record = self.memory.storage.record_address(index, pending.group.access_type.space)
+        return self.lanes.slot(record, location.at), self.b.sub(first_byte, location.base)
 
     def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:
         """Returns conditions (i1) that hold if the access record has the pattern of pending store
@@ -151,7 +151,7 @@ class StoreBatch:
         of the group, emits all of them (`flush`), and none is pending any more."""
         pending = self._pending
         assert pending is not None
-        at = self.memory.places.at(pending.count * pending.group.access_type.part_bytes)
+        at = self.memory.storage.at(pending.count * pending.group.access_type.part_bytes)
         self.b.store(value, at, align=64)
         pending.count += 1
         if pending.count == len(pending.group.members):
@@ -176,7 +176,7 @@ class StoreBatch:
                 self.frame.module, access_type.element, [o - part[0] for o in part]
             )
             pointer = self._transfers.pointer(access_type, b.add(pending.first, I64(part[0])))
-            data = self.memory.places.at(number * access_type.part_bytes)
+            data = self.memory.storage.at(number * access_type.part_bytes)
             b.call(function, [pointer, pending.step, data])
         self._count(pending)
         record_memory_change(self.lanes, self.frame.environment, I64(pending.count))

@@ -27,7 +27,7 @@ from warploom.llvm.lanes import (
     zero,
 )
 from warploom.llvm.masked_memory import gather
-from warploom.lower.access.places import LOCAL_ROW_BITS
+from warploom.lower.access.storage import LOCAL_ROW_BITS
 
 WORD_BYTES = 4
 PREFETCH_DISTANCE = 1024
@@ -73,7 +73,7 @@ class Transfers:
     local memory, that of lane 0. A part is an element of a `.v2` or `.v4` access."""
 
     def __init__(self, lanes: Lanes, pointer: Callable[[AccessType, Value], Value]) -> None:
-        """Keeps `lanes` and its builder, and `pointer`."""
+        """Stores `lanes` and its builder, and `pointer`."""
         self.lanes, self.b, self.pointer = lanes, lanes.b, pointer
 
     def pointers(self, lane_addresses: LaneAddresses) -> Value:
@@ -163,11 +163,11 @@ class Transfers:
         b, element = self.b, access_type.element
         if access_type.type.bytes >= WORD_BYTES:
             return gather(self.lanes, pointers, on, element)
-        places = b.ptrtoint(pointers, vector(I64))
+        addresses = b.ptrtoint(pointers, vector(I64))
         inside = splat_constant(WORD_BYTES - 1, I64)
-        whole = b.inttoptr(b.and_(places, b.not_(inside)), vector(PTR))
+        whole = b.inttoptr(b.and_(addresses, b.not_(inside)), vector(PTR))
         words = gather(self.lanes, whole, on, I32)
-        bits = b.shl(b.trunc(b.and_(places, inside), vector(I32)), splat_constant(3, I32))
+        bits = b.shl(b.trunc(b.and_(addresses, inside), vector(I32)), splat_constant(3, I32))
         return b.trunc(b.lshr(words, bits), vector(element))
 
     def prefetch(self, access_type: AccessType, first: Value, offset: range) -> None:
@@ -175,6 +175,8 @@ class Transfers:
         cache, line by line. They may lie outside of any allocation: a prefetch cannot fault."""
         pointer = self.pointer(access_type, first)
         for line in range(offset.start, offset.stop, HOST_LINE):
-            place = self.b.gep(pointer, [I64(line)], source_etype=I8)
+            line_address = self.b.gep(pointer, [I64(line)], source_etype=I8)
             reads, second, data = I32(0), I32(2), I32(1)
-            self.lanes.intrinsic("llvm.prefetch.p0", ir.VoidType(), [place, reads, second, data])
+            self.lanes.intrinsic(
+                "llvm.prefetch.p0", ir.VoidType(), [line_address, reads, second, data]
+            )

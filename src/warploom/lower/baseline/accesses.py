@@ -1,9 +1,9 @@
 """Emits the shared functions of loads and stores for baseline code: each performs an access for all
 lanes of a warp, with checks and counts, between registers in the warp's context and memory.
 
-Its operand words (`baseline.signature`), in order: the number of the instruction; the base of the
-address; the offset; for each state space that it may access, the number of the access row; if that
-includes local memory, a warp's bytes of it and a lane's; then the registers that it moves, or
+Its operands (`baseline.signature`), in order: the number of the instruction; the base of the
+address; the offset; for each state space that it may access, the number of the access record; if
+that includes local memory, a warp's bytes of it and a lane's; then the registers that it moves, or
 numbers, which it stores.
 
     ld.global.f32 %f1, [%rd1+4];   access.load.global.f32x1.[r64](r32)
@@ -20,14 +20,14 @@ from llvmlite import ir
 from warploom.abi.access_type import WIDE, AccessType
 from warploom.abi.environment import SPACE_CODES, Slot
 from warploom.core.types import ScalarType, unsigned
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I8, I64, PTR, Value, splat_constant, vector
 from warploom.lower.access.access_functions import AccessFunctions
 from warploom.lower.access.memory import by_space
 from warploom.lower.baseline.operations import MemoryRegisters
-from warploom.lower.baseline.signature import FAULT_BITS, RunWord, SharedFunctionBody, SourceForm
+from warploom.lower.baseline.signature import FAULT_BITS, RunSlot, SharedFunctionBody, SourceForm
 from warploom.lower.instrument.recording import record_access
 from warploom.program.accesses import spaces_of
 
@@ -66,22 +66,21 @@ class AccessFunction:
 
 class _Emission:
     """Emits the shared function of a load or store, for all lanes of a warp; the constructor emits
-    the reads of its operand words."""
+    the reads of its operands."""
 
     def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
-        """Declares the function and emits the reads of its operand words, in their order:
-        instruction, base address, offset, the access record of each state space, local memory (if
-        that is one of them), data. Allocates the data buffer, and in recorded launches one for the
-        log."""
+        """Declares the function and emits the reads of its operands, in their order: instruction,
+        base address, offset, the access record of each state space, local memory (if that is one of
+        them), data. Allocates the data buffer, and in recorded launches one for the log."""
         self.function_spec, self.access_type = function_spec, function_spec.access_type
         self.body = body = SharedFunctionBody(module, function_spec.name)
         self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)
         self.functions = AccessFunctions(
             module, function_spec.rules, shuffles=function_spec.shuffles
         )
-        self.instruction = body.word()
-        self.base, self.offset = body.source(function_spec.address), body.word()
-        self.rows = {space: body.word() for space in function_spec.spaces}
+        self.instruction = body.operand()
+        self.base, self.offset = body.source(function_spec.address), body.operand()
+        self.record_numbers = {space: body.operand() for space in function_spec.spaces}
         self.local = self._local() if Space.LOCAL in function_spec.spaces else None
         self.data: Sequence[Value] = [body.source(source) for source in function_spec.data]
         size = self.access_type.part_bytes * self.access_type.parts
@@ -93,10 +92,10 @@ class _Emission:
         space that addresses may belong to, a load's data into those targets that are registers, and
         the call of the next function."""
         if self.access_type.op == "store":
-            for number, (place, source) in enumerate(
+            for number, (address, source) in enumerate(
                 zip(self.data, self.function_spec.data, strict=True)
             ):
-                value = self.registers.read(place, source, self._bits)
+                value = self.registers.read(address, source, self._bits)
                 self.b.store(value, self._part(number), align=16)
         addresses = self._addresses()
         mask = self.lanes.mask(self.body.on)
@@ -105,14 +104,14 @@ class _Emission:
         else:
             self._access(self.access_type.space, addresses, mask)
         if self.access_type.op == "load":
-            for number, (place, source) in enumerate(
+            for number, (address, source) in enumerate(
                 zip(self.data, self.function_spec.data, strict=True)
             ):
                 if source.bits:
                     type = vector(self.access_type.element)
                     value = self.b.load(self._part(number), typ=type, align=16)
                     self.registers.write(
-                        place, source.bits, value, self.access_type.type, self.body.on
+                        address, source.bits, value, self.access_type.type, self.body.on
                     )
         self.body.call_next_and_return()
 
@@ -165,16 +164,18 @@ class _Emission:
     def _row_and_bounds(self, space: Space) -> tuple[Value, Value]:
         """Returns the addresses of the access record of the instruction in a space, and of the
         bounds of the allocation that it accessed last."""
-        b, number = self.b, self.rows[space]
-        row = self.lanes.slot(self.body.array(RunWord.ROWS), b.mul(number, I64(AccessRow.WORDS)))
-        return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
+        b, number = self.b, self.record_numbers[space]
+        record = self.lanes.slot(
+            self.body.array(RunSlot.RECORDS), b.mul(number, I64(AccessCounts.WORDS))
+        )
+        return record, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:
         """Returns the host address of the warp's local memory, and its size for a lane, from two
-        operand words: the bytes of a warp's local memory, and that size."""
-        before = self.b.mul(self.body.run_word(RunWord.WARP), self.body.word())
+        operands: the bytes of a warp's local memory, and that size."""
+        before = self.b.mul(self.body.run_value(RunSlot.WARP), self.body.operand())
         at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
-        return at, self.body.word()
+        return at, self.body.operand()
 
     def _memory(self, space: Space) -> tuple[Value, Value]:
         """Returns the host address of a space's memory and its size in bytes (of local memory, for

@@ -1,11 +1,10 @@
 """Lowers instructions of baseline code, which is compiled fast and runs a kernel until optimised
 code is ready, to calls of shared functions.
 
-A call whose operand words are all constants is appended to the call table
-(`lower.baseline.tables`); one with words that are known only at run time, such as special registers
-or addresses of global variables, is emitted as code, after the table so far. Instructions without a
-shared function (atomics, shuffles, votes, matrices, textures, ...) are left to
-`lower.instructions`.
+A call whose operands are all constants is appended to the call table (`lower.baseline.tables`); one
+with words that are known only at run time, such as special registers or addresses of global
+variables, is emitted as code, after the table so far. Instructions without a shared function
+(atomics, shuffles, votes, matrices, textures, ...) are left to `lower.instructions`.
 """
 
 from __future__ import annotations
@@ -57,21 +56,21 @@ _IN_MEMORY = (Space.GLOBAL, Space.CONST)
 
 
 class CallArgument(NamedTuple):
-    """Holds an argument of a call: its form, and its operand word: a constant, or an LLVM value if
-    it is known only at run time."""
+    """Holds an argument of a call: its form, and its operand: a constant, or an LLVM value if it is
+    known only at run time."""
 
     form: SourceForm
-    word: int | Value
+    operand: int | Value
 
 
 class CallCode:
     """Emits the instructions of one warp function in baseline code that have shared functions: as
-    data in the call table, or as a call if an operand word is known only at run time."""
+    data in the call table, or as a call if an operand is known only at run time."""
 
     def __init__(
         self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
     ) -> None:
-        """Creates the call table and the buffer for operand words that are known only at run time.
+        """Creates the call table and the buffer for operands that are known only at run time.
         `shuffles`: an order policy may choose among lanes.
         """
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
@@ -82,9 +81,9 @@ class CallCode:
 
     def emit(self, index: int, instruction: Instruction) -> bool:
         """Appends an instruction's calls to the call table, or emits them, after those of the
-        table, if an operand word is known only at run time; returns True. Returns False if it has
-        no shared function or needs checks of operands; then all calls before it have been emitted,
-        and the caller emits it."""
+        table, if an operand is known only at run time; returns True. Returns False if it has no
+        shared function or needs checks of operands; then all calls before it have been emitted, and
+        the caller emits it."""
         calls = (
             None
             if any(True for _ in operand_checks(instruction))
@@ -94,7 +93,7 @@ class CallCode:
             self.flush()
             return False
         for call in calls:
-            if all(isinstance(word, int) for word in call.words):
+            if all(isinstance(operand, int) for operand in call.operands):
                 self.table.add(index, call)
             else:
                 self._emit_call(index, instruction, call)
@@ -109,16 +108,16 @@ class CallCode:
             self._leave_at_fault(fault)
 
     def _emit_call(self, index: int, instruction: Instruction, call: SharedCall) -> None:
-        """Emits a call with operand words that are known only at run time, after the table's
-        pending ones, in the lanes in which its guard holds, which are counted; the words are stored
-        in a buffer on the stack. Its fault leaves the warp function."""
+        """Emits a call with operands that are known only at run time, after the table's pending
+        ones, in the lanes in which its guard holds, which are counted; the words are stored in a
+        buffer on the stack. Its fault leaves the warp function."""
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
-        words = [self.table.number(call), *call.words, self.table.number(END)]
-        for place, word in enumerate(words):
-            value = I64(word) if isinstance(word, int) else word
-            self.b.store(value, self.lanes.slot(self._arguments, place))
+        operands = [self.table.number(call), *call.operands, self.table.number(END)]
+        for slot, operand in enumerate(operands):
+            value = I64(operand) if isinstance(operand, int) else operand
+            self.b.store(value, self.lanes.slot(self._arguments, slot))
         self._leave_at_fault(self.table.call(self._arguments, on))
 
     def _leave_at_fault(self, fault: Value) -> None:
@@ -167,9 +166,9 @@ class CallCode:
             tuple(map(_bits, targets)),
             tuple(SourceForm(0) if type is None else next(forms) for _, type in sources),
         )
-        places = [self._slot(t) for t in targets if isinstance(t, Register)]
-        words = [*places, *(one.word for one in arguments)]
-        return SharedCall(function.name, function.define, words)
+        slots = [self._slot(t) for t in targets if isinstance(t, Register)]
+        operands = [*slots, *(one.operand for one in arguments)]
+        return SharedCall(function.name, function.define, operands)
 
     @staticmethod
     def _can_be_target(target: Operand) -> bool:
@@ -237,8 +236,8 @@ class CallCode:
     def _offset(self, symbol: Symbol) -> int:
         """Returns the address of a variable, with the symbol's offset, if it is a constant; else
         its index in `Program.globals`, without that offset."""
-        place = self.frame.program.slots[symbol.name]
-        return place.offset + (symbol.offset if self._is_constant(symbol) else 0)
+        slot = self.frame.program.slots[symbol.name]
+        return slot.offset + (symbol.offset if self._is_constant(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------
 
@@ -270,24 +269,24 @@ class CallCode:
     def _access(
         self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
-        """Returns the call of the shared function for an access type, with its operand words:
+        """Returns the call of the shared function for an access type, with its operands:
         instruction, base address and offset, numbers of access records, bytes of local memory if it
         may be accessed, and the data operands `arguments`."""
         form, base, offset = self._address(address)
         forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records
         function = AccessFunction(access_type, form, forms, rules, self.shuffles, records)
-        words: list[int | Value] = [index]
-        words += [
+        operands: list[int | Value] = [index]
+        operands += [
             base,
             offset,
-            *(self.memory.places.record_number(index, s) for s in function.spaces),
+            *(self.memory.storage.record_number(index, s) for s in function.spaces),
         ]
         if Space.LOCAL in function.spaces:
             local = self.frame.program.local_bytes
-            words += [local_stride(local), local]
-        words += [one.word for one in arguments]
-        return SharedCall(function.name, function.define, words)
+            operands += [local_stride(local), local]
+        operands += [one.operand for one in arguments]
+        return SharedCall(function.name, function.define, operands)
 
     def _target(self, target: Operand) -> CallArgument:
         """Returns the argument for the target of a load: a register's slot; a sink gets the form of
@@ -304,8 +303,8 @@ class CallCode:
         return whole or isinstance(source, Immediate)
 
     def _address(self, address: Address) -> tuple[SourceForm, int, int]:
-        """Returns the form of an address's base, its operand word, and the offset to add. The word
-        is a register's slot, a constant address (0 without a base), or the index of a global
+        """Returns the form of an address's base, its operand, and the offset to add. The word is a
+        register's slot, a constant address (0 without a base), or the index of a global
         variable."""
         match address.base:
             case None:
@@ -334,8 +333,8 @@ class CallCode:
             if isinstance(target, Register):
                 function = ParameterFunction(type, target.type.bits)
                 offset = self._offset(base) + address.offset + number * type.bytes
-                words = [self._slot(target), offset]
-                calls.append(SharedCall(function.name, function.define, words))
+                operands = [self._slot(target), offset]
+                calls.append(SharedCall(function.name, function.define, operands))
         return calls
 
 

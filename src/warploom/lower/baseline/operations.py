@@ -1,8 +1,8 @@
 """Emits the shared functions of instructions that compute: each performs one for all lanes of a
 warp, on registers in the warp's context.
 
-Its operand words (`baseline.signature`) are the slots of the registers that it writes, then its
-sources. The name has the operation and the forms of the operands:
+Its operands (`baseline.signature`) are the slots of the registers that it writes, then its sources.
+The name has the operation and the forms of the operands:
 
     add.s32 %r1, %r2, 5;   operation.add.s32(32,=,r32,n)   words: slot of %r1, slot of %r2, 5
 """
@@ -48,7 +48,7 @@ class OperationFunction:
         body = SharedFunctionBody(module, self.name)
         registers = MemoryRegisters(body.lanes)
         lower = Lowering(body.lanes, 32)
-        places = [body.place() for bits in self.targets if bits]
+        addresses = [body.register_address() for bits in self.targets if bits]
         types = self.operation.source_types
         values = [
             registers.read(body.source(source), source, type)
@@ -56,13 +56,13 @@ class OperationFunction:
             if type is not None
         ]
         terms = self.operation.terms_for(len(self.sources))
-        found = [
+        results = [
             (bits, term.type, lower(term, values))
             for bits, term in zip(self.targets, terms, strict=False)
             if bits
         ]
-        for place, (bits, type, value) in zip(places, found, strict=False):
-            registers.write(place, bits, value, type, body.on)
+        for address, (bits, type, value) in zip(addresses, results, strict=False):
+            registers.write(address, bits, value, type, body.on)
         body.call_next_and_return()
 
 
@@ -84,12 +84,12 @@ class ParameterFunction:
         """Emits the function into a module: loads one value from the kernel's parameters, writes it
         to the register in all executing lanes, and calls the next function."""
         body = SharedFunctionBody(module, self.name)
-        b, registers, place = body.b, MemoryRegisters(body.lanes), body.place()
-        at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.word()], source_etype=I8)
+        b, registers, address = body.b, MemoryRegisters(body.lanes), body.register_address()
+        at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.operand()], source_etype=I8)
         number = b.load(at, typ=ir.IntType(self.value.bits), align=1)
         wide = number if self.value.bits == 64 else b.zext(number, I64)
         value = registers.read(wide, SourceForm(0), self.value)
-        registers.write(place, self.bits, value, self.value, body.on)
+        registers.write(address, self.bits, value, self.value, body.on)
         body.call_next_and_return()
 
 
@@ -98,38 +98,38 @@ class MemoryRegisters:
     integers, of a predicate the lanes' bits in an i32."""
 
     def __init__(self, lanes: Lanes) -> None:
-        """Keeps `lanes` and its builder."""
+        """Stores `lanes` and its builder."""
         self.lanes, self.b = lanes, lanes.b
 
-    def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:
+    def read(self, address: Value, source: SourceForm, type: ScalarType) -> Value:
         """Returns a source in 32 lanes of the type in which `type` is computed; of a predicate the
-        mask, inverted for the negated form. `place` is the register's address, or, if the source's
-        form has no bits, the number itself (an i64), which all lanes get."""
+        mask, inverted for the negated form. `address` is the register's address, or, if the
+        source's form has no bits, the number itself (an i64), which all lanes get."""
         b = self.b
         if not source.bits:
-            number = b.trunc(place, ir.IntType(type.bits)) if type.bits < 64 else place
+            number = b.trunc(address, ir.IntType(type.bits)) if type.bits < 64 else address
             return read_as(b, self.lanes.splat(number), unsigned_or_pred(type), type)
         if source.bits == 1:
-            bits = b.load(place, typ=I32, align=LINE)
+            bits = b.load(address, typ=I32, align=LINE)
             return self.lanes.mask(b.not_(bits) if source.negated else bits)
-        value = b.load(place, typ=vector(ir.IntType(source.bits)), align=LINE)
+        value = b.load(address, typ=vector(ir.IntType(source.bits)), align=LINE)
         return read_as(b, value, unsigned(source.bits), type)
 
-    def write(self, place: Value, bits: int, value: Value, type: ScalarType, on: Value) -> None:
-        """Stores a value of `type`, extended or truncated, to a register of `bits` bits at `place`,
-        in the lanes `on` (an i32); other lanes keep theirs."""
+    def write(self, address: Value, bits: int, value: Value, type: ScalarType, on: Value) -> None:
+        """Stores a value of `type`, extended or truncated, to a register of `bits` bits at
+        `address`, in the lanes `on` (an i32); other lanes retain theirs."""
         b = self.b
         if bits == 1:
-            old = b.and_(b.load(place, typ=I32, align=LINE), b.not_(on))
-            b.store(b.or_(old, b.and_(self.lanes.bits(value), on)), place, align=LINE)
+            old = b.and_(b.load(address, typ=I32, align=LINE), b.not_(on))
+            b.store(b.or_(old, b.and_(self.lanes.bits(value), on)), address, align=LINE)
             return
         new = register_bits(b, value, type, bits)
-        old = b.load(place, typ=storage_type(unsigned(bits)), align=LINE)
-        b.store(self.lanes.blend(self.lanes.mask(on), new, old), place, align=LINE)
+        old = b.load(address, typ=storage_type(unsigned(bits)), align=LINE)
+        b.store(self.lanes.blend(self.lanes.mask(on), new, old), address, align=LINE)
 
 
 def unsigned_or_pred(type: ScalarType) -> ScalarType:
     """Returns the predicate type for a predicate, else the unsigned type of the same width: the
-    type of a number that is an operand word.
+    type of a number that is an operand.
     """
     return PRED if type == PRED else unsigned(type.bits)

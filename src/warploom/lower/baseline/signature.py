@@ -3,7 +3,7 @@ warp, compiled once for all kernels, which the call tables of baseline code name
 
     fault = function(environment, run, registers, functions, on, words)
 
-`run`: the array of `RunWord`. `registers`: the address of the warp's context. `functions`: the
+`run`: the array of `RunSlot`. `registers`: the address of the warp's context. `functions`: the
 addresses of the kernel's shared functions. `on`: the executing lanes, an i32. `words`: the position
 in the call table, an array of i64: the operands of this function, then the number of the next
 function, then its operands:
@@ -30,11 +30,11 @@ SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I32, PTR])
 FAULT_BITS = 8
 
 
-class RunWord(IntEnum):
+class RunSlot(IntEnum):
     """Indexes the array `run`, of values that are not in the environment: the addresses of the
-    kernel's access rows and counts, and the number of the warp in its thread block."""
+    kernel's access records and counts, and the number of the warp in its thread block."""
 
-    ROWS = 0
+    RECORDS = 0
     COUNTS = auto()
     WARP = auto()
 
@@ -42,9 +42,9 @@ class RunWord(IntEnum):
 class SourceForm(NamedTuple):
     """Describes the form of a source operand, which is part of a function's name.
 
-    `r32`: a register of `bits` bits; its word is the byte offset of its slot in the warp's context.
-    `r1`, `!r1`: a predicate, a negated one. `n` (`bits` is 0): a number, which is its word. `v`
-    (`bits` is 0, `variable`): the address of a variable; its word is the index in
+    `r32`: a register of `bits` bits; the table has the byte offset of its slot in the warp's
+    context. `r1`, `!r1`: a predicate, a negated one. `n` (`bits` is 0): a number, which the table
+    has. `v` (`bits` is 0, `variable`): the address of a variable; the table has the index in
     `Program.globals`.
     """
 
@@ -62,8 +62,8 @@ class SourceForm(NamedTuple):
 
 class SharedFunctionBody:
     """Emits a function of SIGNATURE into a module: a shared function, which executes one
-    instruction of a call table. Its operand words in the table are read in their order, one for
-    each call of `word`, `place` or `source`."""
+    instruction of a call table. Its operands in the table are read in their order, one for each
+    call of `operand`, `register_address` or `source`."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
         """Declares the function in the module and begins its entry block; `on` are its executing
@@ -73,62 +73,62 @@ class SharedFunctionBody:
         self.lanes = Lanes(module, FoldingBuilder(self.function.append_basic_block("entry")))
         self.b = self.lanes.b
         self.environment, self._run, self.registers, *rest = self.function.args
-        self._functions, self.on, self._words = rest
-        self._words_read = 0
+        self._functions, self.on, self._operands = rest
+        self._operands_read = 0
 
-    def word(self) -> Value:
-        """Emits a load of the next operand word, an i64."""
-        at = self.lanes.slot(self._words, self._words_read)
-        self._words_read += 1
+    def operand(self) -> Value:
+        """Emits a load of the next operand, an i64."""
+        at = self.lanes.slot(self._operands, self._operands_read)
+        self._operands_read += 1
         return self.b.load(at, typ=I64)
 
-    def run_word(self, word: RunWord) -> Value:
+    def run_value(self, index: RunSlot) -> Value:
         """Emits a load of one 64-bit word of `run`, the array that each shared function gets
-        (`RunWord`)."""
-        return self.b.load(self.lanes.slot(self._run, int(word)), typ=I64)
+        (`RunSlot`)."""
+        return self.b.load(self.lanes.slot(self._run, int(index)), typ=I64)
 
-    def array(self, word: RunWord) -> Value:
-        """Emits a load of an address from a word of the array `run` (`RunWord`), and returns it as
+    def array(self, index: RunSlot) -> Value:
+        """Emits a load of an address from a word of the array `run` (`RunSlot`), and returns it as
         a pointer."""
-        return self.b.inttoptr(self.run_word(word), PTR)
+        return self.b.inttoptr(self.run_value(index), PTR)
 
     def call_next(self, on: Value) -> Value:
         """Emits a call of the next function in the table, for the lanes `on`; returns its result, 0
         or a fault. It runs the table's calls up to an END."""
-        return self._call(self.lanes.slot(self._words, self._words_read), on, "")
+        return self._call(self.lanes.slot(self._operands, self._operands_read), on, "")
 
     def call_next_and_return(self, after: Value | int = 0) -> None:
         """Emits a tail call of the function whose number is the next word of the table, or `after`
         words later, for the function's own lanes, and the return of its result. `musttail`, as the
         depth of the stack must not grow with the length of the table."""
-        place = self.lanes.slot(self._words, self._words_read)
-        self.b.ret(self._call(self.lanes.slot(place, after), self.on, "musttail"))
+        entry = self.lanes.slot(self._operands, self._operands_read)
+        self.b.ret(self._call(self.lanes.slot(entry, after), self.on, "musttail"))
 
-    def _call(self, place: Value, on: Value, tail: str) -> Value:
+    def _call(self, entry: Value, on: Value, tail: str) -> Value:
         """Emits a call, for the lanes `on`, of the function whose number in the kernel's array is
-        at the address `place`; its operand words follow there. `tail`: LLVM's marker of tail calls.
+        at the address `entry`; its operands follow there. `tail`: LLVM's marker of tail calls.
         """
-        number = self.b.load(place, typ=I64)
+        number = self.b.load(entry, typ=I64)
         address = self.b.load(self.lanes.slot(self._functions, number), typ=I64)
         function = self.b.inttoptr(address, ir.PointerType(SIGNATURE))
-        words = self.lanes.slot(place, 1)
-        given = [self.environment, self._run, self.registers, self._functions, on, words]
+        operands = self.lanes.slot(entry, 1)
+        given = [self.environment, self._run, self.registers, self._functions, on, operands]
         return self.b.call(function, given, tail=tail)
 
-    def place(self) -> Value:
+    def register_address(self) -> Value:
         """Returns the address, in the warp's context, of the register whose byte offset is the next
         word."""
-        return self.b.gep(self.registers, [self.word()], source_etype=I8)
+        return self.b.gep(self.registers, [self.operand()], source_etype=I8)
 
     def source(self, form: SourceForm) -> Value:
-        """Emits the read of the next operand word and returns the operand by its form: a pointer to
-        the slot of a register (`bits` is not 0), not its value; a number (i64); or the address of a
+        """Emits the read of the next operand and returns the operand by its form: a pointer to the
+        slot of a register (`bits` is not 0), not its value; a number (i64); or the address of a
         global variable (i64), loaded from the launch's table by index."""
         if form.bits:  # a register
-            return self.place()
+            return self.register_address()
         if not form.variable:
-            return self.word()
-        at = self.b.gep(self.pointer(Slot.GLOBALS_AT), [self.word()], source_etype=I64)
+            return self.operand()
+        at = self.b.gep(self.pointer(Slot.GLOBALS_AT), [self.operand()], source_etype=I64)
         return self.b.load(at, typ=I64)
 
     def slot(self, slot: Slot) -> Value:

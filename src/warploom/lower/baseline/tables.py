@@ -24,19 +24,19 @@ from warploom.abi.environment import Slot
 from warploom.isa.instruction import Guard
 from warploom.llvm.lanes import I32, I64, PTR, Value, spelled
 from warploom.lower.access.shared_functions import Define, SharedFunctions
-from warploom.lower.baseline.signature import SIGNATURE, RunWord, SharedFunctionBody
+from warploom.lower.baseline.signature import SIGNATURE, RunSlot, SharedFunctionBody
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.recording import record_guard
 
 
 @dataclass(frozen=True, slots=True)
 class SharedCall:
-    """Holds a call of a shared function: its name, how to define it, and its operand words:
-    integers, or LLVM values for words that are known only at run time."""
+    """Holds a call of a shared function: its name, how to define it, and its operands: integers, or
+    LLVM values for words that are known only at run time."""
 
     name: str
     define: Define
-    words: Sequence[Any] = ()
+    operands: Sequence[Any] = ()
 
 
 class CallTable:
@@ -46,7 +46,7 @@ class CallTable:
 
     def __init__(self, frame: Frame, functions: SharedFunctions) -> None:
         """Declares the arrays of words and functions, empty until `finish` defines them, and stores
-        in the prologue the addresses of access rows and counts in the array `run` (`RunWord`),
+        in the prologue the addresses of access records and counts in the array `run` (`RunSlot`),
         which each shared function gets."""
         self.frame, self._declared = frame, functions
         self._numbers: dict[str, int] = {}
@@ -55,8 +55,8 @@ class CallTable:
         self._table: Any = ir.GlobalVariable(frame.module, ir.ArrayType(I64, 0), "calls")
         self._functions: Any = ir.GlobalVariable(frame.module, ir.ArrayType(PTR, 0), "functions")
         prologue = frame.prologue
-        self._run = prologue.alloca(ir.ArrayType(I64, len(RunWord)))
-        for word, array in ((RunWord.ROWS, frame.rows), (RunWord.COUNTS, frame.counts)):
+        self._run = prologue.alloca(ir.ArrayType(I64, len(RunSlot)))
+        for word, array in ((RunSlot.RECORDS, frame.records), (RunSlot.COUNTS, frame.counts)):
             address = prologue.b.ptrtoint(array, I64)
             prologue.b.store(address, prologue.slot(self._run, int(word)))
 
@@ -72,7 +72,7 @@ class CallTable:
     def add(self, index: int, call: SharedCall) -> None:
         """Appends the call of instruction `index`, whose words are integers, to the table; if the
         instruction is guarded, between the guard's call and an END. No code is emitted."""
-        words = [self.number(call), *call.words]
+        words = [self.number(call), *call.operands]
         guard = self.frame.program.instructions[index].guard
         if guard is not None:
             words = [*self._guard(index, guard, len(words) + 1), *words, self.number(END)]
@@ -83,9 +83,9 @@ class CallTable:
         slot, the counter, `size`), which runs the next `size` words in the lanes in which the guard
         of instruction `index` holds, counts these lanes, and continues after the words."""
         function = GuardFunction(guard.negated, self.frame.variant.records)
-        place = self.frame.context_layout.by_lane[guard.register]
+        slot = self.frame.context_layout.by_lane[guard.register]
         call = SharedCall(function.name, function.define)
-        return [self.number(call), index, place, self.frame.layout.guarded[index], size]
+        return [self.number(call), index, slot, self.frame.layout.guarded[index], size]
 
     def flush(self) -> Value | None:
         """Ends the table since the last `flush` by an END, and emits the call that runs it in the
@@ -103,7 +103,7 @@ class CallTable:
         `on`; returns 0 or the fault of one of them. The number of the running warp is stored in
         `run` before."""
         frame, lanes = self.frame, self.frame.lanes
-        lanes.b.store(frame.warp, lanes.slot(self._run, int(RunWord.WARP)))
+        lanes.b.store(frame.warp, lanes.slot(self._run, int(RunSlot.WARP)))
         number = lanes.b.load(words, typ=I64)
         address = lanes.b.load(lanes.slot(self._functions, number), typ=I64)
         function = lanes.b.inttoptr(address, ir.PointerType(SIGNATURE))
@@ -159,10 +159,10 @@ class GuardFunction:
         returns their fault if there is one, and continues after these."""
         body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
-        instruction, bits = body.word(), b.load(body.place(), typ=I32)
-        count, size = body.word(), body.word()
+        instruction, bits = body.operand(), b.load(body.register_address(), typ=I32)
+        count, size = body.operand(), body.operand()
         held = b.and_(body.on, b.not_(bits) if self.negated else bits)
-        lanes.add_to(lanes.slot(body.array(RunWord.COUNTS), count), lanes.popcount(held))
+        lanes.add_to(lanes.slot(body.array(RunSlot.COUNTS), count), lanes.popcount(held))
         if self.records:
             record_guard(lanes, body.pointer(Slot.LOG_AT), instruction, held)
         # Not a tail call: code continues here after the END. Guards do not nest, so the stack grows

@@ -54,7 +54,7 @@ class BarrierCode:
         arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,
     ) -> None:
-        """Keeps the emitters that barriers use; `arrivals` record the lanes that arrive."""
+        """Stores the emitters that barriers use; `arrivals` record the lanes that arrive."""
         self.clusters, self.arrivals = clusters, arrivals
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b

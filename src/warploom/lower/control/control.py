@@ -86,16 +86,16 @@ class ControlFlow:
         active = self.frame.active.bits()
         taken_lanes = b.and_(lanes.bits(guard), active)
         other_lanes = b.xor(active, taken_lanes)
-        none_take, some_take = self.blocks.append("stay"), self.blocks.append("some")
-        b.cbranch(b.icmp_unsigned("==", taken_lanes, I32(0)), none_take, some_take)
-        with b.goto_block(none_take):
+        none_branch, some_branch = self.blocks.append("stay"), self.blocks.append("some")
+        b.cbranch(b.icmp_unsigned("==", taken_lanes, I32(0)), none_branch, some_branch)
+        with b.goto_block(none_branch):
             self.edges.jump(copy, following, block)
-        b.position_at_end(some_take)
-        all_take, diverged = self.blocks.append("go"), self.blocks.append("parted")
-        weights = b.cbranch(b.icmp_unsigned("==", other_lanes, I32(0)), all_take, diverged)
+        b.position_at_end(some_branch)
+        all_branch, diverged = self.blocks.append("go"), self.blocks.append("parted")
+        weights = b.cbranch(b.icmp_unsigned("==", other_lanes, I32(0)), all_branch, diverged)
         if copy is not Copy.DIVERGENT:
             weights.set_weights([99, 1])
-        with b.goto_block(all_take):
+        with b.goto_block(all_branch):
             self.edges.jump(copy, target, block)
         b.position_at_end(diverged)
         self.frame.counters.add(self.frame.layout.branches[instruction], I64(1))

@@ -1,7 +1,7 @@
 """Emits indexed branches (`brx.idx`), in which each lane jumps to the target that its index
 selects.
 
-Lanes with one index, the common case, take a native `switch`. Where indices differ,
+Lanes with one index, the common case, use a native `switch`. Where indices differ,
 `simt.indexed_branch` pushes nodes on the SIMT stack, and the lanes that it selects first continue
 in the divergent copy."""
 
@@ -44,7 +44,7 @@ class IndexedBranchCode:
     """Emits the indexed branches (`brx.idx`) of one warp function."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
-        """Keeps the control flow, to whose blocks branches jump, and the operands, which read
+        """Stores the control flow, to whose blocks branches jump, and the operands, which read
         indices."""
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
@@ -58,7 +58,7 @@ class IndexedBranchCode:
         guard: Value | None,
     ) -> None:
         """Emits the branch at the end of `block`: a `switch` if all active lanes execute it
-        (`guard`) with one valid index, else the call `take_indexed_branch`, which diverges lanes or
+        (`guard`) with one valid index, else the call `diverge_by_index`, which diverges lanes or
         finds the fault of an index without a target."""
         b, lanes = self.b, self.lanes
         targets = indexed_targets(instruction, self.frame.program.targets)
@@ -107,7 +107,7 @@ class IndexedBranchCode:
         goals = self._target_buffer()
         b.store(b.zext(branch.indices, vector(I64)), goals, align=64)
         before = b.zext(frame.active.bits(), I64)
-        target_block = self._take(branch, goals)
+        target_block = self._call_helper(branch, goals)
         together, diverged = self._append("together"), self._append("parted")
         after = frame.get(frame.context.table(WarpTable.mask))
         # Different indices may select one block: then the mask has not changed, and no lane waits.
@@ -123,8 +123,8 @@ class IndexedBranchCode:
             target_block, lambda: self._switch(Copy.DIVERGENT, block, target_block, branch.index)
         )
 
-    def _take(self, branch: _Branch, goals: Value) -> Value:
-        """Emits the call of the helper `take_indexed_branch` for the indices at `goals`, which
+    def _call_helper(self, branch: _Branch, goals: Value) -> Value:
+        """Emits the call of the helper `diverge_by_index` for the indices at `goals`, which
         pushes nodes on the SIMT stack in the context, and the fault of a lane whose index has no
         target; returns the number of the block that runs first."""
         frame, block = self.frame, branch.block
@@ -139,7 +139,7 @@ class IndexedBranchCode:
         context = frame.context.at(0)
         on = self.b.zext(self.lanes.bits(branch.on), I64)
         arguments = context, goals, on, branch.table, *map(I64, numbers), level
-        target_block = call(self.lanes, "take_indexed_branch", *arguments)
+        target_block = call(self.lanes, "diverge_by_index", *arguments)
         is_bad = self.b.icmp_signed("==", target_block, I64(NONE))
         with self.b.if_then(is_bad, likely=False):
             lane = self.b.trunc(frame.get(frame.context.table(WarpTable.argument)), I32)

@@ -1,5 +1,5 @@
-"""Emits the transition from divergent code, which keeps registers lane by lane, to convergent code,
-which keeps them by their vector shapes.
+"""Emits the transition from divergent code, which stores registers lane by lane, to convergent
+code, which stores them by their vector shapes.
 
 After lanes have diverged and reconverged, %r4 = tid is 32 values in the context. A helper
 (`helpers.layout_recovery`) checks that they still are 0, 1, 2, ... and stores the first one, from
@@ -27,8 +27,8 @@ class LayoutRecovery:
     shapes only if it is set, `recover` in any case."""
 
     def __init__(self, blocks: Blocks, spills: SpillCode, masked_loops: MaskedLoopCode) -> None:
-        """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
-        the basic block that they lead to.
+        """Allocates the flag; the blocks of transitions are emitted at their first use and stored
+        by the basic block that they lead to.
         """
         self.blocks, self.spills, self.masked_loops = blocks, spills, masked_loops
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
@@ -44,7 +44,7 @@ class LayoutRecovery:
         """Emits the jump by which all living lanes continue at block `index` in the convergent
         copy: at once if the flag *stale* is false, else through the check of `recover`, which may
         lead to the divergent copy. Code of one copy jumps there."""
-        # Such code keeps registers lane by lane.
+        # Such code stores registers lane by lane.
         if self.frame.variant.has_one_copy:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return
@@ -53,7 +53,7 @@ class LayoutRecovery:
 
     def recover(self, index: int) -> ir.Block:
         """Returns the LLVM block in which all living lanes continue at block `index` after
-        registers were kept lane by lane, emitted at the first call for `index`. Whatever *stale*
+        registers were stored lane by lane, emitted at the first call for `index`. Whatever *stale*
         is, it checks the shapes of live registers; if all hold, it clears *stale* and enters the
         convergent copy (`_convergent_entry`), else it sets *stale* and enters the divergent one.
         Returns `_convergent_entry` itself, without a check, if the kernel has no shapes, or at the
@@ -97,8 +97,8 @@ class LayoutRecovery:
         """Returns the words of a register in the helper's table, a `ShapedRegister`; a register of
         more than 64 bits has one for each 64."""
         frame, bits = self.frame, register.type.bits
-        shape, places = frame.position.shapes[register], frame.context_layout
-        by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
+        shape, layout = frame.position.shapes[register], frame.context_layout
+        by_lane, shaped = 8 * layout.by_lane[register], 8 * layout.shaped[register]
         # A predicate is one bit a lane in its wide slot, one byte in its short one.
         lane_bits, step_bits = (1, 8) if register.type == PRED else (bits, bits)
         words: list[int] = []

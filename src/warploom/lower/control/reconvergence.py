@@ -31,7 +31,7 @@ class ReconvergenceCode:
         suspension: Suspension,
         layout_recovery: LayoutRecovery,
     ) -> None:
-        """Takes the reconvergence points, and whether warps can be suspended, from the Warp IR."""
+        """Reads the reconvergence points, and whether warps can be suspended, from the Warp IR."""
         self.blocks, self.simt_stack = blocks, simt_stack
         self.suspension, self.layout_recovery = suspension, layout_recovery
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b

@@ -45,9 +45,9 @@ class SimtStackCode:
         }
         if self.program.depth is not None:
             words[StackNode.level] = call_depth(frame)
-        place = frame.nodes.node_at(node)
+        address = frame.nodes.node_at(node)
         for word, value in words.items():
-            b.store(value, self.lanes.slot(place, word))
+            b.store(value, self.lanes.slot(address, word))
         b.store(node, frame.nodes.top)
         b.store(I64(point), frame.nodes.point)
 
@@ -72,12 +72,12 @@ class SimtStackCode:
         whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
         return b.and_(whole, b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)))
 
-    def add_lanes(self, place: Value, bits: Value) -> Value:
+    def add_lanes(self, address: Value, bits: Value) -> Value:
         """Adds lanes (an i32) to the 64-bit mask at an address, such as a node's `arrived`; returns
         the new mask.
         """
-        total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
-        self.b.store(total, place)
+        total = self.b.or_(self.frame.get(address), self.b.zext(bits, I64))
+        self.b.store(total, address)
         return total
 
     def branch(self, node: Value) -> Value:
@@ -92,8 +92,8 @@ class SimtStackCode:
         table = self.frame.module.globals["reconvergence_counters"]
         # The first element of the table is that of NONE, -1.
         at = [I64(0), b.add(branch, I64(1))]
-        place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
-        self.lanes.add_to(self.lanes.slot(self.frame.counts, place), amount)
+        address = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
+        self.lanes.add_to(self.lanes.slot(self.frame.counts, address), amount)
 
     def pop(self, node: Value) -> None:
         """Frees a node, and makes its parent the innermost one; the active mask does not change."""
@@ -119,5 +119,5 @@ def _reconvergence_table(frame: Frame) -> None:
     """
     branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
-    places = [branches[i] + 1 if i in branches else discarded_count for i in range(NONE, size)]
-    constant_table(frame.module, "reconvergence_counters", places)
+    counters = [branches[i] + 1 if i in branches else discarded_count for i in range(NONE, size)]
+    constant_table(frame.module, "reconvergence_counters", counters)

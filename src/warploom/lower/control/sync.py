@@ -19,7 +19,7 @@ class SyncCode:
     (`shfl.sync`, `mma.sync` of the whole warp), which begins its basic block."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
-        """Keeps the control flow, which suspends lanes, and the operands, which read member
+        """Stores the control flow, which suspends lanes, and the operands, which read member
         masks."""
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b

@@ -23,7 +23,7 @@ class WarpSwitch:
     warp order: one call runs all warps of a block in turn, from barrier to barrier."""
 
     def __init__(self, state: WarpOrderState) -> None:
-        """Keeps the state of warp order, whose blocks `emit` fills."""
+        """Stores the state of warp order, whose blocks `emit` fills."""
         self.state, self.frame, self.b = state, state.frame, state.b
 
     def emit(

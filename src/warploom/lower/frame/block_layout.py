@@ -31,7 +31,7 @@ class BlockLayout(ABC):
     x."""
 
     def __init__(self, frame: Frame) -> None:
-        """Keeps the frame, whose block size and running warp the values depend on."""
+        """Stores the frame, whose block size and running warp the values depend on."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     @abstractmethod

@@ -16,7 +16,7 @@ class CallParameterCode:
     bytes of the thread's frame, and an access covers whole registers."""
 
     def __init__(self, operands: Operands) -> None:
-        """Keeps the operands, which write registers, and the frame, which has the registers of
+        """Stores the operands, which write registers, and the frame, which has the registers of
         parameters."""
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 

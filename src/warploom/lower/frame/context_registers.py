@@ -18,7 +18,7 @@ class ContextRegisters:
     waits or has diverged. A predicate of 32 lanes is an i32 of bits there, a uniform one an i8."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext, layout: ContextLayout) -> None:
-        """Keeps the offsets of registers in a context (`layout`); emits nothing."""
+        """Stores the offsets of registers in a context (`layout`); emits nothing."""
         self.frame, self.lanes, self.context, self.layout = frame, frame.lanes, context, layout
 
     def read(self, register: Register) -> Value:

@@ -13,7 +13,7 @@ SLOTS = (Slot.FAULT_INSTRUCTION, Slot.FAULT_WARP, Slot.FAULT_SPACE)
 
 class FaultExit:
     """Emits branches to one LLVM block that returns with a fault; phis in it select the record. One
-    block for all accesses keeps their code small."""
+    block for all accesses makes their code small."""
 
     def __init__(self, frame: Frame) -> None:
         """Begins without the shared block, which `leave` emits at its first use."""

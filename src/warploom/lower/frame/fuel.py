@@ -1,5 +1,5 @@
-"""Emits the count-down of the warp instructions that a turn may take (fuel). A turn of a warp ends
-at the first back edge of a loop at which it is used up.
+"""Emits the count-down of the warp instructions that a turn may execute (fuel). A turn of a warp
+ends at the first back edge of a loop at which it is used up.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.simt.schedule_layout import Plan
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I64])
-"""The type of `status = warp(environment, counts, rows, contexts, warp)`: contexts of the thread
+"""The type of `status = warp(environment, counts, records, contexts, warp)`: contexts of the thread
 block, and the warp's number in it. All pointers are `noalias`, so only registers are accessed
 through `contexts`; the SIMT stack in the same memory is addressed through the environment."""
 
@@ -47,7 +47,7 @@ class FunctionFrame:
         self.function.linkage = "internal"
         for argument in self.function.args[:4]:
             argument.add_attribute("noalias")
-        self.environment, self.counts, self.rows, self.contexts, warp = self.function.args
+        self.environment, self.counts, self.records, self.contexts, warp = self.function.args
         self.entry = self.function.append_basic_block("entry")
         self.prologue = Lanes(module, FoldingBuilder(self.entry))
         self.lanes = Lanes(module, FoldingBuilder())

@@ -33,8 +33,8 @@ HEAD_BYTES = 64
 METADATA_BYTES = 4 * LANES
 ENTRY_BYTES = 64 + METADATA_BYTES
 """An entry: i64 words 0 to 3 (instruction, group, two descriptors), i32 words 8 and 9 (`on`,
-`scaled`), and from byte 64 on 32 i32 of metadata. The head fills a line of 64 bytes, which keeps
-metadata aligned."""
+`scaled`), and from byte 64 on 32 i32 of metadata. The head fills a line of 64 bytes, which aligns
+metadata."""
 RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 
 
@@ -132,7 +132,7 @@ class InFlightCode:
         """Emits a loop that completes operations in flight, oldest first, until one is not due or
         none is left, and counts them in COMPLETED.
 
-        `is_due` takes the oldest and returns an i1; `complete(entry, index)` emits the completion
+        `is_due` reads the oldest and returns an i1; `complete(entry, index)` emits the completion
         of an operation of instruction `index`, once for each of `sites`, all instructions that
         issue operations, among which a switch selects at run time."""
         b = self.b

@@ -149,16 +149,16 @@ class Operands:
         lanes of 64 bits: from the launch's table for global and constant variables, else a
         constant.
         """
-        place = self.frame.program.slots[symbol.name]
-        if place.space in (Space.GLOBAL, Space.CONST):
-            return self.lanes.splat(self._global(place.offset, symbol.offset), width)
-        return repeated(place.offset + symbol.offset, I64, width)
+        slot = self.frame.program.slots[symbol.name]
+        if slot.space in (Space.GLOBAL, Space.CONST):
+            return self.lanes.splat(self._global(slot.offset, symbol.offset), width)
+        return repeated(slot.offset + symbol.offset, I64, width)
 
     def parameters(self, type: ScalarType, width: int = LANES) -> Value:
         """Returns the generic address at which the kernel's parameters begin, in `width` lanes, as
         `type`."""
-        place = self.frame.program.slots[PARAMETERS]
-        return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
+        slot = self.frame.program.slots[PARAMETERS]
+        return self._convert(self.lanes.splat(self._global(slot.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
         """Returns the address of entry `index` of the launch's table of addresses (a module

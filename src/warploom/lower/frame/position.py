@@ -39,7 +39,7 @@ class Position:
 
     `operand_shapes`: the vector shapes of registers and operands in the basic block. `convergent`:
     all lanes of the warp are together; else they have diverged, and registers have 32 lanes.
-    `masked`: a predicated block, in which inactive lanes keep their values. `spilled`: the
+    `masked`: a predicated block, in which inactive lanes retain their values. `spilled`: the
     registers that convergent code also stores to the context at each write, with their byte offsets
     there. `thread_layout`: that of the thread block, in code for all its warps; None in code for
     one warp. `remaining`: the number of instructions from the one being emitted, included, to the

@@ -25,7 +25,7 @@ class RegisterTransfers:
         registers: Registers,
         call_parameter_registers: Mapping[int, Register],
     ) -> None:
-        """Keeps the registers in the code being emitted (`registers`) and those in the context,
+        """Stores the registers in the code being emitted (`registers`) and those in the context,
         between which it moves values; `call_parameter_registers` count as live everywhere."""
         self._frame, self._warp_ir, self._call_parameter_registers = (
             frame,
@@ -88,7 +88,7 @@ class RegisterTransfers:
         """Loads `registers`, and parameters of inlined calls, from the context after lanes have
         reconverged: varying ones from their slots of 32 lanes, uniform and affine ones from their
         short slots. Other varying shared registers are dead; they are set to zero, or LLVM would
-        keep their old values alive in phi nodes."""
+        hold their old values alive in phi nodes."""
         layout, live = (
             self._context_registers.layout,
             {*registers, *self._call_parameter_registers.values()},

@@ -3,7 +3,7 @@
 In convergent code a register is an alloca, of 32 lanes or of one value for each run if it is
 uniform or affine; LLVM promotes allocas to vector registers. In divergent code, registers that
 basic blocks share are in the warp's context (`abi.context_layout`): as values they would be phi
-nodes of 32 lanes in each of its many blocks, and take most of the time to compile.
+nodes of 32 lanes in each of its many blocks, and need most of the time to compile.
 
     add.s32 %r1, %r2, 4;  %r2 affine<1>, convergent:   <1 x i32> alloca, one scalar addition
                           divergent:                   <32 x i32> in the context, blended by mask
@@ -123,8 +123,8 @@ class Registers:
         if known is not None and known.width == shape.width:
             return self._shaped[register]
         if (register, shape.width) not in self._assumed:
-            place = self._frame.variable(storage_type(register.type, shape.width))
-            self._assumed[register, shape.width] = place
+            variable = self._frame.variable(storage_type(register.type, shape.width))
+            self._assumed[register, shape.width] = variable
         return self._assumed[register, shape.width]
 
     def store_varying(self, register: Register, value: Value) -> None:
@@ -155,9 +155,9 @@ class Registers:
 
 def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape) -> Value:
     """Returns the first value of each run of an affine value of 32 lanes, computed from the run's
-    lowest lane in `bits` (an i32), at distance d: its value minus d times the stride; with
-    repeats, from the lowest lane of all equal runs, at distance d in its own. Inactive
-    lanes may hold anything; a run without active lanes takes its last lane's."""
+    lowest lane in `bits` (an i32), at distance d: its value minus d times the stride; with repeats,
+    from the lowest lane of all equal runs, at distance d in its own. Inactive lanes may hold
+    anything; a run without active lanes uses its last lane's."""
     b, element = lanes.b, whole.type.element
     values: Value = undefined(ir.VectorType(element, shape.width))
     part = LANES // shape.width

@@ -69,7 +69,7 @@ class Specials:
         return self.frame.prologue.b.trunc(value, type) if special.type.bits < 32 else value
 
     def _launch_wide(self, name: str) -> Value:
-        """Returns an i32 from the launch's table of special registers, by the place of `name` in
+        """Returns an i32 from the launch's table of special registers, by the index of `name` in
         `LAUNCH_WIDE`.
         """
         p = self.frame.prologue.b

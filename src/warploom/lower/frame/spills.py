@@ -105,12 +105,12 @@ class SpillCode:
         b, frame = self.b, self.frame
         b.store(lanes, frame.active.live)
         frame.active.set(lanes)
-        for place, value in (
+        for address, value in (
             (frame.nodes.top, NONE),
             (frame.nodes.point, NONE),
             (frame.nodes.free, ALL_NODES),
         ):
-            b.store(I64(value), place)
+            b.store(I64(value), address)
 
     # ---- lane by lane ---------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ class WarpContext:
     for registers (`lower.frame.context_registers`)."""
 
     def __init__(self, frame: FunctionFrame, layout: ContextLayout) -> None:
-        """Keeps the size of a context from `layout`; emits nothing."""
+        """Stores the size of a context from `layout`; emits nothing."""
         self.frame, self.lanes, self._size = frame, frame.lanes, layout.size
 
     def set_state(self, word: int, value: Value) -> None:

@@ -7,8 +7,8 @@ The detector works on runs of memory, not on lanes: the code computes which lane
     lanes 0..15 at 0x100 + 4l, 16.. at 0x800    heads 0x00010001: two runs
     all lanes at 0x100, loads                   lanes 0 and 31 reported for all
 
-Accesses of few runs take the quick path `detect_lane_runs`; lanes with a constant larger stride,
-atomics and local memory take `detect_event`.
+Accesses of few runs use the quick path `detect_lane_runs`; lanes with a constant larger stride,
+atomics and local memory use `detect_event`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 OPS = ("load", "store", "atomic")
 
 FEW_RUNS = 4
-"""Number of runs up to which an access always takes the quick path, `detect_lane_runs`."""
+"""Number of runs up to which an access always uses the quick path, `detect_lane_runs`."""
 
 
 def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None:
@@ -61,7 +61,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     it returns 0, `detect_event` decides."""
     environment, warp, index, firsts, mask, data, base, limit = lanes.b.function.args
     b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, DetectorEvent.WORDS))
-    places = lanes.alloca(vector(I64))
+    addresses = lanes.alloca(vector(I64))
 
     def slot(number: Slot) -> Value:
         """Loads a 64-bit word of the environment."""
@@ -83,7 +83,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     )
     state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
     if access_type.op != "atomic" and access_type.space is not Space.LOCAL:
-        pointers = state, event, plan, places
+        pointers = state, event, plan, addresses
         _try_quick_path(lanes, access_type, LaneRuns(firsts, runs), mask, pointers)
     remaining_fields = {
         DetectorEvent.kind: I64(words.ACCESS),
@@ -91,9 +91,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
         DetectorEvent.base: b.ptrtoint(base, I64),
     }
     fill_event(lanes, event, remaining_fields)
-    b.store(lanes.expand(firsts, offsets=runs.offsets(LANES)), places)
+    b.store(lanes.expand(firsts, offsets=runs.offsets(LANES)), addresses)
     none = ir.Constant(PTR, None)
-    permitted = call(lanes, "detect_event", state, event, plan, none, places, data)
+    permitted = call(lanes, "detect_event", state, event, plan, none, addresses, data)
     b.ret(b.trunc(permitted, I32))
 
 
@@ -104,7 +104,7 @@ def _try_quick_path(
     (`_prefer_runs`), emits the call of `detect_lane_runs`, and the return of `mask` (an i32) if it
     records them all. `pointers` are the helper's: to the detector's state, the event, the schedule,
     and a buffer for the addresses of lanes."""
-    b, layout, (state, event, _, places) = lanes.b, runs.layout, pointers
+    b, layout, (state, event, _, addresses) = lanes.b, runs.layout, pointers
     exact = b.load(lanes.slot(state, DetectorState.exact), typ=I64)
     # Where only barriers of whole blocks and warps synchronise (`exact` is 0), two reads of one
     # address make those of all lanes between redundant: no later write is ordered after both and
@@ -121,7 +121,7 @@ def _try_quick_path(
     }
     fill_event(lanes, event, lane_masks)
     with b.if_then(_prefer_runs(lanes, heads, steps)):
-        b.store(runs.firsts, places)
+        b.store(runs.firsts, addresses)
         # The helper gets the length of a run as its logarithm.
         shift = (LANES // layout.width).bit_length() - 1
         recorded = call(lanes, "detect_lane_runs", *pointers, I64(shift), I64(layout.stride))
@@ -223,7 +223,7 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
 
 def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
     """Returns the first reported lane (as a mask, an i32) if all reported lanes access consecutive
-    bytes of one run, each at the place of its lane number, whatever the addresses of other lanes
+    bytes of one run, each at the offset of its lane number, whatever the addresses of other lanes
     between; else returns `heads`."""
     b = lanes.b
     # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.

@@ -1,5 +1,5 @@
 """Emits the range of memory that a warp accesses, from affine addresses, for checks of whole ranges
-in place of lanes (`lower.instrument.sanitizing`).
+instead of lanes (`lower.instrument.sanitizing`).
 
     4-byte elements at 0x100 + 4l, lanes 0..15 active: [0x100, 0x140), dense
     4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense"""

@@ -86,7 +86,7 @@ class ObservingCode:
         self._call_if_some(ACCESS, index, self.lanes.bits(event.mask), fields)
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
-        """Emits the event of a branch with the active lanes and those that take it (all without a
+        """Emits the event of a branch with the active lanes and those that branch (all without a
         guard), if the observer receives branches and this is a `bra` or `brx` that does not only
         implement a call; other instructions have none."""
         if self._config.branches and is_observed_branch(self.frame.program, index, instruction):

@@ -60,10 +60,10 @@ class RecordingCode:
         arguments = self._log(), self._scratch, I64(event.index), event.access_type
         record_access(self.lanes, *arguments, event.addresses, self.lanes.bits(event.mask))
 
-    def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
+    def texels(self, instruction: int, record: AccessRecord, scratch: Value) -> None:
         """Records that a texture or surface request touched the sectors that the helper has stored
-        in `scratch`, as an access of `row`'s space and operation by 32-byte sectors."""
-        kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
+        in `scratch`, as an access of `record`'s space and operation by 32-byte sectors."""
+        kind = SPACES.index(record.space) | OPS.index(record.op) << 8 | SECTOR_BYTES << 16
         arguments = scratch, I64(instruction), I64(kind)
         call(self.lanes, "record_texels", self._log(), *arguments)
 

@@ -76,7 +76,7 @@ class SanitizingCode:
         return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(self, event: AccessEvent, do_access: Callable[[Value], Value]) -> Value:
-        """Emits an access, `do_access`, which takes a mask and returns the fault code (0: none),
+        """Emits an access, `do_access`, which reads a mask and returns the fault code (0: none),
         with its event before it; lanes that the detector does not permit are left out, and get
         zeros as results. Where the event may have been omitted (not `must_check`, or safe under a
         condition), an access that faults is repeated after its event. Returns the fault code."""
@@ -198,7 +198,7 @@ class SanitizingCode:
         self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
         """Returns a function of the module that tests memory and returns an i1; `emit` emits its
-        body at the first use of its name. It is kept out of line, as it is called rarely."""
+        body at the first use of its name. It is emitted out of line, as it is called rarely."""
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]
@@ -248,5 +248,5 @@ class SanitizingCode:
             {"load": 0, "atomic": 2}.get(access_type.op),
         )
         if at is not None:
-            place = self.lanes.slot(memory.data, at * size, I8)
-            self.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)
+            address = self.lanes.slot(memory.data, at * size, I8)
+            self.b.store(ir.Constant(ir.ArrayType(I8, size), None), address)

@@ -1,7 +1,7 @@
 """Emits functions that check whether lanes access shared memory that no thread has written, from
 the detector's bitmap of written bytes (`detector.memory_words.check_written`).
 
-The bitmap has one bit a byte, 32 in each 64-bit word. The block's longest written range is kept
+The bitmap has one bit a byte, 32 in each 64-bit word. The block's longest written range is stored
 beside it and answers most checks with two comparisons:
 
     range [0, 0x400), load of [0x80, 0x100): covered
@@ -45,7 +45,7 @@ class DetectorBlock:
 
 def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
     """Emits the location of the detector's state of the environment's current block: its address,
-    the block's number plus 1, which a current state holds, and the place of its bitmap. The
+    the block's number plus 1, which a current state holds, and the address of its bitmap. The
     schedule's slot of the block selects it, slot 0 without a schedule."""
     b = lanes.b
     state, plan = (
@@ -64,7 +64,8 @@ def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
 
 def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value) -> Value:
     """Returns true (an i1) if the bytes from `low` up to `high` (offsets in shared memory) lie in
-    the range of written bytes that is kept of the block, and the detector's state is this block's.
+    the range of written bytes that is stored of the block, and the detector's state is this
+    block's.
     """
     b = lanes.b
     begin, end = (
@@ -84,7 +85,7 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     """Emits the body of the function `unwritten(environment, first byte, end, size of shared
     memory)`. It returns true if a byte between is not written, if the range is empty, beyond the
     end or has more than MOST_WORDS bitmap words, or if the detector has no state of the block yet.
-    A range that is written extends the kept one, and on over written words beside it."""
+    A range that is written extends the stored one, and on over written words beside it."""
 
     def check(address: Value, outside: Value) -> Value:
         """Returns true (an i1) if all bytes of the range in the bitmap word at an address are
@@ -123,10 +124,10 @@ def _emit_range(
     around: Callable[[Value], tuple[Value, Value]],
 ) -> None:
     """Emits the body of a function for a range of shared memory. It returns false if the range lies
-    in the block's kept range of written bytes, or if `visit` returns true for each of its bitmap
-    words; `visit` takes a word's address and its bits outside of the range. In the second case all
+    in the block's stored range of written bytes, or if `visit` returns true for each of its bitmap
+    words; `visit` gets a word's address and its bits outside of the range. In the second case all
     of the range is written, and so is the larger one that `around` returns, given the bitmap's
-    address: merged with the kept one if they adjoin, it replaces that if it is longer. Else it
+    address: merged with the stored one if they adjoin, it replaces that if it is longer. Else it
     returns true."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
@@ -220,7 +221,7 @@ def _each_word(
     visit: Callable[[Value, Value], Value],
 ) -> None:
     """Emits a loop of `visit` over the bitmap words of the bytes from `low` up to `high` (not
-    empty), while it returns true; it takes the index of a word (64 bits, whose low 32 stand for 32
+    empty), while it returns true; it gets the index of a word (64 bits, whose low 32 stand for 32
     bytes) and its bits outside of the range. Code continues after the last word, and branches to
     `fallback` if `visit` returns false, or if there are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function

@@ -53,14 +53,14 @@ class GridBlocks:
         if self.options.delays:
             self.work = self.lanes.alloca(ir.ArrayType(I64, RequestEntry.WORDS))
 
-    def set_current(self, block: Value) -> None:
+    def set_current(self, thread_block: Value) -> None:
         """Stores the linear index of the current thread block (i64, x fastest) and its `%ctaid` in
         the environment."""
         b = self.b
-        b.store(block, self.env.at(Slot.BLOCK))
+        b.store(thread_block, self.env.at(Slot.BLOCK))
         across, down = self.env.get(Slot.NCTAID_X), self.env.get(Slot.NCTAID_Y)
-        rest = b.udiv(block, across)
-        b.store(b.urem(block, across), self.env.at(Slot.CTAID_X))
+        rest = b.udiv(thread_block, across)
+        b.store(b.urem(thread_block, across), self.env.at(Slot.CTAID_X))
         b.store(b.urem(rest, down), self.env.at(Slot.CTAID_Y))
         b.store(b.udiv(rest, down), self.env.at(Slot.CTAID_Z))
 
@@ -106,14 +106,14 @@ class GridBlocks:
         if not self.options.tensor_memory:
             return
         b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
-        block = self.env.at(Slot.FAULT_ADDRESS)
+        block_address = self.env.at(Slot.FAULT_ADDRESS)
         stride = self.env.get(Slot.SHARED_STRIDE)
-        unfreed = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
+        unfreed = call(self.lanes, "find_unfreed", memory, start, stride, count, block_address)
         # `find_unfreed` returns 1 plus the number of the allocating instruction, and stores the
         # block.
         with b.if_then(b.icmp_unsigned("!=", unfreed, I64(0)), likely=False):
             record = {
-                Slot.BLOCK: b.load(block, typ=I64),
+                Slot.BLOCK: b.load(block_address, typ=I64),
                 Slot.FAULT_KIND: I64(STILL_ALLOCATED),
                 Slot.FAULT_INSTRUCTION: b.sub(unfreed, I64(1)),
                 Slot.FAULT_WARP: I64(0),
@@ -143,11 +143,11 @@ class GridBlocks:
     def make_current(self, plan: Value) -> None:
         """Makes the block that the scheduler has chosen (in `plan`) that of the environment, if it
         is another one or begins: its indices and the addresses of its states, contexts and memory,
-        which its slot (place for a resident block) gives.
+        which its slot for resident blocks gives.
 
-        A block that begins (`fresh`, which is cleared) takes over the slot of one that has ended,
-        whose tensor memory is checked and whose copies are retired; then the memory is cleared and
-        the begin reported. `only_warp_order` becomes true, and BLOCKS_DONE the number of blocks
+        A block that begins (`fresh`, which is cleared) gets the slot of one that has ended, whose
+        tensor memory is checked and whose copies are retired; then the memory is cleared and the
+        begin reported. `only_warp_order` becomes true, and BLOCKS_DONE the number of blocks
         begun."""
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, Plan.fresh), I64(0))
@@ -164,9 +164,9 @@ class GridBlocks:
                 Slot.SHARED_AT: b.mul(slot, self.env.get(Slot.SHARED_STRIDE)),
                 Slot.LOCAL_AT: b.mul(slot, self._local_bytes()),
             }
-            for place, offset in sizes.items():
-                base = Slot[place.name.replace("_AT", "_BASE")]
-                b.store(b.add(self.env.get(base), offset), self.env.at(place))
+            for address_slot, offset in sizes.items():
+                base = Slot[address_slot.name.replace("_AT", "_BASE")]
+                b.store(b.add(self.env.get(base), offset), self.env.at(address_slot))
             with b.if_then(fresh):
                 start = self.env.get(Slot.SHARED_AT)
                 self.check_freed(start, I64(1))

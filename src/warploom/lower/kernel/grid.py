@@ -34,8 +34,8 @@ FURTHEST = (1 << 63) - 1
 """An address above all others, signed."""
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
-"""The type of `status = run(environment, counts, rows, first block, one past the last)`. A
-scheduled launch takes its thread blocks from the plan, and returns PAUSED if it is to be called
+"""The type of `status = run(environment, counts, records, first block, one past the last)`. A
+scheduled launch reads its thread blocks from the plan, and returns PAUSED if it is to be called
 again."""
 
 
@@ -66,7 +66,7 @@ class GridFunction:
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
-        _, self.counts, self.rows, self.first, self.last = self.function.args
+        _, self.counts, self.records, self.first, self.last = self.function.args
         self.env = GridEnvironment(module, self.function)
         self.lanes, self.b = self.env.lanes, self.env.b
         self.blocks = GridBlocks(self.env, blocks)
@@ -89,7 +89,7 @@ class GridFunction:
         status from `run` if that is FAULT or LIMIT, which end the launch (`Status`: FAULT and the
         values after it). Returns the status (an i64), one of those of `simt.scheduling`."""
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
-        arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
+        arguments = [self.env.environment, self.counts, self.records, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)
         self.env.return_if(self.b.icmp_signed(">=", status, I64(int(Status.FAULT))), status)
         return status
@@ -103,8 +103,8 @@ class GridFunction:
         `run` returns ENDED. An observer gets the begin and the end of each."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
-        block, end_iteration, done = self._loop("block", self.first, self.last)
-        self.blocks.set_current(block)
+        thread_block, end_iteration, done = self._loop("block", self.first, self.last)
+        self.blocks.set_current(thread_block)
         self.blocks.clear_memory()
         self.blocks.report_begin()
         self._run(I64(0))
@@ -191,7 +191,7 @@ class GridFunction:
     def _run_slice(self, plan: Value, warp: Value, left: Value, turn: ir.Block) -> None:
         """Emits a slice of a warp's turn: at most SLICE of its `left` instructions (an i64), then
         the branch to `turn`. If it returns TURN_END only because the slice is used up, TURN_LEFT
-        and IN_TURN (the warp's number plus 1) keep the rest for `_continue_turn`; otherwise (it
+        and IN_TURN (the warp's number plus 1) store the rest for `_continue_turn`; otherwise (it
         waits, has ended, has used up the turn, or has polled an incomplete mbarrier) its turn ends
         (`_end_turn`)."""
         b, most = self.b, self.env.get(Slot.SLICE)

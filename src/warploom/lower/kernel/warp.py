@@ -100,7 +100,7 @@ class WarpFunction:
     def emit(self, before_block: Callable[[], None]) -> None:
         """Emits the whole function, in the order: copies of blocks, predicated blocks, batches,
         control flow that they share, warp loops, entry and exit. Calls `before_block` before each
-        copy of a basic block, so that the caller can stop an emission that takes long (deadline,
+        copy of a basic block, so that the caller can stop a slow emission (deadline,
         interrupts)."""
         for copy, index in self.control.blocks.copies:
             before_block()
@@ -225,7 +225,8 @@ class WarpFunction:
 
     def _emit_predicated_block(self, copy: Copy, block: ProgramBlock) -> None:
         """Emits the masked version of a basic block that some lanes run (if-conversion), and its
-        end, which restores the mask and continues in `copy`; registers keep their vector shapes."""
+        end, which restores the mask and continues in `copy`; registers retain their vector
+        shapes."""
         self.b.position_at_end(self.control.blocks.predicated_copies[copy, block.index])
         self._emit_masked(block)
         self.control.leave_predicated_block(copy, block.index)

@@ -26,18 +26,18 @@ class PartialAccess:
     thread blocks with all threads along x."""
 
     def __init__(self, memory: MemoryCode, warp_loop: WarpLoop) -> None:
-        """Takes the accesses from the loop's `partial` groups; addresses are set by `check`."""
+        """Reads the accesses from the loop's `partial` groups; addresses are set by `check`."""
         self._planned = by_instruction(warp_loop.partial)
         self.memory, self.b = memory, memory.b
         self.lanes, self._cache = memory.lanes, RangeCache(memory)
         self._narrow = NarrowAccess(memory.lanes)
-        self._transfers = Transfers(memory.lanes, memory.places.pointer)
+        self._transfers = Transfers(memory.lanes, memory.storage.pointer)
         self._groups: dict[int, GroupValues] = {}
 
     def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
         """Emits the lookup in the range cache for the lanes `bits` (an i32) of warp `warp`, while
-        registers hold the first warp's values; returns true (an i1) on a hit. Keeps the address, by
-        the instruction's number, for `count`, `load` and `store`, which must follow."""
+        registers hold the first warp's values; returns true (an i1) on a hit. Stores the address,
+        by the instruction's number, for `count`, `load` and `store`, which must follow."""
         b, group = self.b, GroupValues(self._planned[index])
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)

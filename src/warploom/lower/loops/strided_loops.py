@@ -46,7 +46,7 @@ from warploom.program.uses import writes
 from warploom.shapes.operand_shapes import BlockShapes
 
 LEAST = 4
-"""Iterations of the smallest batch. With one group and one bound, its check and counts take some
+"""Iterations of the smallest batch. With one group and one bound, its check and counts need some
 130 instructions, and an ordinary iteration some 35 more than one in a batch."""
 
 PAGE = 4096
@@ -212,8 +212,8 @@ class StridedLoopCode:
         for index, group in first.groups.items():
             bounds = self._bound_group(limits, lane_set, group, second.groups[index])
             steps[index], hits[index] = bounds
-        for place in loop.widened:
-            limits.stays_in_type(first.operands[place], second.operands[place])
+        for number in loop.widened:
+            limits.stays_in_type(first.operands[number], second.operands[number])
         count, prefetches = limits.count(), self._prefetches(steps.values())
         return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
@@ -327,8 +327,10 @@ class StridedLoopCode:
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
         """Stores lane by lane those registers of `live`, which are read after a batch, that have a
         vector shape in the batch and none in block `index`, where it ends."""
-        registers, kept = self.frame.registers, self.frame.shapes.at(index)
-        for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
+        registers, shapes_after = self.frame.registers, self.frame.shapes.at(index)
+        for register in sorted(
+            live & batch.shapes.keys() - shapes_after.keys(), key=lambda r: r.name
+        ):
             registers.store_varying(register, registers.load(register))
 
     def _block(

@@ -49,8 +49,8 @@ class WarpLoopBody:
         self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
         """Emits `for warp in range(first, last): body()` (i64 numbers), each made the running warp.
-        Afterwards the running warp is `last`, or `first` if the range is empty. `rolled` keeps LLVM
-        from unrolling the loop."""
+        Afterwards the running warp is `last`, or `first` if the range is empty. `rolled` prevents
+        LLVM from unrolling the loop."""
         b, frame = self.b, self.frame
         head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
         frame.set_warp(first)

@@ -31,12 +31,12 @@ class WarpLoopAccess:
         layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
-        """Takes the accesses from the loop's `groups`, whose addresses `check` sets. `layout`
+        """Reads the accesses from the loop's `groups`, whose addresses `check` sets. `layout`
         extrapolates addresses from the first warp to all."""
         self.memory, self._block, self.layout = memory, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._cache = RangeCache(memory)
-        self._transfers = Transfers(memory.lanes, memory.places.pointer)
+        self._transfers = Transfers(memory.lanes, memory.storage.pointer)
         self._groups: dict[int, GroupValues] = {}
         for access_group in warp_loop.groups:
             group = GroupValues(access_group)
@@ -56,7 +56,7 @@ class WarpLoopAccess:
         """Emits the check that an access hits in the first `warps` warps (i64), while registers
         hold the first warp's values: at the first and the last warp's address, with one counter for
         all. Returns an i1, true for no warps and for a member of a group that has been checked.
-        Keeps addresses and step for `count`, `load` and `store`."""
+        Stores addresses and step for `count`, `load` and `store`."""
         b, group = self.b, self._groups[index]
         # The group was checked at its first access.
         if group.firsts:
@@ -70,8 +70,8 @@ class WarpLoopAccess:
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
         hit = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
-        # All warps are counted at once in one counter: their places in the unit must be equal.
-        hit = b.and_(hit, self._cache.keeps_counter(group, step))
+        # All warps are counted at once in one counter: their offsets in the unit must be equal.
+        hit = b.and_(hit, self._cache.retains_counter(group, step))
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:

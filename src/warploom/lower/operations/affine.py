@@ -1,5 +1,5 @@
 """Emits instructions whose results are uniform or affine (a constant stride from lane to lane) as
-one value for each run of lanes, in place of 32.
+one value for each run of lanes, instead of 32.
 
     mad.lo.s32 %r1, %ctaid.x, 256, %tid.x;   ->  <1 x i32>: 256 * ctaid + first tid; stride 1
     mul.wide.s32 %rd1, %r1, 4;               ->  <1 x i64>: 4 * sext(first); stride 4, if no lane
@@ -87,7 +87,7 @@ class AffineCode:
     ) -> None:
         """Writes an affine value of the shape `given`, or one of stride 0, to a register in its
         short form, or in 32 lanes if it has none here; where `guard`, of 1 lane, does not hold, the
-        register keeps its value. A sink (`_`) discards it."""
+        register retains its value. A sink (`_`) discards it."""
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
@@ -111,14 +111,14 @@ class _TermEmission:
         shapes: TermShapes,
         width: int,
         values: Sequence[Callable[..., Value]],
-        block: ThreadLayout | None,
+        thread_block: ThreadLayout | None,
     ) -> None:
-        """Begins without emitted nodes. `values[i](width=n)` reads operand i in n lanes; `block`:
-        the thread block's layout, in code for all its warps."""
+        """Begins without emitted nodes. `values[i](width=n)` reads operand i in n lanes;
+        `thread_block`: the thread block's layout, in code for all its warps."""
         self.lower, self.b = operands.lowerings[width], operands.b
         self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values
         self.wraps: Value | None = None
-        self._block = block
+        self._block = thread_block
         self._done: dict[Term, Value] = {}
 
     def of(self, term: Term) -> Value:

@@ -51,8 +51,8 @@ class PrefixMaskCode:
     def compare(self, instruction: Instruction, compare_lanes: Callable[[], Value]) -> Value | None:
         """Returns the mask of a `setp` that compares a 32-bit integer, which rises by 1 from lane
         to lane, with a uniform one, computed as a prefix of lanes; None for another, and in
-        divergent code. `compare_lanes` emits the comparison of all lanes, which code takes if
-        values wrap around."""
+        divergent code. `compare_lanes` emits the comparison of all lanes, which code uses if values
+        wrap around."""
         position = self.frame.position
         rise = (
             self._rising_operands(instruction, position.operand_shapes)

@@ -56,7 +56,7 @@ class ShuffleCode:
     ) -> tuple[Value, Value]:
         """Emits a shuffle whose source lanes are constants, as one `shufflevector`; returns values
         and predicates (true if the source lane is within the segment). A lane whose source is
-        outside of it, or not in `mask`, keeps its own value."""
+        outside of it, or not in `mask`, retains its own value."""
         b = self.b
         sources = [shuffle_source(mode, lane, amount, control) for lane in range(LANES)]
         lanes = [source if inside else lane for lane, (source, inside) in enumerate(sources)]
@@ -72,7 +72,7 @@ class ShuffleCode:
         """Emits a shuffle whose source lanes are computed at run time from the operands `by` (the
         distance or lane) and `clamp`, as `isa.shuffles` does; returns values and predicates (true
         if the source lane is within the segment). A lane whose source is outside of it, or not in
-        `mask`, keeps its own value."""
+        `mask`, retains its own value."""
         b = self.b
         low_bits, lane = splat_constant(31, I32), lane_numbers(I32)
         step = b.and_(by, low_bits)

@@ -191,9 +191,9 @@ class CopyCode:
             return self.b.select(ignored, splat_constant(0, I32), full_size)
         return self.operands.read(optional[0], U32)
 
-    def _more_than(self, byte_counts: Value, place: int) -> Value:
-        """Returns the mask of lanes that copy more than `place` bytes."""
-        return self.b.icmp_unsigned(">", byte_counts, splat_constant(place, I32))
+    def _more_than(self, byte_counts: Value, byte_index: int) -> Value:
+        """Returns the mask of lanes that copy more than `byte_index` bytes."""
+        return self.b.icmp_unsigned(">", byte_counts, splat_constant(byte_index, I32))
 
     def _with_partial(
         self, index: int, source: Value, values: list[Value], byte_counts: Value, partial: Value
@@ -206,13 +206,13 @@ class CopyCode:
             b.store(value, word)
         byte = AccessType("load", Space.GLOBAL, B8)
         with b.if_then(self.lanes.any(partial), likely=False):
-            for place in range(4 * len(words)):
-                active = b.and_(partial, self._more_than(byte_counts, place))
-                address = b.add(source, splat_constant(place, I64))
+            for byte_index in range(4 * len(words)):
+                active = b.and_(partial, self._more_than(byte_counts, byte_index))
+                address = b.add(source, splat_constant(byte_index, I64))
                 (byte_value,) = self.memory.load_any(index, byte, address, active)
                 zero = splat_constant(0, byte.element)
                 wide = b.zext(self.lanes.blend(active, byte_value, zero), vector(I32))
-                shifted = b.shl(wide, splat_constant(8 * (place % 4), I32))
-                word = words[place // 4]
+                shifted = b.shl(wide, splat_constant(8 * (byte_index % 4), I32))
+                word = words[byte_index // 4]
                 b.store(b.or_(b.load(word, typ=vector(I32)), shifted), word)
         return [b.load(word, typ=vector(I32)) for word in words]

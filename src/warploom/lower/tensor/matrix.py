@@ -70,7 +70,7 @@ class MatrixCode:
     def _multiply(self, instruction: Instruction) -> Results:
         """Emits `mma` or `wmma.mma`: stores the registers of A, B, C, then metadata and scales, in
         a buffer, calls the product function, and returns the registers of D with their values. All
-        lanes take part, as PTX requires."""
+        lanes participate, as PTX requires."""
         product = product_of(instruction.operation)
         function = product_function(self.lanes.module, instruction.operation.opcode, product)
         d, *sources = instruction.operands
@@ -87,8 +87,8 @@ class MatrixCode:
         if product.scales is not None:
             words += [self._scales(A_SCALES, *sources[-4:-2])]
             words += [self._scales(B_SCALES, *sources[-2:])]
-        for place, word in enumerate(words):
-            b.store(word, slot(b, buffer, place), align=64)
+        for number, word in enumerate(words):
+            b.store(word, slot(b, buffer, number), align=64)
         b.call(function, [buffer])
         type = register_type(product.d)
         return [
@@ -120,8 +120,8 @@ class MatrixCode:
             register_operand = self.lanes.blend(
                 self._is(thread, number, side.threads), moved, register_operand
             )
-        places = b.mul(self._below(byte, BYTES), splat_constant(BYTE_BITS, I32))
-        return b.lshr(register_operand, places)
+        shifts = b.mul(self._below(byte, BYTES), splat_constant(BYTE_BITS, I32))
+        return b.lshr(register_operand, shifts)
 
     def _is(self, value: Value, number: int, count: int) -> Value:
         """Returns the mask of lanes whose value, modulo `count` (a power of two), is `number`."""

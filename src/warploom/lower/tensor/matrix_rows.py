@@ -86,10 +86,11 @@ class MatrixRowCode:
         of each row, in the lane that has the row's address."""
         parts: list[Value] = []
         for unit in range(matrices.units):
-            places = [matrices.place(lane, register, unit) for lane in range(LANES)]
-            # A unit at place p of a row is number p % units in its word p // units, in lane `row`.
-            picked = pick(self.lanes, words, [(p // matrices.units, row) for row, p in places])
-            parts.append(self._part(picked, matrices, [p % matrices.units for _, p in places]))
+            positions = [matrices.position(lane, register, unit) for lane in range(LANES)]
+            # A unit at position p of a row is number p % units in its word p // units, in lane
+            # `row`.
+            picked = pick(self.lanes, words, [(p // matrices.units, row) for row, p in positions])
+            parts.append(self._part(picked, matrices, [p % matrices.units for _, p in positions]))
         return self._joined(parts, matrices)
 
     def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
@@ -97,8 +98,8 @@ class MatrixRowCode:
         the matrices' registers; lanes without a row get any value."""
         parts: list[Value] = []
         for unit in range(matrices.units):
-            place = word * matrices.units + unit
-            holders = [matrices.holders[row, place] for row in range(matrices.rows)]
+            position = word * matrices.units + unit
+            holders = [matrices.holders[row, position] for row in range(matrices.rows)]
             holders += [(0, 0, 0)] * (LANES - matrices.rows)
             picked = pick(self.lanes, registers, [(r, lane) for lane, r, _ in holders])
             parts.append(self._part(picked, matrices, [unit for *_, unit in holders]))
@@ -126,8 +127,8 @@ class MatrixRowCode:
         for element in (0, 1):
             # The lane gets element (row lane // 4, column 2 (lane % 4) + element), which stood at
             # (column, row).
-            places = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]
-            holders = [(4 * row + column // 2, column % 2) for row, column in places]
+            positions = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]
+            holders = [(4 * row + column // 2, column % 2) for row, column in positions]
             picked = pick(self.lanes, [word], [(0, lane) for lane, _ in holders])
             moved = self.b.lshr(picked, constant([16 * side for _, side in holders], I32))
             halves.append(self.b.and_(moved, splat_constant(0xFFFF, I32)))

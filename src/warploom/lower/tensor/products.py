@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from warploom.core.types import U32, U64, ScalarType
 from warploom.isa.elements import calculated, encoded, number, scale_number
-from warploom.isa.fragments import Fragment, Place, Product
+from warploom.isa.fragments import Fragment, Position, Product
 from warploom.isa.ops.matrix import LAYOUTS
 from warploom.isa.scales import A_SCALES, B_SCALES, BYTE_BITS
 from warploom.isa.sparsity import Sparsity
@@ -57,10 +57,10 @@ def constant(values: list[int], element: ir.IntType) -> ir.Constant:
     return ir.Constant(vector(element), [element(value) for value in values])
 
 
-def slot(b: Value, buffer: Value, place: int) -> Value:
-    """Returns the address of register number `place` in a product's buffer: 256 bytes each, enough
+def slot(b: Value, buffer: Value, number: int) -> Value:
+    """Returns the address of register number `number` in a product's buffer: 256 bytes each, enough
     for 64-bit registers."""
-    return b.gep(buffer, [I64(place * LANES * 8)], source_etype=I8)
+    return b.gep(buffer, [I64(number * LANES * 8)], source_etype=I8)
 
 
 def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
@@ -70,8 +70,10 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
-    kept = ("sp" if p.startswith("sp::") else p for p in parts if by_layout or p not in LAYOUTS)
-    name = "product." + ".".join(kept)
+    name_parts = (
+        "sp" if p.startswith("sp::") else p for p in parts if by_layout or p not in LAYOUTS
+    )
+    name = "product." + ".".join(name_parts)
     if name not in module.globals:
         signature = ir.FunctionType(ir.VoidType(), [PTR])
         function = ir.Function(module, signature, name)
@@ -106,17 +108,19 @@ class SumCode:
             result.append(self.lower(number(fragment.type), [bits]))
         return result
 
-    def elements_at(self, fragment: Fragment, values: list[Value], positions: list[Place]) -> Value:
-        """Returns the elements at given places (row, column) of a fragment, one place for each
-        lane; `values` are its numbers (`numbers`)."""
-        holders = [fragment.holders[place] for place in positions]
+    def elements_at(
+        self, fragment: Fragment, values: list[Value], positions: list[Position]
+    ) -> Value:
+        """Returns the elements at given positions (row, column) of a fragment, one position for
+        each lane; `values` are its numbers (`numbers`)."""
+        holders = [fragment.holders[position] for position in positions]
         return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
     def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
         """Returns the position in its chunk (0 to `choices` - 1, in runs of elements that stay
         neighbours) of the k-th stored element of a sparse A's rows, one row a lane, from the
         metadata (i32 lanes)."""
-        held = [sparsity.place(row, k) for row in rows]
+        held = [sparsity.position(row, k) for row in rows]
         moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])
         index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
         return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
@@ -193,7 +197,8 @@ class _ProductBody:
     """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
-        """Keeps the buffer of operands, and creates the `SumCode` of the product; emits nothing."""
+        """Stores the buffer of operands, and creates the `SumCode` of the product; emits
+        nothing."""
         self.b, self.buffer, self.product = lanes.b, buffer, product
         self.code = SumCode(lanes, product)
 
@@ -224,7 +229,7 @@ class _ProductBody:
         rising k (with block scales, times that of its block), as `initial` and `finish` of
         `SumCode` state."""
         p, code = self.product, self.code
-        positions = [p.d.place(lane, element) for lane in range(LANES)]
+        positions = [p.d.position(lane, element) for lane in range(LANES)]
         start = code.elements_at(p.c, c, positions)
         total = code.initial(start)
         scales = self._scales(positions)
@@ -238,7 +243,7 @@ class _ProductBody:
                 total = code.scaled_step(left, right, scale, total)
         return code.finish(start, total)
 
-    def _scales(self, positions: list[Place]) -> list[Value]:
+    def _scales(self, positions: list[Position]) -> list[Value]:
         """Returns the product of A's and B's scales (.f64) for each block along k, at the lanes'
         elements of D (`positions`); an empty list for products without scales."""
         p = self.product
@@ -255,7 +260,7 @@ class _ProductBody:
             for block in range(p.scales.count)
         ]
 
-    def _right_operand(self, b: list[Value], positions: list[Place], k: int) -> Value:
+    def _right_operand(self, b: list[Value], positions: list[Position], k: int) -> Value:
         """Returns the elements of B by which the k-th stored elements of A's rows are multiplied at
         the lanes' elements of D (`positions`); with a sparse A selected by metadata."""
         p, code, sparsity = self.product, self.code, self.product.sparsity

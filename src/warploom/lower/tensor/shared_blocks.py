@@ -17,7 +17,7 @@ from warploom.lower.tensor.products import constant
 class SharedBlocks:
     """Emits the loads of matrix blocks in one warp function, in units of 16 bytes
     (`isa.shared_matrices`). Units stand in *lines*, one for each row, or for each k of a transposed
-    matrix; a unit's *place* is its number in its line."""
+    matrix; a unit's *position* is its number in its line."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Shares the operands and IR builder of `memory`; emits nothing."""
@@ -44,18 +44,18 @@ class SharedBlocks:
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
-        """Returns the line, and the place in it, from the start of the matrix, of the unit that
+        """Returns the line, and the position in it, from the start of the matrix, of the unit that
         each lane reads in request `request` of a block."""
         units = [operand.unit_of(request, lane) for lane in range(LANES)]
-        line_step, place_step = operand.step(1)
+        line_step, position_step = operand.step(1)
         lines = self._from(block, line_step, [line for line, _ in units])
-        return lines, self._from(block, place_step, [place for _, place in units])
+        return lines, self._from(block, position_step, [position for _, position in units])
 
     def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
         """Returns the lanes whose units are of rows that the matrix has: the last block may have
         fewer than `block_rows`."""
         first = request * operand.unit
-        rows = [operand.fragment.place(lane, first)[0] for lane in range(LANES)]
+        rows = [operand.fragment.position(lane, first)[0] for lane in range(LANES)]
         row = self._from(block, operand.block_rows, rows)
         return self.b.icmp_unsigned("<", row, splat_constant(operand.rows, I32))
 

@@ -146,11 +146,12 @@ class TensorCode:
     def counts(self, index: int, space: Space) -> Value:
         """Returns the address of the access record (counts) of an instruction and a space; for an
         access that is not counted, a buffer that is discarded."""
-        if (index, space) in self.memory.places.rows:
-            return self.memory.places.record_address(index, space)
+        if (index, space) in self.memory.storage.record_numbers:
+            return self.memory.storage.record_address(index, space)
         return self._discarded_counts
 
-    # ---- places ---------------------------------------------------------------------------------
+    # ---- addresses
+    # --------------------------------------------------------------------------------
 
     @property
     def host_memory(self) -> Value:
@@ -201,7 +202,7 @@ class TensorWaitCode:
 
     def _when_pending(self, on: Value, emit: Callable[[Value], None]) -> None:
         """Emits code that runs only if copies are pending in either list (tensor copies: QUEUE_AT,
-        copies of lanes: HELD_AT) and some lane executes; `emit` takes the lanes as bits of an i64.
+        copies of lanes: HELD_AT) and some lane executes; `emit` gets the lanes as bits of an i64.
         """
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
@@ -227,7 +228,7 @@ class TensorWaitCode:
         self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
     ) -> Generator[None]:
         """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
-        will overwrite, and after it `defer_copies` keeps the new ones until the copy completes and
+        will overwrite, and after it `defer_copies` saves the new ones until the copy completes and
         puts the old ones back; the latter only if the former held any at run time. `rows` are its
         operands by row (without one for the mbarrier, that is -1). If `copy` is None, as for copies
         that complete at once, or none may complete late, nothing is emitted around the code."""
@@ -263,7 +264,7 @@ class TensorWaitCode:
         as 64 bits. Empty for other instructions, or if copies complete at once."""
         if late_copy(instruction) is None or not self.delays:
             return {}
-        target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
+        target, barrier = (self.operands.address(instruction.operands[number]) for number in (0, 2))
         size = splat_constant(bytes_of(instruction), I64)
         rows = {CopyOperands.shared: target, CopyOperands.size: size, CopyOperands.barrier: barrier}
         if instruction.operation.kind is OpKind.ASYNC_REDUCTION:

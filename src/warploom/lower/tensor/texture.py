@@ -67,8 +67,8 @@ class TextureCode:
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):
-            place = self.frame.program.slots[operand.base.name]
-            if place.space is Space.PARAM:
+            slot = self.frame.program.slots[operand.base.name]
+            if slot.space is Space.PARAM:
                 # A named parameter is loaded in the prologue, which needs no instruction (0).
                 return self.memory.load_parameter(0, operand, U64, 1, on)[0]
         return self.operands.address(operand)
@@ -89,7 +89,7 @@ class TextureCode:
         (`program.requests.texture`). A query has no access record, so it is neither counted nor
         recorded."""
         b, frame = self.b, self.frame
-        row = next((r for r in frame.layout.rows if r.instruction == index), None)
+        row = next((r for r in frame.layout.records if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
         path = frame.layout.rules.path(space.value, row.op) if row else None
         table = frame.pointer(Slot.TEXTURES_AT)
@@ -109,7 +109,7 @@ class TextureCode:
             self.lanes,
             "serve_texels",
             *arguments,
-            self.memory.places.record_address(index, space),
+            self.memory.storage.record_address(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),
         )
@@ -123,7 +123,8 @@ class TextureCode:
         if row and self.memory.instruments.log:
             self.memory.instruments.log.texels(index, row, self._issue(0))
 
-    # ---- places ---------------------------------------------------------------------------------
+    # ---- addresses
+    # --------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
         """Returns the address of the row of operands or results that begins at word `row` of the

@@ -34,8 +34,8 @@ def lower_float_to_int(vectors: Vectors, term: Term, args: list[Value]) -> Value
     NaN, 0 (LLVM's `fptosi.sat`, `fptoui.sat`)."""
     result = vectors.type(term.type)
     name = "fptosi" if term.type.is_signed else "fptoui"
-    made = f"v{vectors.width}{mangled(result.element)}"
-    full = f"llvm.{name}.sat.{made}.{vectors.suffix(args[0])}"
+    type_suffix = f"v{vectors.width}{mangled(result.element)}"
+    full = f"llvm.{name}.sat.{type_suffix}.{vectors.suffix(args[0])}"
     return vectors.lanes.intrinsic(full, result, args)
 
 

@@ -1,4 +1,4 @@
-"""Keeps in the disk cache how long a kernel has run in baseline code.
+"""Stores in the disk cache how long a kernel has run in baseline code.
 
 A program of less than a second ends before its kernels are worth optimising, however often it runs;
 the sum over its runs states that they are.
@@ -20,7 +20,7 @@ LEAST = 0.01
 
 
 class BaselineSeconds:
-    """Keeps the seconds of one kernel in the cache on disk. They are to be written once they are
+    """Stores the seconds of one kernel in the cache on disk. They are to be written once they are
     `due` or more: whenever those of this process have grown by a quarter, so that nothing has to be
     done at the end of a process, and short processes count however many there were before. If two
     processes write at once, one of them counts."""
@@ -29,8 +29,8 @@ class BaselineSeconds:
         """Reads the seconds of earlier processes, 0 if the cache has none; `key` is that of the
         kernel's baseline code."""
         self._key = key
-        found = disk_cache.find(KIND, key)
-        self.before: float = 0.0 if found is None else _CONTENT.unpack(found)[0]
+        content = disk_cache.find(KIND, key)
+        self.before: float = 0.0 if content is None else _CONTENT.unpack(content)[0]
         self.due = self.before + LEAST
 
     def write(self, seconds: float) -> None:

@@ -20,7 +20,7 @@ from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader
 from warploom.cost.address_pattern import AddressPattern, active_lanes
 from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
-from warploom.machine.access_costs import RowRule, row_rule
+from warploom.machine.access_costs import RecordRule, record_rule
 from warploom.machine.tally import Counts, Tally
 from warploom.program.accesses import FIELDS
 from warploom.shapes.vector_shape import LANES
@@ -31,93 +31,98 @@ Words = npt.NDArray[np.int64]
 _CONSECUTIVE = tuple(range(0, 4 * LANES, 4))
 
 
-class CostsByPlace:
+class CostsByOffset:
     """Computes the costs of an access wherever it is in the unit (`unit` bytes, 128 or 256), and
-    caches them. A place is counted in elements of `rule.size` bytes; there, the lanes of the mask
+    caches them. An offset is counted in elements of `rule.size` bytes; there, the lanes of the mask
     `lanes` access the addresses that are `steps` bytes further."""
 
-    def __init__(self, lanes: int, steps: tuple[int, ...], rule: RowRule, unit: int) -> None:
-        """Starts with no cost computed, for each of the `unit // rule.size` places (positions of an
-        access's first address in the unit)."""
+    def __init__(self, lanes: int, steps: tuple[int, ...], rule: RecordRule, unit: int) -> None:
+        """Starts with no cost computed, for each of the `unit // rule.size` offsets (of an access's
+        first address in the unit)."""
         self._lanes, self._steps, self._rule, self._unit = lanes, steps, rule, unit
         self._is_computed = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
 
-    def at(self, places: Words) -> Words:
-        """Returns the costs at each of some places, in the order of FIELDS; shape (places, FIELDS).
-        A cost is computed when its place first occurs: that of active lanes at `place * rule.size +
-        steps` bytes in the unit."""
-        for place in places[~self._is_computed[places]].tolist():
-            addresses = [place * self._rule.size + step for step in self._steps]
+    def at(self, offsets: Words) -> Words:
+        """Returns the costs at each of some offsets, in the order of FIELDS; shape (offsets,
+        FIELDS). A cost is computed when its offset first occurs: that of active lanes at `offset *
+        rule.size + steps` bytes in the unit."""
+        for offset in offsets[~self._is_computed[offsets]].tolist():
+            addresses = [offset * self._rule.size + step for step in self._steps]
             pattern, _ = AddressPattern.of(self._lanes, addresses, self._unit)
-            self._costs[place] = self._rule.cost(pattern)
-            self._is_computed[place] = True
-        return self._costs[places]
+            self._costs[offset] = self._rule.cost(pattern)
+            self._is_computed[offset] = True
+        return self._costs[offsets]
 
 
-costs_by_place = lru_cache(maxsize=1 << 11)(CostsByPlace)
-"""Returns the costs of an access by its place; one object for all launches that have the same
-steps, cost rules and unit."""
+costs_by_offset = lru_cache(maxsize=1 << 11)(CostsByOffset)
+"""Returns the costs of an access by its offset in the unit; one object for all launches that have
+the same steps, cost rules and unit."""
 
 
 def add_range_cache_costs(tally: Tally, layout: CountLayout, words: Words) -> None:
     """Adds to a tally the costs of the accesses that range caches counted (tables of compiled code
     with counts by active lanes and address), and skips caches that no access has filled; `words`
     are a worker's table of lane masks and its range caches (`abi.range_cache`)."""
-    for row, cache_at in layout.caches.headers.items():
+    for record, cache_at in layout.caches.headers.items():
         # `leader` is 0 in a cache that no access has filled.
         if RangeCacheHeader(words, cache_at).leader:
-            _add_row(tally, layout, row, words)
+            _add_record(tally, layout, record, words)
 
 
-def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
+def _add_record(tally: Tally, layout: CountLayout, record: int, words: Words) -> None:
     """Adds to a tally the costs of the accesses that two range caches counted, that of access
-    record number `row` and that of its group's leader (the access whose guard counts for the whole
-    group): each entry's counts by place times the cost of its pattern there, in local memory that
-    of 32 consecutive words. The costliest of them (in transactions) becomes the record's example if
-    it costs more than the present one."""
-    caches, cache_at = layout.caches, layout.caches.headers[row]
+    record number `record` and that of its group's leader (the access whose guard counts for the
+    whole group): each entry's counts by offset times the cost of its pattern there, in local memory
+    that of 32 consecutive words. The costliest of them (in transactions) becomes the record's
+    example if it costs more than the present one."""
+    caches, cache_at = layout.caches, layout.caches.headers[record]
     header = RangeCacheHeader(words, cache_at)
-    rule = row_rule(layout.program, layout.rows[row], layout.rules)
+    rule = record_rule(layout.program, layout.records[record], layout.rules)
     leader = next(each for each, at in caches.headers.items() if at == header.leader)
     entries = caches.entries_of(leader, words)
     # Shape (entries, elements in a unit): accesses by the offset of the first address.
     times = entries[:, caches.counts :]
     # The guard of a group is that of its leader, which counts for all members; a member counts in
     # its own cache only when it runs without the group.
-    if leader != row:
-        times = times + caches.entries_of(row, words)[:, caches.counts :]
+    if leader != record:
+        times = times + caches.entries_of(record, words)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
-        entry, places = RangeCacheEntry(entries[number], 0), np.flatnonzero(times[number])
+        entry, offsets = RangeCacheEntry(entries[number], 0), np.flatnonzero(times[number])
         # A key is the active mask, and above it the number of the warp's layout.
         lanes, steps = entry.key & ALL_LANES, _steps(header, entry)
         first = steps[0]
-        if layout.rows[row].space is Space.LOCAL:
+        if layout.records[record].space is Space.LOCAL:
             # Local memory is interleaved by lane: the lanes access consecutive words, of one unit.
-            steps, costed = _CONSECUTIVE, np.zeros_like(places)
+            steps, costed = _CONSECUTIVE, np.zeros_like(offsets)
         else:
-            costed = places
+            costed = offsets
         active = tuple(compress(steps, active_lanes(lanes)))
-        costs = costs_by_place(lanes, active, rule, caches.unit).at(costed)
-        tally.accesses[row] += times[number, places] @ costs
+        costs = costs_by_offset(lanes, active, rule, caches.unit).at(costed)
+        tally.accesses[record] += times[number, offsets] @ costs
         costliest = int(costs[:, CostRecord.transactions].argmax())
-        if costs[costliest, CostRecord.transactions] > tally.records[row, CostRecord.example_cost]:
-            tally.records[row, CostRecord.example_cost] = costs[costliest, CostRecord.transactions]
-            begin = _first_address(entry, int(places[costliest]), rule.size, caches.unit)
+        if (
+            costs[costliest, CostRecord.transactions]
+            > tally.records[record, CostRecord.example_cost]
+        ):
+            tally.records[record, CostRecord.example_cost] = costs[
+                costliest, CostRecord.transactions
+            ]
+            begin = _first_address(entry, int(offsets[costliest]), rule.size, caches.unit)
             if steps is _CONSECUTIVE:
                 begin = (begin + first) // caches.unit * caches.unit
-            _store_example(tally.records[row], lanes, [begin + step for step in steps])
+            _store_example(tally.records[record], lanes, [begin + step for step in steps])
 
 
-def _first_address(entry: RangeCacheEntry, place: int, size: int, unit: int) -> int:
-    """Returns the first address of an access that `entry` counted at `place` (in elements of `size`
-    bytes) of the unit: the entry's FIRST, or if it counts at several places, the address at this
-    place that is nearest to `first`."""
+def _first_address(entry: RangeCacheEntry, offset: int, size: int, unit: int) -> int:
+    """Returns the first address of an access that `entry` counted at `offset` (in elements of
+    `size` bytes) of the unit: the entry's FIRST, or if it counts at several offsets, the address at
+    this offset that is nearest to `first`."""
     first = entry.first
     if entry.within < size:
         return first
-    # The entry counts several places, and `first` may be at another one: the nearest at this one.
-    distance = place * size - first
+    # The entry counts several offsets, and `first` may be at another one: the nearest at this one.
+    distance = offset * size - first
     return first + distance - unit * round(distance / unit)
 
 

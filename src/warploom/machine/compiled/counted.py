@@ -1,6 +1,6 @@
 """Builds the tally of a launch from the counts of compiled code.
 
-The counts of several launches of one kernel are added up before they are interpreted: keeping the
+The counts of several launches of one kernel are added up before they are interpreted: storing the
 raw counts of a launch is cheap, building a tally is not.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from warploom.abi.environment import CountLayout
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.atomics import WORD_BYTES
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.helpers.table import count_compiled
@@ -30,13 +30,13 @@ _NO_ADDRESSES = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The raw counts of each worker of a launch: those of instructions, and from word `rows_at` on
-    the access records. Calling the object builds the tally. `serial_reason`: why the launch had one
-    worker, empty if it could have several."""
+    """The raw counts of each worker of a launch: those of instructions, and from word `records_at`
+    on the access records. Calling the object builds the tally. `serial_reason`: why the launch had
+    one worker, empty if it could have several."""
 
     kernel: CompiledKernel
     launched_warps: int
-    rows_at: int
+    records_at: int
     parts: tuple[Bytes, ...]
     serial_reason: str = ""
 
@@ -49,7 +49,7 @@ class Counted:
         return cls(
             first_part.launch_template.kernel,
             first_part.launch_template.launched_warps,
-            (first_part.launch_template.rows_at - first_part.launch_template.counts_at) // 8,
+            (first_part.launch_template.records_at - first_part.launch_template.counts_at) // 8,
             # The buffers may serve another launch after this.
             tuple(work.buffers.counts() for work in works),
             serial_reason,
@@ -86,21 +86,23 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     """Returns one tally of launches of one compiled kernel: the sums of their counts of
     instructions, the costs in their access records, and the costs of the accesses that pattern
     tables, range caches and lists of deferred atomics counted."""
-    layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
+    layout, records_at = counted[0].kernel.layout, counted[0].records_at
     parts = [part.view(np.int64) for each in counted for part in each.parts]
-    count = len(layout.rows)
-    caches_at = rows_at + layout.caches_at
+    count = len(layout.records)
+    caches_at = records_at + layout.caches_at
     # A row for each worker of each launch: range caches, which follow, differ in length.
     words = np.stack([part[:caches_at] for part in parts])
-    tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
-    _set_counts(tally, layout, words[:, :rows_at].sum(axis=0))
+    tally = Tally.empty(layout.program, counted[0].launched_warps, layout.records)
+    _set_counts(tally, layout, words[:, :records_at].sum(axis=0))
     if count:
-        rows = words[:, rows_at:].reshape(-1, count, AccessRow.WORDS)
+        records = words[:, records_at:].reshape(-1, count, AccessCounts.WORDS)
         # Atomics that were still batched when the launch ended are counted now.
-        for number in layout.deferring_rows:
-            for row in rows[:, number]:
-                count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
-        _set_records(tally, layout, rows)
+        for number in layout.deferring_records:
+            for record in records[:, number]:
+                count_compiled(
+                    "count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, record
+                )
+        _set_records(tally, layout, records)
         for part in parts:
             add_range_cache_costs(tally, layout, part[caches_at:])
     return tally
@@ -136,16 +138,16 @@ def _set_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
         tally.routine_calls[instruction] = counts[count_at]
 
 
-def _set_records(tally: Tally, layout: CountLayout, rows: Words) -> None:
+def _set_records(tally: Tally, layout: CountLayout, records: Words) -> None:
     """Overwrites the access records of a tally: the sums of their costs over the parts (one for
     each worker of each launch) plus those of the hits of their pattern tables, and as example the
-    costliest access, of equal ones the first part's; `rows` has shape (parts, access records,
-    AccessRow.WORDS)."""
+    costliest access, of equal ones the first part's; `records` has shape (parts, access records,
+    AccessCounts.WORDS)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
-    parts = rows[:, :, CostRecord.example_cost].argmax(axis=0)
-    tally.records[...] = rows[parts, np.arange(len(parts)), : CostRecord.WORDS]
+    parts = records[:, :, CostRecord.example_cost].argmax(axis=0)
+    tally.records[...] = records[parts, np.arange(len(parts)), : CostRecord.WORDS]
     # The pattern table has counted hits only; a hit costs what the pattern's first access did.
-    patterns = rows[:, :, CostTable.patterns : CostTable.WORDS]
-    patterns = patterns.reshape(*rows.shape[:2], SLOTS, StoredPattern.WORDS)
+    patterns = records[:, :, CostTable.patterns : CostTable.WORDS]
+    patterns = patterns.reshape(*records.shape[:2], SLOTS, StoredPattern.WORDS)
     repeated = patterns[..., StoredPattern.repeats, None] * patterns[..., StoredPattern.costs :]
-    tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))
+    tally.accesses[...] = records[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))

@@ -103,18 +103,18 @@ def environment_values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, 
 
 def common_costs(layout: CountLayout) -> Words:
     """Returns the transactions of the common access (`common_cost`) of each access record, its
-    initial `example_cost`: only a costlier access is kept as the record's example."""
-    costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
+    initial `example_cost`: only a costlier access is stored as the record's example."""
+    costs = (common_cost(layout.program, record, layout.rules) for record in layout.records)
     return np.fromiter(
-        (cost[CostRecord.transactions] for cost in costs), np.int64, len(layout.rows)
+        (cost[CostRecord.transactions] for cost in costs), np.int64, len(layout.records)
     )
 
 
 def full_lane_sets_of(block: tuple[int, int, int], sets: int) -> Words:
     """Returns the table of `sets` keys (mask and layout) with which range caches begin, up to the
     number of entries in use: full warps of the first warp layouts of the block, at most half of
-    `sets`, each at its hashed place, else zeros; of layout 0 alone if a warp is one run of lanes.
-    So masks at the edge of a grid, which may come first, cannot fill the table
+    `sets`, each at its hashed position, else zeros; of layout 0 alone if a warp is one run of
+    lanes. So masks at the edge of a grid, which may come first, cannot fill the table
     (`abi.range_cache`)."""
     has_runs = RUNS[warp_layout_of(block)] > 1
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1

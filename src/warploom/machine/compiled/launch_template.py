@@ -1,7 +1,7 @@
 """Lays out the buffers of a launch of compiled code, once for a kernel and its configuration.
 
 All buffers are in one block of memory (the arena), the environment first. The nonzero start of the
-arena is kept as bytes, so that a launch begins with one copy; the counts and access records,
+arena is stored as bytes, so that a launch begins with one copy; the counts and access records,
 megabytes for a long kernel, are zeros but for one column.
 """
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from warploom.abi.environment import Slot
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.isa.spec import Unit
@@ -41,7 +41,7 @@ from warploom.simt.schedule_layout import Plan
 Bytes = npt.NDArray[np.uint8]
 
 REUSED_BYTES = 1 << 27
-"""Buffers of up to this size are kept for the next launch: clearing the part that was used is
+"""Buffers of up to this size are retained for the next launch: clearing the part that was used is
 cheaper than new pages from the system."""
 
 REUSED_COUNT_BYTES = 1 << 20
@@ -55,9 +55,9 @@ class LaunchTemplate:
 
     - `slots`: the number of blocks that are resident at once.
     - `starts`: the offset in the arena, in bytes, of the array whose address a slot of the
-      environment holds; `address_slots`: these slots, sorted. `counts_at` and `rows_at`: the
+      environment holds; `address_slots`: these slots, sorted. `counts_at` and `records_at`: the
       offsets of counts and access records, which have no slot.
-    - `start`: the first bytes of the arena, with offsets in place of addresses; the arena has zeros
+    - `start`: the first bytes of the arena, with offsets instead of addresses; the arena has zeros
       from there up to `size`, but for `costs`, one in each access record (see `common_costs`).
     - `bytes_per_slot`: the bytes of each array that every resident block has, by environment slot.
     - `calls_host`: the kernel calls printf, malloc, assert or free. `reads_textures`: it has
@@ -70,7 +70,7 @@ class LaunchTemplate:
     slots: int
     starts: Mapping[Slot, int]
     counts_at: int
-    rows_at: int
+    records_at: int
     start: Bytes
     costs: Words
     size: int
@@ -98,18 +98,18 @@ class LaunchTemplate:
         initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)  # no block is in any slot
         bytes_per_slot = bytes_per_slot_of(kernel, launch)
         # Two words of cached bounds (16 bytes) for each access record.
-        zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
+        zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.records))}
         if kernel.variant.has_policy_layout and Needs.COMPLETION_QUEUE in kernel.program.needs:
             zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
             zeros[Slot.HELD_AT] = 8 * LIST_WORDS
         zeros |= {base: slots * size for base, size in bytes_per_slot.items()}
         contents = (environment, *initial.values())
-        count_bytes = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
+        count_bytes = (8 * kernel.layout.size, 8 * kernel.layout.record_words)
         sizes = (*(array.nbytes for array in contents), *count_bytes, *zeros.values())
         # In this order: environment, nonzero arrays, counts, access records, zeroed arrays. `clear`
         # and `hand_over` treat neighbouring arrays as one range.
         offsets, end = lay_out(sizes)
-        counts_at, rows_at = offsets[len(contents) : len(contents) + 2]
+        counts_at, records_at = offsets[len(contents) : len(contents) + 2]
         addressed_offsets = (*offsets[1 : len(contents)], *offsets[len(contents) + 2 :])
         starts = dict(zip((*initial, *zeros), addressed_offsets, strict=True))
         starts |= {slot_at: starts[base] for base, slot_at in CURRENT_BLOCK_SLOTS.items()}
@@ -124,7 +124,7 @@ class LaunchTemplate:
             slots,
             starts,
             counts_at,
-            rows_at,
+            records_at,
             image,
             common_costs(kernel.layout),
             end,
@@ -138,7 +138,7 @@ class LaunchTemplate:
 
     def buffers(self) -> LaunchBuffers:
         """Returns the buffers of one launch in their initial state: those of an ended launch,
-        cleared, if some are kept, else new ones."""
+        cleared, if some are retained, else new ones."""
         try:
             buffers = self._free.pop()
         # Not a length test first: another thread may take the last buffers in between.
@@ -148,13 +148,13 @@ class LaunchTemplate:
         return buffers
 
     def give_back(self, buffers: LaunchBuffers) -> None:
-        """Keeps the buffers of an ended launch for the next one, which `buffers` returns, if they
+        """Stores the buffers of an ended launch for the next one, which `buffers` returns, if they
         are small enough (`are_reusable`); the caller must not use them any more."""
         if buffers.are_reusable:
             self._free.append(buffers)
 
     def drop_buffers(self) -> None:
-        """Frees the buffers that are kept for later launches."""
+        """Frees the buffers that are retained for later launches."""
         self._free.clear()
 
 
@@ -175,14 +175,16 @@ class LaunchBuffers:
         self._head = self.arena[: len(self._start)]
         self._launch_template = launch_template
         layout = launch_template.kernel.layout
-        rows = len(layout.rows)
-        by_row = self.words(launch_template.rows_at, layout.row_words)
-        self._cost_of_row = by_row[CostRecord.example_cost : layout.caches_at : AccessRow.WORDS]
-        self._caches = by_row[layout.caches_at :]
+        records = len(layout.records)
+        by_record = self.words(launch_template.records_at, layout.record_words)
+        self._cost_of_record = by_record[
+            CostRecord.example_cost : layout.caches_at : AccessCounts.WORDS
+        ]
+        self._caches = by_record[layout.caches_at :]
         self._fill()
         self.environment = self.words(0, len(Slot))
         self.plan = Plan(self.words(launch_template.starts[Slot.PLAN_AT], Plan.WORDS), 0)
-        self._bounds = self.words(launch_template.starts[Slot.CACHE_AT], 2 * max(1, rows))
+        self._bounds = self.words(launch_template.starts[Slot.CACHE_AT], 2 * max(1, records))
         # Parameters, globals and slots follow one another, so each ends where the next starts.
         ends = launch_template.starts[Slot.GLOBALS_AT]
         self.parameters = self.arena[launch_template.starts[Slot.PARAMETERS_AT] : ends]
@@ -195,11 +197,11 @@ class LaunchBuffers:
         template = self._launch_template
         layout = template.kernel.layout
         words = layout.caches_at + layout.caches.used_words(self._caches)
-        return self.arena[template.counts_at : template.rows_at + 8 * words]
+        return self.arena[template.counts_at : template.records_at + 8 * words]
 
     @property
     def are_reusable(self) -> bool:
-        """Returns whether the buffers are kept for the next launch: the arena has at most
+        """Returns whether the next launch may reuse the buffers: the arena has at most
         REUSED_BYTES, and the counts in use at most REUSED_COUNT_BYTES."""
         small = self._launch_template.size <= REUSED_BYTES
         return small and self.counted.nbytes <= REUSED_COUNT_BYTES
@@ -226,7 +228,7 @@ class LaunchBuffers:
         """Writes everything that is not zero initially: the start of the arena, the cost of each
         record's common access, and the keys (masks of full warps) that range caches start with."""
         self._head[:] = self._start
-        self._cost_of_row[:] = self._launch_template.costs
+        self._cost_of_record[:] = self._launch_template.costs
         self._caches[: len(self._launch_template.full_lane_sets)] = (
             self._launch_template.full_lane_sets
         )
@@ -277,6 +279,6 @@ class TieredTemplate:
         return self.current()
 
     def drop_buffers(self) -> None:
-        """Frees the buffers that are kept for later launches."""
+        """Frees the buffers that are retained for later launches."""
         if self._template is not None:
             self._template.drop_buffers()

@@ -23,10 +23,12 @@ def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words
     distances from their bases. A distinct access is a row of instruction, kind, lanes, and the
     distance of each of 32 lanes, 0 for inactive ones.
     """
-    kept = rows[:, [LogAccess.instruction, LogAccess.kind, LogAccess.lanes, LogAccess.stride]]
+    columns = rows[:, [LogAccess.instruction, LogAccess.kind, LogAccess.lanes, LogAccess.stride]]
     first = rows[:, LogAccess.first] - bases
     # Rows are compared before strides are expanded to lanes, while they are short.
-    short, _, of_short = unique_rows(np.column_stack([kept, first, rows[:, LogAccess.scattered]]))
+    short, _, of_short = unique_rows(
+        np.column_stack([columns, first, rows[:, LogAccess.scattered]])
+    )
     lanes, stride, first, scattered = short[:, 2:].T
     numbers = np.arange(WARP_SIZE)
     # The lowest active lane, whose address is `first`: its bit is a power of 2.

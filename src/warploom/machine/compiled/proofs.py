@@ -36,7 +36,7 @@ def cached_proof(
 ) -> T:
     """Returns the result of `analysis` for a launch, from the program's cache if the analysis has
     run for the same grid, block, parameters and module globals, and every address that it looked up
-    is still in the same allocation. At most MOST_PROOFS results are kept for an analysis; the
+    is still in the same allocation. At most MOST_PROOFS results are stored for an analysis; the
     oldest is evicted."""
 
     def allocation_of(address: int) -> range | None:

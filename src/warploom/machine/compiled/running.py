@@ -2,7 +2,7 @@
 the others in pooled threads.
 
 Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that a keyboard
-interrupt or a cancellation takes effect between two calls.
+interrupt or a cancellation is handled between two calls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keeps a pool of threads that run machine code while the caller waits.
+"""Maintains a pool of threads that run machine code while the caller waits.
 
-Starting a thread takes longer than many a kernel does; waking an idle one takes a sixth of that.
+Starting a thread lasts longer than many a kernel does; waking an idle one costs a sixth of that.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ other, when its launches have spent so much time in the code before:
     level 0        0.3 s   level 1  1 s  level 3
 
 With a free core a forked process compiles (`core.forked_task`) while launches go on; else they wait
-for it, but not before they have spent about as much time as it takes. Seconds in baseline code are
-kept in the disk cache (`baseline_seconds`): a program that ends before its code is compiled begins
-with optimised code once all its runs together have spent what compiling takes. All code has the
-same results and counters. Sanitized code of level 0, and of each level under a policy, is code for
-any order (`KernelVariant.for_any_order`): one for all policies, which has 0.4 times the LLVM IR of
-code for `converge` and runs half as fast. `machine.compiled.handover` moves a running launch
+for it, but not before they have spent about as much time as it needs. Seconds in baseline code are
+stored in the disk cache (`baseline_seconds`): a program that ends before its code is compiled
+begins with optimised code once all its runs together have spent what compiling costs. All code has
+the same results and counters. Sanitized code of level 0, and of each level under a policy, is code
+for any order (`KernelVariant.for_any_order`): one for all policies, which has 0.4 times the LLVM IR
+of code for `converge` and runs half as fast. `machine.compiled.handover` moves a running launch
 from baseline code, or code for any order, to other code; code of one variant has the same layout.
 """
 
@@ -52,7 +52,7 @@ SECONDS_IN = {Effort.NONE: 0.05, Effort.LEAST: 0.3, Effort.LESS: 1.0}
 """The seconds in code of a level after which the next level is compiled beside launches; shorter
 programs would only lose the processor time. Level 1 is 4 times as fast as baseline code in the
 median, and twice as fast as level 0; level 3 is 1.03 times as fast as level 1, but 1.2 to 1.7 times
-for one kernel in ten, and takes 1.5 times as long to compile."""
+for one kernel in ten, and compiles 1.5 times as long."""
 
 
 @dataclass
@@ -92,17 +92,17 @@ class Tiers:
     def _first_kernel(self) -> CompiledKernel:
         """Returns the code that launches begin with in this process: the best on disk, which
         becomes the current code. If there is none, level 1, compiled now, if earlier processes have
-        spent `_expected_seconds` in baseline code; else the lowest level. Takes over the seconds of
+        spent `_expected_seconds` in baseline code; else the lowest level. Includes the seconds of
         earlier processes in baseline code."""
         for better in reversed(self._levels[1:]):
-            found = find_kernel(self._compilation(better))
-            if found is not None:
-                self._improve(found)
-                return found
+            kernel = find_kernel(self._compilation(better))
+            if kernel is not None:
+                self._improve(kernel)
+                return kernel
         lowest = self._levels[0]
         self._is_final = len(self._levels) == 1
         if lowest is Effort.NONE:
-            self.seconds = self._kept_seconds.before
+            self.seconds = self._stored_seconds.before
             if not self._is_final and self.seconds >= self._expected_seconds:
                 self._compile_next()
         return self._current or self._code(lowest)
@@ -123,7 +123,7 @@ class Tiers:
         return (Effort.NONE if self._has_baseline else Effort.LEAST, *better)
 
     @cached_property
-    def _kept_seconds(self) -> BaselineSeconds:
+    def _stored_seconds(self) -> BaselineSeconds:
         """Returns the record on disk of the seconds in baseline code."""
         return BaselineSeconds(self._compilation(Effort.NONE).key)
 
@@ -163,8 +163,8 @@ class Tiers:
         there will be no better code."""
         if kernel is self._current and not self._is_final:
             self.seconds += seconds
-            if kernel.effort is Effort.NONE and self.seconds >= self._kept_seconds.due:
-                self._kept_seconds.write(self.seconds)
+            if kernel.effort is Effort.NONE and self.seconds >= self._stored_seconds.due:
+                self._stored_seconds.write(self.seconds)
 
     @property
     def is_compiling(self) -> bool:
@@ -212,7 +212,7 @@ class Tiers:
         self._improve(kernel)
 
     def _compile_next(self) -> None:
-        """Compiles the code of the next level now; there will be no better code if it takes too
+        """Compiles the code of the next level now; there will be no better code if it lasts too
         long."""
         try:
             self._improve(self._code(self._next_level))

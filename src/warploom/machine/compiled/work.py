@@ -33,7 +33,7 @@ Words = npt.NDArray[np.int64]
 class WorkerLaunch:
     """One worker's part of a launch, with its buffers: `blocks` is the range of its thread blocks.
 
-    `keep_alive` holds arrays that only the environment points to. `tiered` offers better
+    `referenced` holds arrays that only the environment points to. `tiered` offers better
     code while the launch runs; None if the launch ends in the code in which it began. Errors,
     traces and the debugger read the warps' states from it afterwards.
     """
@@ -44,7 +44,7 @@ class WorkerLaunch:
     blocks: range
     buffers: LaunchBuffers
     host_callbacks: HostCallbacks | None
-    keep_alive: tuple[object, ...]
+    referenced: tuple[object, ...]
     tiered: TieredTemplate | None = None
 
     @classmethod
@@ -84,7 +84,7 @@ class WorkerLaunch:
                 services, buffers.forget_bounds, environment, launch.cancellation
             )
             environment[Slot.SERVICE_AT] = host_callbacks.address
-        keep_alive = caches, table, textures
+        referenced = caches, table, textures
         return cls(
             launch_template,
             launch,
@@ -92,7 +92,7 @@ class WorkerLaunch:
             blocks,
             buffers,
             host_callbacks,
-            keep_alive,
+            referenced,
             tiered,
         )
 
@@ -126,9 +126,9 @@ class WorkerLaunch:
             last_block = min(
                 last_block, first_block + max(1, instructions // self._instructions_per_block)
             )
-        counts, rows = start + launch_template.counts_at, start + launch_template.rows_at
+        counts, records = start + launch_template.counts_at, start + launch_template.records_at
         started = time.perf_counter()
-        status = kernel.run(start, counts, rows, first_block, last_block)
+        status = kernel.run(start, counts, records, first_block, last_block)
         if self.tiered is not None:
             self.tiered.tiers.add_seconds(kernel, time.perf_counter() - started)
         # The code ended the blocks of this slice, not the whole part.

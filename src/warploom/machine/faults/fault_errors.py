@@ -104,7 +104,7 @@ class FaultKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The place and kind of a fault: the lowest lane of the first warp instruction that failed.
+    """The position and kind of a fault: the lowest lane of the first warp instruction that failed.
 
     `block` and `warp` are linear numbers; `address` is in `space` (an offset in shared and local
     memory), `size` the bytes that the lane accesses. Kinds that are not accesses store other words

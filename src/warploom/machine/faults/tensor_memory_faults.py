@@ -87,9 +87,9 @@ ADVICE = {
 def tensor_memory_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Returns the kind's name and the message of a fault: opcode, problem, place `at`, rule and
-    remedy. `address` and `size` are the two words that `asynchronous.tensor_memory` records; their
-    meaning depends on the kind (`_problem`)."""
+    """Returns the kind's name and the message of a fault: opcode, problem, column or lane `at`,
+    rule and remedy. `address` and `size` are the two words that `asynchronous.tensor_memory`
+    records; their meaning depends on the kind (`_problem`)."""
     title = f"{operation.opcode}: {_problem(kind, address, size)}"
     return NAMES[kind], f"{title}\n    {at}\n    {ADVICE[kind]}"
 

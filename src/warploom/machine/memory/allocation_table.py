@@ -16,7 +16,7 @@ class AllocationTable:
     address.
 
     A table is immutable: the next allocation or release creates another one, so a running kernel
-    keeps the table with which it began.
+    uses the table with which it began.
     """
 
     rows: Allocations

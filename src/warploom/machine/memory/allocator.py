@@ -17,7 +17,7 @@ does not hit a neighbour."""
 
 
 class Allocator:
-    """Allocates ranges of the addresses from `start` up to `end`; keeps a sorted list of the free
+    """Allocates ranges of the addresses from `start` up to `end`; stores a sorted list of the free
     ones."""
 
     def __init__(self, start: int, end: int) -> None:
@@ -42,10 +42,10 @@ class Allocator:
         allocation that would succeed now; 0 without a free range longer than that."""
         return max([0, *(end - start - GUARD for start, end in self._gaps)])
 
-    def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
-        """Takes a new allocation of `size` bytes out of the lowest free range that is long enough,
-        and returns its address, a multiple of `alignment` (a power of 2, at least ALIGNMENT); None
-        if no range is long enough."""
+    def allocate(self, size: int, alignment: int = ALIGNMENT) -> int | None:
+        """Cuts a new allocation of `size` bytes from the lowest free range that is long enough, and
+        returns its address, a multiple of `alignment` (a power of 2, at least ALIGNMENT); None if
+        no range is long enough."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
             address = _round_up(start, alignment)
@@ -57,8 +57,8 @@ class Allocator:
         return None
 
     def give_back(self, address: int, size: int) -> None:
-        """Frees an allocation of `size` bytes that `take` returned, and merges its range with free
-        neighbours."""
+        """Frees an allocation of `size` bytes that `allocate` returned, and merges its range with
+        free neighbours."""
         start, end = address, address + _extent(size)
         index = bisect_left(self._gaps, (start, end))
         if index < len(self._gaps) and self._gaps[index][0] == end:

@@ -2,8 +2,8 @@
 
 Device addresses are host addresses inside that range, so compiled code dereferences them directly.
 The range is reserved, not committed: the system creates pages, filled with zeros, when they are
-first touched. Host memory can be lent to kernels and keeps its own addresses. Choosing addresses is
-left to `machine.memory.allocator`; contents to `machine.memory.module_globals` and the host API.
+first touched. Host memory can be lent to kernels and retains its own addresses. Choosing addresses
+is left to `machine.memory.allocator`; contents to `machine.memory.module_globals` and the host API.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CAPACITY = 64 << 30
 
 RETURNED_BYTES = 32 << 20
 """The size from which freed memory is returned to the system; less is cleared in place: clearing 1
-MiB takes 22 microseconds, fresh pages take 450 when they are next touched."""
+MiB costs 22 microseconds, fresh pages cost 450 when they are next touched."""
 
 
 class DeviceMemory:
@@ -113,7 +113,7 @@ class DeviceMemory:
         if size < 0:
             raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
         with self._lock:
-            address = self._allocator.take(size, max(alignment, ALIGNMENT))
+            address = self._allocator.allocate(size, max(alignment, ALIGNMENT))
             if address is None:
                 raise self._out_of_memory(size, name)
             allocation = Allocation(address, size, name)
@@ -125,7 +125,7 @@ class DeviceMemory:
 
     def lend(self, address: int, size: int, owner: object, name: str = "host memory") -> Allocation:
         """Makes `size` bytes of host memory at `address`, which errors call `name`, accessible to
-        kernels until `free(address)`; `owner` is kept alive until then. Raises WarploomError if
+        kernels until `free(address)`; `owner` is held alive until then. Raises WarploomError if
         some of them are in the device's range or in a live allocation."""
         allocation = Allocation(address, size, name)
         with self._lock:
@@ -173,8 +173,8 @@ class DeviceMemory:
 
     def begin_launch(self) -> int:
         """Returns the number (from 1) of a new launch. Memory that exists now is not released until
-        `end_launch(number)`, even if the host frees it. The caller serialises launches: this takes
-        no lock."""
+        `end_launch(number)`, even if the host frees it. The caller serialises launches: this
+        acquires no lock."""
         self._begun += 1
         self._launches.add(self._begun)
         return self._begun

@@ -1,4 +1,4 @@
-"""Places a module's `.global` and `.const` variables in device memory and writes their initial
+"""Allocates a module's `.global` and `.const` variables in device memory and writes their initial
 values.
 
 Only these variables live as long as the module; shared and local ones belong to a launch.
@@ -82,14 +82,14 @@ class ModuleGlobals:
                 address = self._addresses[variable.name]
                 yield variable.name, self._memory.view(address, _size(variable)), address
 
-    def place_of(self, name: str) -> tuple[int, int] | None:
+    def find_variable(self, name: str) -> tuple[int, int] | None:
         """Returns the address and the size in bytes of a variable; None if the module has none of
         that name, or `release` was called."""
         address, variable = self._addresses.get(name), self._variables.get(name)
         return None if address is None or variable is None else (address, _size(variable))
 
     @property
-    def places(self) -> dict[str, int]:
+    def addresses_by_name(self) -> dict[str, int]:
         """Returns the addresses of all variables, by name."""
         return dict(self._addresses)
 

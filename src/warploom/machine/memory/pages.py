@@ -21,7 +21,7 @@ PAGE_BYTES = 1 << 16
 """The size of a page in bytes."""
 
 MEMORY_BYTES = 128 << 20
-"""The bytes of pages that are kept in memory."""
+"""The bytes of pages that are held in memory."""
 
 CHUNK_PAGES = 1 << 10
 """The number of pages by which the file grows."""
@@ -32,18 +32,18 @@ class PageStore:
     snapshots hold them). `in_memory` and `in_file` are the bytes of the live copies."""
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
-        """`memory_bytes`: the most bytes of copies that are kept in memory; further ones go to the
+        """`memory_bytes`: the most bytes of copies that are held in memory; further ones go to the
         file."""
         self._limit = memory_bytes
         self.in_memory = self.in_file = 0
         self._free: list[Bytes] = []
         self._file: IO[bytes] | None = None
 
-    def keep(self, page: Bytes) -> Bytes:
+    def retain(self, page: Bytes) -> Bytes:
         """Returns a copy of a page: in memory if the copies there stay within the limit or the file
         cannot grow, else in the file. Its space is free again when no reference to it is left."""
         size = len(page)
-        file_page = None if self.in_memory + size <= self._limit else self._take_free_page()
+        file_page = None if self.in_memory + size <= self._limit else self._reuse_free_page()
         if file_page is None:
             copied = page.copy()
             self.in_memory += size
@@ -66,7 +66,7 @@ class PageStore:
         self.in_file -= size
         self._free.append(slot)
 
-    def _take_free_page(self) -> Bytes | None:
+    def _reuse_free_page(self) -> Bytes | None:
         """Returns a free page of the mapped file, of PAGE_BYTES, and removes it from the free ones;
         grows the file if there is none, and returns None if it cannot grow."""
         if not self._free:

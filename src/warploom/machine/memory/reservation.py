@@ -28,7 +28,7 @@ have a device."""
 
 class Reservation:
     """A mapping of `size` zero bytes at `address`, a multiple of the page size, which lives as long
-    as the process; `bytes` is a view of them. `DeviceMemory` uses it in place of an `mmap`."""
+    as the process; `bytes` is a view of them. `DeviceMemory` uses it instead of an `mmap`."""
 
     def __init__(self, address: int, size: int) -> None:
         """Maps the bytes. Raises WarploomError if the addresses are in use, or on Windows."""
@@ -39,10 +39,10 @@ class Reservation:
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE | _FIXED_NOREPLACE
         request = ctypes.c_uint64(address), ctypes.c_uint64(size)
-        address_found = self._libc.mmap(*request, protection, flags, -1, ctypes.c_int64(0))
-        if address_found != address:
-            if address_found != _FAILED:
-                self._libc.munmap(ctypes.c_uint64(address_found), ctypes.c_uint64(size))
+        mapped_address = self._libc.mmap(*request, protection, flags, -1, ctypes.c_int64(0))
+        if mapped_address != address:
+            if mapped_address != _FAILED:
+                self._libc.munmap(ctypes.c_uint64(mapped_address), ctypes.c_uint64(size))
             raise WarploomError(
                 f"the {size:,} bytes at {address:#x} are in use in this process, by chance: try"
                 f" again"

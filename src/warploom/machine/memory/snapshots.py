@@ -1,4 +1,4 @@
-"""Takes and restores snapshots of device memory during a launch; equal pages are stored once.
+"""Creates and restores snapshots of device memory during a launch; equal pages are stored once.
 
 The debugger steps backwards with them. A page is copied only if it differs from the same page of
 the last snapshot, or from zeros, so a snapshot costs a comparison of all memory and a copy of what
@@ -35,7 +35,7 @@ class MemorySnapshot:
 
 
 class MemorySnapshots:
-    """Takes and restores snapshots of a device's memory. `allocates`: kernels allocate and free
+    """Creates and restores snapshots of a device's memory. `allocates`: kernels allocate and free
     memory between snapshots. `constants`: snapshots include constant memory, which kernels cannot
     write."""
 
@@ -57,7 +57,7 @@ class MemorySnapshots:
         """Returns the bytes of stored pages that are in the temporary file."""
         return self._store.in_file
 
-    def take(self) -> MemorySnapshot:
+    def capture(self) -> MemorySnapshot:
         """Returns a snapshot of memory as it is now, which shares each page that is equal with the
         snapshot taken or restored last, and becomes the one with which the next is compared."""
         latest = self._latest.pages if self._latest else {}
@@ -87,7 +87,7 @@ class MemorySnapshots:
             # Fresh device memory is zero, so untouched pages share one page of zeros.
             page = before[number] if number < len(before) else _ZERO[: len(content_page)]
             is_equal = len(page) == len(content_page) and _equal(page, content_page)
-            yield page if is_equal else self._store.keep(content_page)
+            yield page if is_equal else self._store.retain(content_page)
 
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
         """Yields the address and a view of the bytes of each live allocation that snapshots

@@ -1,7 +1,7 @@
 """Executes loads, stores and atomics of a warp on the reference machine: computes lane addresses,
 checks them, and counts their cost.
 
-All lanes are checked before any access takes effect. Then lanes access memory one by one in rising
+All lanes are checked before any access is done. Then lanes access memory one by one in rising
 order, so of several stores to one address that of the highest lane lasts (unless a policy chooses
 otherwise). Costs come from the device's rules (`cost`), per request of up to 32 lanes.
 """

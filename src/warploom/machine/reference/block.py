@@ -49,11 +49,11 @@ def schedule_arrays(launch: Launch, plan: Plan) -> tuple[Words, Words, Words]:
 class Grid:
     """The thread blocks of a launch in execution, of which one warp at a time has a turn.
 
-    `resident` are the warps of the block in each slot (place of a resident block), `clusters` the
-    shared memory of each cluster by its first slot, `warp` the warp whose turn it is, else None.
-    `choose` selects the next of the runnable warps (`state.Chooser`); if None, the schedule does.
-    `digest` returns a number that changes with a warp's registers (`scheduling.after_run`).
-    `locked` is the warp, by block and number, that alone runs while it can.
+    `resident` are the warps of the block in each slot for resident blocks, `clusters` the shared
+    memory of each cluster by its first slot, `warp` the warp whose turn it is, else None. `choose`
+    selects the next of the runnable warps (`state.Chooser`); if None, the schedule does. `digest`
+    returns a number that changes with a warp's registers (`scheduling.after_run`). `locked` is the
+    warp, by block and number, that alone runs while it can.
     """
 
     def __init__(self, run: LaunchState) -> None:
@@ -169,7 +169,7 @@ class Grid:
     def _begin_block(self) -> None:
         """Begins the block that has entered the current slot: completes or drops the late copies of
         the slot's last block, creates the block's shared memory (a cluster's with its first block,
-        kept for later ones of these slots) and warps, and reports it to the observer; clears
+        retained for later ones of these slots) and warps, and reports it to the observer; clears
         `fresh`. Raises the fault of tensor memory that the last block has not freed."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan.fresh = plan.slot, 0

@@ -1,9 +1,9 @@
 """Computes, for the reference machine, instructions that exchange values between the lanes of a
 warp: shuffles, votes, matches, reductions.
 
-They are defined for warps of 32 lanes. Only lanes that execute the instruction take part; checking
-member masks is left to `members`. A lane that reads from an inactive lane gets its own value (PTX
-ISA leaves that open).
+They are defined for warps of 32 lanes. Only lanes that execute the instruction participate;
+checking member masks is left to `members`. A lane that reads from an inactive lane gets its own
+value (PTX ISA leaves that open).
 """
 
 from __future__ import annotations

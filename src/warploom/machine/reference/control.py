@@ -109,7 +109,7 @@ def _rediverges(warp: Warp) -> bool:
 
 
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `bra` for the lanes of `mask`, which take it: if all active lanes or none are in it,
+    """Executes `bra` for the lanes of `mask`, which branch: if all active lanes or none are in it,
     a jump; else lanes diverge, which is counted, until the branch's reconvergence point, and one
     side runs first (`_run_side`). Returns the status: RUNNABLE, or why the turn ends."""
     program, splits = warp.run.program, warp.splits

@@ -90,8 +90,8 @@ def _differ(a: Values, b: Values) -> Values:
 
 
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the function for NODES that takes an integer minimum or maximum, signed by the term's
-    type."""
+    """Returns the function for NODES that computes an integer minimum or maximum, signed by the
+    term's type."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         """Returns the bits of `operation` of the two operands, as numbers of the term's type."""
@@ -307,8 +307,8 @@ def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
     first, second = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))
-    takes_first = below if term.op == "fmin" else ~below
-    return np.where(np.isnan(b) | (takes_first & ~np.isnan(a)), first, second)
+    is_first_chosen = below if term.op == "fmin" else ~below
+    return np.where(np.isnan(b) | (is_first_chosen & ~np.isnan(a)), first, second)
 
 
 def _is_nan(term: Term, args: Sequence[Values]) -> Values:

@@ -57,7 +57,7 @@ Ratio = tuple[int, int]
 
 def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
     """Returns the bits of the float next to a number by the rounding mode (`rn rz rm rp`), given by
-    its sign, which a zero keeps, and its absolute value as a ratio; overflow gives an infinity or
+    its sign, which a zero retains, and its absolute value as a ratio; overflow gives an infinity or
     the largest float, by the mode."""
     sign = format.sign if negative else 0
     numerator, denominator = ratio

@@ -14,7 +14,7 @@ from warploom.core.errors import Allocation
 from warploom.cost.address_pattern import interleaved
 from warploom.cost.atomics import count_passes
 from warploom.cost.caches import count_cached
-from warploom.cost.costliest_access import keep_example
+from warploom.cost.costliest_access import store_example
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
@@ -152,12 +152,12 @@ def count_accesses(
 ) -> None:
     """Adds the cost of a warp's accesses to one space to the access record of instruction and
     space: of each request by the device's rules, of stores also what writing costs, of atomics
-    their passes, and the hits and misses of simulated caches. Keeps the costliest request as the
+    their passes, and the hits and misses of simulated caches. Stores the costliest request as the
     record's example. Parameters and the call stack are not counted."""
     if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
         return
-    row = warp.run.tally.records[warp.run.rows[request.index, space]]
-    record = CostRecord(row, 0)
+    words = warp.run.tally.records[warp.run.record_numbers[request.index, space]]
+    record = CostRecord(words, 0)
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     writes = rules.writes(space.value) if request.op == "store" else None
@@ -165,16 +165,16 @@ def count_accesses(
         request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
         # The rule adds to the record; the difference to `before` is this request's cost.
         before, costliest = record.transactions, record.example_cost
-        RULES[cost](request_addresses, mask, request.size, row)
-        keep_example(request_addresses, mask, before, row)
+        RULES[cost](request_addresses, mask, request.size, words)
+        store_example(request_addresses, mask, before, words)
         # The example has 32 lanes; shift its mask to the half of the warp that it was taken from.
         if record.example_cost > costliest:
             record.example_mask <<= lane_request.first
         if request.op == "atomic":
-            count_passes(request_addresses, mask, request.size, row)
+            count_passes(request_addresses, mask, request.size, words)
         if writes is not None:
-            RULES[writes](request_addresses, mask, request.size, row)
-        _count_caches(warp, request, space, request_addresses, mask, row)
+            RULES[writes](request_addresses, mask, request.size, words)
+        _count_caches(warp, request, space, request_addresses, mask, words)
 
 
 def _count_caches(
@@ -183,10 +183,10 @@ def _count_caches(
     space: Space,
     request_addresses: Addresses,
     mask: int,
-    row: Words,
+    record: Words,
 ) -> None:
-    """Adds a request's hits and misses in the simulated caches to record `row`; nothing if caches
-    are not simulated or the access takes no path through one."""
+    """Adds a request's hits and misses in the simulated caches to record `record`; nothing if
+    caches are not simulated or the access has no path through one."""
     run = warp.run
     route = route_of(run.program.instructions[request.index])
     path = run.rules.path(space.value, request.op, route=route)
@@ -195,4 +195,4 @@ def _count_caches(
         local_base = local_address(run.program, run.launch, warp.block.number, warp.number)
         offset = local_base if space is Space.LOCAL else 0
         block = warp.block.number
-        count_cached(request_addresses, mask, request.size, row, run.caches, path, block, offset)
+        count_cached(request_addresses, mask, request.size, record, run.caches, path, block, offset)

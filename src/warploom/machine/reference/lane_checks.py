@@ -1,4 +1,4 @@
-"""Checks the accesses of a warp's lanes on the reference machine before any takes effect: finds the
+"""Checks the accesses of a warp's lanes on the reference machine before any is done: finds the
 memory of each lane, raises faults, counts costs, and reports to sanitizer, listener, observer."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def lane_accesses(
     (`of_call_parameters`, or of the kernel) are not passed to the sanitizer. Generic addresses, and
     those of other blocks of the cluster, are resolved. `data` are the bytes of the operands, for
     the sanitizer. Raises the fault of the first in this order that may not access memory (in a
-    cluster, shared memory first), before any access takes effect."""
+    cluster, shared memory first), before any access is done."""
     accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
@@ -74,7 +74,7 @@ def _admitted(
     warp: Warp, request: AccessRequest, accesses_of_warp: Sequence[LaneAccess], data: bytes
 ) -> list[LaneAccess]:
     """Returns the accesses, space by space, but for those that the sanitizer suppresses; accesses
-    to parameters are all kept and not passed to it."""
+    to parameters are all retained and not passed to it."""
     sanitizer, admitted = warp.run.sanitizer, list[LaneAccess]()
     assert sanitizer is not None
     for space in accessible_spaces(request.space):
@@ -93,8 +93,8 @@ def _admitted(
 def _publish(
     warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
 ) -> None:
-    """Reports the accesses to one space, with the bytes that are there before a store takes effect,
-    to the listener and the observer; nothing without these or without accesses."""
+    """Reports the accesses to one space, with the bytes that are there before a store is done, to
+    the listener and the observer; nothing without these or without accesses."""
     listener, observer = warp.run.listener, warp.run.observer
     if (listener is None and observer is None) or not accesses_of_warp:
         return

@@ -29,7 +29,7 @@ class ReferenceEngine:
     def __init__(
         self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
     ) -> None:
-        """Takes a device (the default one, if none is given) and its access cost rules; memory is
+        """Stores a device (the default one, if none is given) and its access cost rules; memory is
         passed to each launch."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
@@ -50,10 +50,12 @@ class ReferenceEngine:
         LaunchCancelled.
         """
         tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
-        for row, record in zip(tally.rows, tally.records, strict=True):
-            common = common_cost(program, row, self._rules)
+        for access, record in zip(tally.access_records, tally.records, strict=True):
+            common = common_cost(program, access, self._rules)
             record[CostRecord.example_cost] = common[CostRecord.transactions]
-        rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
+        record_numbers = {
+            (access.instruction, access.space): i for i, access in enumerate(tally.access_records)
+        }
         plan = launch.schedule.plan(launch, program)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)
@@ -62,7 +64,7 @@ class ReferenceEngine:
             launch,
             memory,
             tally,
-            rows,
+            record_numbers,
             self._rules,
             plan,
             slots,

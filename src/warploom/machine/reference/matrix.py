@@ -138,7 +138,7 @@ def _sparse_operand(sparsity: Sparsity, b: Matrix, words: list[int], selector: i
     lane_metadata = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
     for row, k in np.ndindex(columns.shape):
-        lane, bit = sparsity.place(row, k)
+        lane, bit = sparsity.position(row, k)
         columns[row, k] = sparsity.column(k, lane_metadata[lane] >> bit & (sparsity.choices - 1))
     return b[:, columns].transpose(1, 0, 2)
 
@@ -162,7 +162,7 @@ def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
             evaluate(number(fragment.type), [bits], WARP), calculated(fragment.type)
         )
         for lane in range(WARP):
-            result[fragment.place(lane, element)] = numbers[lane]
+            result[fragment.position(lane, element)] = numbers[lane]
     return result
 
 
@@ -174,7 +174,7 @@ def write_matrix(
     type = U64 if fragment.bits == 64 else U32
     words = [collect([0] * WARP, type) for _ in range(fragment.registers)]
     for element in range(fragment.count):
-        positions = [fragment.place(lane, element) for lane in range(WARP)]
+        positions = [fragment.position(lane, element) for lane in range(WARP)]
         sums = np.array([values[position] for position in positions], _numpy(fragment.type))
         bits = evaluate(encoded(fragment.type), [sums.view(f"u{type.bytes}")], WARP)
         register, slot = divmod(element, fragment.packed)

@@ -57,7 +57,7 @@ def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
     bits, words = 8 * layout.unit_bytes, [0] * WARP
     for lane in range(WARP):
         for unit in range(layout.units):
-            row, unit_of_row = layout.place(lane, register, unit)
+            row, unit_of_row = layout.position(lane, register, unit)
             unit_bytes = rows[row, layout.unit_bytes * unit_of_row :][: layout.unit_bytes]
             words[lane] |= int.from_bytes(unit_bytes.tobytes(), "little") << bits * unit
     return collect(words, B32)

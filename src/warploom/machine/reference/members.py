@@ -1,4 +1,4 @@
-"""Checks member masks on the reference machine: the lanes that an instruction names to take part
+"""Checks member masks on the reference machine: the lanes that an instruction names as participants
 (PTX ISA, "membermask" of shfl.sync and others).
 
 A lane that executes the instruction must be in its own mask. A lane that has exited may be named,

@@ -56,7 +56,7 @@ class ObserverCalls:
             self._call_for_warp(ACCESS, warp, access.instruction, mask, fields)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-        """Reports a branch (`bra`, `brx`) with the active lanes and those of `mask`, which take it;
+        """Reports a branch (`bra`, `brx`) with the active lanes and those of `mask`, which branch;
         nothing for other instructions and branches that implement calls."""
         if is_observed_branch(warp.run.program, index, instruction):
             fields = {ObservedEvent.taken: mask}
@@ -80,15 +80,15 @@ class ObserverCalls:
     def _call_for_warp(
         self, kind: int, warp: Warp, index: int, mask: int, fields: dict[int, int]
     ) -> None:
-        """Calls the function for events of a kind with the place in a warp (block, warp,
+        """Calls the function for events of a kind with the position of a warp (block, warp,
         instruction, lanes) and `fields`."""
-        place = {
+        position = {
             ObservedEvent.block: warp.block.number,
             ObservedEvent.warp: warp.number,
             ObservedEvent.instruction: index,
             ObservedEvent.mask: mask,
         }
-        self._call(kind, place | fields)
+        self._call(kind, position | fields)
 
     def _call(self, kind: int, fields: dict[int, int]) -> None:
         """Writes `fields`, by their offsets, to the event, and calls the function for events of a

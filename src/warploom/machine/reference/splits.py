@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warploom.simt.convergence import pop, push
-from warploom.simt.indexed_branch import Words, take_indexed_branch
+from warploom.simt.indexed_branch import Words, diverge_by_index
 from warploom.simt.schedule_layout import ENDED, RECONVERGING, RUNNABLE
 from warploom.simt.warp_table import NONE, WarpTable, node_of
 
@@ -87,7 +87,7 @@ class Splits:
         blocks, `on` the mask of lanes that jump; the others go to block `fall_through`. Lanes
         reconverge at block `point`; `level` is their call depth. Returns the basic block of the
         lanes that run first; NONE, with the lane in `argument`, if an index selects no target."""
-        return take_indexed_branch(
+        return diverge_by_index(
             self.table, lane_targets, on, targets, len(targets), fall_through, point, branch, level
         )
 
@@ -132,7 +132,7 @@ class Splits:
         return RECONVERGING if table.live else ENDED
 
     def exit_lanes(self, mask: int) -> None:
-        """Exits some of the active lanes, but not all: takes them out of the live and the active
+        """Exits some of the active lanes, but not all: removes them from the live and the active
         lanes, and counts them as arrived at the innermost node; outer nodes stay as they are. (All
         nodes that contain them reconverge at the kernel's exit, as a point that lanes can miss by
         exiting is not a post-dominator, so that no other node waits for them.)"""

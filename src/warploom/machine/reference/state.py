@@ -74,13 +74,13 @@ class Observer(Protocol):
     """Receives the events of a launch for which its users have registered functions."""
 
     def access(self, warp: Warp, access: WarpAccess) -> None:
-        """Called before an access of a warp to one space takes effect, after all checks; reports it
-        to the registered function."""
+        """Called before an access of a warp to one space is done, after all checks; reports it to
+        the registered function."""
         ...
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
         """Called before any instruction, with its number `index`; reports a branch, which the lanes
-        of `mask` take, and ignores other instructions."""
+        of `mask` follow, and ignores other instructions."""
         ...
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
@@ -180,16 +180,16 @@ class WarpAccess:
 class LaunchState:
     """One launch in execution: program, memory, schedule and counts.
 
-    `rows` maps (instruction, space) to the number of the access record. `plan`, `slots`, `states`
-    and `tables` are the arrays of `simt.scheduling`, `caches` that of `cost.caches`; `issued`
-    counts the warp instructions that are not hidden.
+    `record_numbers` maps (instruction, space) to the number of the access record. `plan`, `slots`,
+    `states` and `tables` are the arrays of `simt.scheduling`, `caches` that of `cost.caches`;
+    `issued` counts the warp instructions that are not hidden.
     """
 
     program: Program
     launch: Launch
     memory: DeviceMemory
     tally: Tally
-    rows: dict[tuple[int, Space], int]
+    record_numbers: dict[tuple[int, Space], int]
     rules: AccessRules
     plan: Plan
     slots: Words

@@ -24,7 +24,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
-from warploom.machine.reference.tensors import access_row, new_issue, tensor_fault
+from warploom.machine.reference.tensors import access_record, new_issue, tensor_fault
 from warploom.program.requests.tensor_memory import (
     RequestOperand,
     TensorMemoryRequest,
@@ -96,7 +96,7 @@ def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
     memory and count its shared accesses, then writes the registers of a load. Raises the fault that
     the helper records in the issue; lower lanes may have taken effect then."""
     run, index, issue = warp.run, issued.index, _new_issue(warp, issued)
-    arrays = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
+    arrays = issued.registers.reshape(-1), access_record(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(
             host_memory(), issue.words, *arrays, run.plan.words, run.queue, index

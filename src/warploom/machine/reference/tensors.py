@@ -53,7 +53,7 @@ def execute_tensor_request(
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
         operand_rows[row // LANES] = values.view(np.int64)
-    rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
+    rows = access_record(warp, index, Space.GLOBAL), access_record(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
     # `issue_copies` processes 32 lanes, also in a warp of 64.
     for first_lane in range(0, warp.size, LANES):
@@ -99,11 +99,13 @@ def _addresses(warp: Warp, operand: Operand) -> list[int]:
     return addresses(warp, operand)
 
 
-def access_row(warp: Warp, index: int, space: Space) -> Words:
+def access_record(warp: Warp, index: int, space: Space) -> Words:
     """Returns the access record of an instruction for a space, to be added to; a new one that
     nobody reads if its accesses are not counted."""
-    row = warp.run.rows.get((index, space))
-    return np.zeros(CostRecord.WORDS, np.int64) if row is None else warp.run.tally.records[row]
+    number = warp.run.record_numbers.get((index, space))
+    return (
+        np.zeros(CostRecord.WORDS, np.int64) if number is None else warp.run.tally.records[number]
+    )
 
 
 def tensor_fault(warp: Warp, index: int, first_lane: int, issue: WarpIssue) -> Exception:

@@ -31,11 +31,15 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         operand_rows[TexelOperands.sampler // LANES] = _handles(warp, request.sampler)
     for offset, operand, type in request.inputs:
         operand_rows[offset // LANES] = resized(read(warp, operand, type), 64)
-    space = next((s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.rows), None)
+    space = next(
+        (s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.record_numbers), None
+    )
     counts, path = np.zeros(CostRecord.WORDS, np.int64), NO_PATH
     if space is not None:
-        counts = run.tally.records[run.rows[index, space]]
-        rule_path = run.rules.path(space.value, run.tally.rows[run.rows[index, space]].op)
+        counts = run.tally.records[run.record_numbers[index, space]]
+        rule_path = run.rules.path(
+            space.value, run.tally.access_records[run.record_numbers[index, space]].op
+        )
         path = NO_PATH if rule_path is None else rule_path
     issue = TexelIssue(np.zeros(TexelIssue.WORDS, np.int64), 0)
     issue.request, issue.path, issue.block = request.request, path, warp.block.number

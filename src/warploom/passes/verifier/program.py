@@ -167,20 +167,20 @@ def _memory_errors(program: Program) -> Iterator[str]:
     }
     taken = dict.fromkeys(ends, 0)
     for name, slot in program.slots.items():
-        place = slot.space, slot.frame
+        storage = slot.space, slot.frame
         if slot.space in (Space.GLOBAL, Space.CONST):
             at_end = name == PARAMETERS and slot.offset == len(program.globals)
             if slot.frame or not (at_end or _global(program, slot.offset) == name):
                 yield f"the global variable {name} is not number {slot.offset}"
-        elif place not in taken:
+        elif storage not in taken:
             yield f"the variable {name} is in {slot.space.value} memory"
         elif slot.space is Space.SHARED and slot.size == 0:
-            if slot.offset not in (taken[place], program.dynamic_shared_offset):
+            if slot.offset not in (taken[storage], program.dynamic_shared_offset):
                 yield f"the array {name} does not begin with dynamic shared memory"
-        elif not taken[place] <= slot.offset < taken[place] + MOST_ALIGNED:
+        elif not taken[storage] <= slot.offset < taken[storage] + MOST_ALIGNED:
             yield f"the variable {name} does not follow the one before it"
         else:
-            taken[place] = slot.offset + slot.size
+            taken[storage] = slot.offset + slot.size
     for (space, _), end in ends.items():
         if end != taken[space, _]:
             yield f"the variables in {space.value} memory have {taken[space, _]} bytes, not {end}"

@@ -56,13 +56,13 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
         elif register in begun and UNIFORM.join(shape) != shape:
             yield f"{register.name} begins as zero in all lanes"
     block_layout = BLOCK_LAYOUT.get(ir.variant.warp_layout)
-    for block in ir.program.blocks:
-        at_block = ir.uniformity.at(block.index)
+    for basic_block in ir.program.blocks:
+        at_block = ir.uniformity.at(basic_block.index)
         readings = [OperandShapes(ir.program, ir.variant.warp_layout, at_block)]
         if block_layout is not None and ir.block_shapes:
             readings.append(OperandShapes(ir.program, block_layout, ir.block_shapes))
         for operand_shapes in readings:
-            for index in range(block.start, block.stop):
+            for index in range(basic_block.start, basic_block.stop):
                 for register, shape in operand_shapes.results(ir.program.instructions[index]):
                     claimed = operand_shapes.shapes.get(register, VARYING)
                     covers = shape.join(claimed) == claimed

@@ -158,7 +158,7 @@ def _load(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
         return _move(w.LOAD, registers, address, split, modifiers)
     registers, reduced, address, *split = instruction.operands
     move = _move(w.LOAD, registers, address, split, modifiers)
-    flags = w.REDUCES | (w.TAKES_MINIMUM if modifiers["redop"] == "min" else 0)
+    flags = w.REDUCES | (w.MINIMUM if modifiers["redop"] == "min" else 0)
     flags |= (w.ABSOLUTE_VALUES if "abs" in modifiers else 0) | (
         w.PROPAGATES_NANS if "NaN" in modifiers else 0
     )

@@ -68,7 +68,7 @@ class TracedCode:
 
     def line(self, instruction: int) -> str:
         """Returns the PC (in hexadecimal) and opcode of an instruction, by its index in `rows`, as
-        `PC:opcode`, in place of a source line, which is not kept."""
+        `PC:opcode`, instead of a source line, which is not stored."""
         pc, opcode, *_ = self.rows[instruction]
         return f"{pc:04x}:{opcode}"
 

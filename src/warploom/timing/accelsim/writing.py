@@ -56,7 +56,7 @@ class LaunchTrace:
         """Yields the instructions of a warp in the order of execution, each with the lanes that
         execute it: those of the entry of the PTX record that its span (a basic block of the machine
         code) belongs to, without lanes that have exited. The last instruction of a span, if it is a
-        guarded branch, has the lanes that take it; if it is an EXIT that spans follow, the lanes
+        guarded branch, has the lanes that branch; if it is an EXIT that spans follow, the lanes
         that are in neither the next span nor, where none of them is there, any later one."""
         record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
@@ -97,9 +97,9 @@ class LaunchTrace:
 
     def _taken(self, index: int, mask: int, following: int, next_mask: int) -> int:
         """Returns the lanes of `mask` that execute instruction `index` of the listing, the last of
-        a span: of a branch with a guard and targets those that take it, of others all. `following`
+        a span: of a branch with a guard and targets those that branch, of others all. `following`
         is the number of the span that the warp executes next, with the lanes `next_mask`: if it
-        begins at a target, these take the branch; else they do not, and the others of `mask` do."""
+        begins at a target, these branch; else they do not, and the others of `mask` do."""
         instruction = self._listing.instructions[index]
         if not instruction.guard or not instruction.targets:
             return mask

@@ -16,7 +16,7 @@ packed in one word."""
 
 WAY_BITS = 4
 WAY_MASK = (1 << WAY_BITS) - 1
-"""A way's place in a recency order, and the mask of its number."""
+"""A way's index in a recency order, and the mask of its number."""
 
 FIRST_ORDER = 0x0123456789ABCDEF
 """The order in which the 16 ways of an empty set fill, WAY_BITS for each."""
@@ -51,7 +51,7 @@ def hash_line(line: int, count: int) -> int:
 def map_line(address: int, line: int, count: int, words: Words) -> int:
     """Returns which of `count` sets or banks a line (by its number) belongs to by the user's
     function at `address`, which is called with both: its result modulo `count`. `words` is the
-    memory that the function keeps between calls."""
+    memory that the function retains between calls."""
     # A mapping has two arguments; the others are not used.
     return int(call_user_function(address, (line, count, 0, 0, 0), words) % count)
 

@@ -231,9 +231,9 @@ def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) -> None:
-    """Launches the next reserved block in the free slot `block`: takes its grid number out of the
+    """Launches the next reserved block in the free slot `block`: removes its grid number from the
     SM's ring buffer of reserved blocks, counts it and its warps as live (after the residency so far
-    has been accounted), resets the slot's barriers and mbarrier phases, and places its warps.
+    has been accounted), resets the slot's barriers and mbarrier phases, and starts its warps.
     `block.launch_number`, which identifies this launch in the slot, is how many warps the SM had
     launched before; `block.grid` is the block's number in the grid."""
     head = sm.reserved_head
@@ -256,11 +256,11 @@ def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) 
     sm.live_blocks += 1
     sm.live_warps += warps
     for index in range(warps):
-        place_warp(arrays, sm, WarpSlot(sm, first, index), number * warps + index, block.at, now)
+        start_warp(arrays, sm, WarpSlot(sm, first, index), number * warps + index, block.at, now)
 
 
 @jitable
-def place_warp(
+def start_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, number: int, block: int, now: int
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it

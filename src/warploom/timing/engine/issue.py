@@ -259,8 +259,8 @@ def open_group(sm: SmState, number: int, ends: int) -> None:
 def delay_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, until: int, reason: int, now: int
 ) -> None:
-    """Keeps a warp from issuing before the cycle `until`: raises `earliest` to it and, if that is
-    after `now`, puts a warp that is ready, or would wake before, to sleep until then for that
+    """Prevents a warp from issuing before the cycle `until`: raises `earliest` to it and, if that
+    is after `now`, puts a warp that is ready, or would wake before, to sleep until then for that
     reason."""
     warp.earliest = max(warp.earliest, until)
     awake = warp.state == w.READY
@@ -287,8 +287,8 @@ def access_count(arrays: EngineArrays, warp: WarpSlot, operation: TimedOperation
 def start_flight(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, op: int, now: int
 ) -> int:
-    """Takes a free flight record for a memory instruction that issues, and appends it to the queue
-    of the load/store unit, where its warp and scheduler count it (`queued`), or (BULK) of the
+    """Allocates a free flight record for a memory instruction that issues, and appends it to the
+    queue of the load/store unit, where its warp and scheduler count it (`queued`), or (BULK) of the
     Tensor Memory Accelerator; moves the warp past its accesses. The flight stores the warp's open
     group of copies (NEVER if it joins none); it counts in the warp's `flights`, which fences await,
     unless it is a bulk copy outside of groups. A record must be free, and the queue not be full.

@@ -1,5 +1,5 @@
-"""Models the L1 of an SM: its sets, the time that accesses take of it, and the time that fills
-take."""
+"""Models the L1 of an SM: its sets, the time that accesses use it, and the time that fills use
+it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def serve_access(
 ) -> bool:
     """Serves one access of a flight (memory instruction in flight), as of the cycle before `now`:
     extends the flight to the end of an access to shared or constant memory (latency plus
-    conflicts); arrives at or waits for a phase of an mbarrier, which takes the unit no time; else
+    conflicts); arrives at or waits for a phase of an mbarrier, which costs the unit no time; else
     requests lines (`request_lines`) and calls the user's prefetcher, if there is one and the access
     goes through L1. Occupies the load/store unit for the access's cycles (`lsu_free`), plus those
     of `fill_debt` where lines are requested, and counts those of shared memory (`shared_cycles`)
@@ -162,7 +162,7 @@ def request_lines(
                 latency = arrays.params.latency_l1
                 if kind & w.TEXELS:
                     latency = arrays.params.latency_texture
-                sectors = take_from_l1(arrays, sm, flight, entry, sectors, start, start + latency)
+                sectors = read_from_l1(arrays, sm, flight, entry, sectors, start, start + latency)
         # Partial stores of a warp to a line in one quantum are merged (see there for the evidence).
         open_store = find_open_store(arrays, sm, flight.warp, line_number) if unwritten else -1
         if open_store >= 0:
@@ -178,7 +178,7 @@ def request_lines(
 
 
 @jitable
-def take_from_l1(
+def read_from_l1(
     arrays: EngineArrays, sm: SmState, flight: Flight, entry: int, sectors: int, start: int,
     earliest: int,
 ) -> int:  # fmt: skip

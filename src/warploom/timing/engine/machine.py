@@ -110,7 +110,7 @@ def _register_user_call() -> None:
             int64, (target, numbers, memory) = ir.IntType(64), values
             function_type = ir.FunctionType(int64, [int64] * 6)
             function = builder.inttoptr(target, ir.PointerType(function_type))
-            integers = [builder.extract_value(numbers, place) for place in range(5)]
+            integers = [builder.extract_value(numbers, index) for index in range(5)]
             return builder.call(function, [*integers, builder.ptrtoint(memory, int64)])
 
         return types.int64(types.int64, types.UniTuple(types.int64, 5), words), emit

@@ -53,8 +53,8 @@ def _messages(sm: Words, start: int, count: int) -> Words:
 
 def _deliver(params: EngineParameters, sm: Words, slot: int, message: list[int]) -> None:
     """Appends a message to the received ones of an SM, on which the message's block has slot
-    `slot`, with the offset of the phase's record in place of the block's number, and phase number
-    0; drops it if the buffer is full."""
+    `slot`, with the offset of the phase's record instead of the block's number, and phase number 0;
+    drops it if the buffer is full."""
     received = int(sm[SmState.received_count])
     if received < params.messages:
         number = slot * int(params.phases) + message[ArrivalMessage.phase_id] - 1

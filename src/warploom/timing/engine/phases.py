@@ -165,7 +165,7 @@ def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int,
 def resume_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, time: int, now: int) -> None:
     """Ends the wait of a flight (memory instruction in flight) for a phase that was complete at the
     cycle `time`: extends it to the later of `time` and `now` plus the latency of shared memory, and
-    completes it if none of its accesses and requests is open. The caller takes it out of the
+    completes it if none of its accesses and requests is open. The caller removes it from the
     phase's list."""
     extend_flight(flight, max(time, now) + arrays.params.latency_shared)
     flight.open_requests -= 1

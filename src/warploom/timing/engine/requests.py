@@ -16,7 +16,7 @@ from warploom.timing.engine.phases import extend_flight
 from warploom.timing.records import Flight, FlightRequest, MemoryRequest, SmState
 
 NO_FLIGHT, NO_ENTRY = -1, -1
-"""In place of a flight: nothing waits; of an entry of L1: the sectors do not go there."""
+"""Instead of a flight: nothing waits; of an entry of L1: the sectors do not go there."""
 ONE_PASS = 1
 """The passes of a request that is no atomic."""
 

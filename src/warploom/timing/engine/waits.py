@@ -1,4 +1,4 @@
-"""Keeps the states of warps and charges every cycle to one; computes what a warp's next operation
+"""Updates the states of warps and charges every cycle to one; computes what a warp's next operation
 waits for.
 
 Every cycle of a resident warp is charged to one state. Every cycle of a scheduler is an issue, or
@@ -112,7 +112,7 @@ def remove_ready(sm: SmState, warp: WarpSlot) -> None:
         return
     scheduler = SchedulerState(sm, warp.scheduler)
     scheduler.ready -= 1
-    # Moves the last warp of the list to the place of the removed one: order does not matter.
+    # Moves the last warp of the list to the index of the removed one: order does not matter.
     last = scheduler.at + SchedulerState.ready_list + scheduler.ready
     slot = scheduler.at + SchedulerState.ready_list
     while sm.words[slot] != warp.at:
@@ -169,7 +169,7 @@ def sleep(
     """Puts a warp to sleep (ASLEEP, no longer ready) from `now` until the cycle `wake` (NEVER:
     until an event), and into the state `reason`, to which its cycles are charged. Lowers the cycles
     in which its scheduler looks for work (`wake`, `next`) to `wake`. If the reason is a long wait
-    (long scoreboard, barrier, membar, sleeping), also takes it out of the two-level policy's active
+    (long scoreboard, barrier, membar, sleeping), also removes it from the two-level policy's active
     set."""
     scheduler = SchedulerState(sm, warp.scheduler)
     remove_ready(sm, warp)

@@ -93,8 +93,8 @@ class _MemoryOperation:
 class _MachineCodeRecordBuilder:
     """Converts the record of one launch: finds each stream's path through the machine code, and
     assigns its accesses to the instructions there. A node is a basic block of the machine code, for
-    each place from which its function is called; a segment, a cached part of such a path; a token,
-    the number of a basic block of the PTX (`BlockTokens`)."""
+    each call site of its function; a segment, a cached part of such a path; a token, the number of
+    a basic block of the PTX (`BlockTokens`)."""
 
     def __init__(self, record: Record, counts: MachineCounts) -> None:
         """Prepares the conversion: a walker of the machine code, an empty cache of converted
@@ -268,7 +268,7 @@ class _MachineCodeRecordBuilder:
 
     def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays (`_build_segment_arrays`), cached by the segment's identity,
-        since walks share segments. The cache keeps the segment alive, so that its identity stays
+        since walks share segments. The cache holds the segment alive, so that its identity stays
         its own."""
         key = id(segment)
         if key not in self._cached_arrays:
@@ -291,9 +291,10 @@ class _MachineCodeRecordBuilder:
                 position = self._position_of(segment, operation.token, start, stop, nth)
                 if position is None:
                     continue
-                made = reduced.get(operation.site, operation)
-                made_at = visit + (operation.site in reduced)
-                rows.append((made_at, made.instruction, position, made.ptx_offset, made.lane_bytes))
+                merged = reduced.get(operation.site, operation)
+                at = visit + (operation.site in reduced)
+                of_merged = merged.instruction, position, merged.ptx_offset, merged.lane_bytes
+                rows.append((at, *of_merged))
         rows.sort(key=lambda row: row[0])
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T
@@ -347,7 +348,7 @@ class _MachineCodeRecordBuilder:
             for number in range(span.start, span.stop):
                 instruction = matching.listing.instructions[number]
                 site = matching.site_of(instruction)
-                if site is None or site not in self._merging.places:
+                if site is None or site not in self._merging.offsets_in_blocks:
                     continue
                 if accesses_memory(instruction.name) or indexes_constants(instruction):
                     rows.append((number, site))
@@ -369,7 +370,7 @@ class _MachineCodeRecordBuilder:
         block of the first, the bytes of a lane and the iterations that they come from; else the
         offset of `site`, 0 bytes and 1 iteration. `sites` are the PTX instructions of all memory
         operations in its node."""
-        block, ptx_offset = self._merging.places[site]
+        block, ptx_offset = self._merging.offsets_in_blocks[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]
         merged = self._merging.of(instruction, site, sites)

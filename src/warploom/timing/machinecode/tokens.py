@@ -29,7 +29,7 @@ share of that."""
 class BlockTokens:
     """Holds the tokens of a launch. A token stands for a basic block of the PTX: it is the number
     of the first block with this source site, which copies of an inlined block share. A node is a
-    basic block of the machine code, for each place from which its function is called.
+    basic block of the machine code, for each call site of its function.
 
     `of_block` has the token of each basic block of the PTX; `needs`, for each node, how often one
     visit executes each token; `optional` the tokens that a guarded instruction represents, which

@@ -103,7 +103,7 @@ class Walker:
     def __init__(self, counts: MachineCounts) -> None:
         """Prepares the tokens, the edges of the PTX's control-flow graph, and the costs of nodes
         and edges of the machine code: a node costs by its size, and one that `counts` (the match of
-        all warps) has not executed UNLIKELY_COST more; edges not taken there are kept in
+        all warps) has not executed UNLIKELY_COST more; edges not taken there are stored in
         `_rare`."""
         self.tokens: BlockTokens = tokens_of(counts)
         self._nodes = counts.matching.nodes

@@ -165,7 +165,7 @@ class _MachineCodeWorkBuilder:
         (`TimedOperation`), by its opcode: EXIT (not with a guard, which may leave the warp
         running), SLEEP, FENCE, BLOCK_BARRIER, COMMIT, WAIT_GROUP, MEMORY (x: 1 if off chip; y: 1
         for LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and
-        sleeps take their operands from the PTX instruction from which they were made; without one
+        sleeps get their operands from the PTX instruction from which they were made; without one
         they are ALU."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None

@@ -34,24 +34,26 @@ def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
     )
 
 
-def owners_of(launch: Launch, stride: int, block: Words, phase_place: Words) -> tuple[Words, Words]:
+def owners_of(
+    launch: Launch, stride: int, block: Words, packed_phase: Words
+) -> tuple[Words, Words]:
     """Returns, for accesses by warps of the blocks `block`, the number in the grid of the block
-    that owns the mbarrier (the own block if there is none), and the place of mbarrier and phase in
-    that block's own shared memory. Without clusters, or with a `stride` of 0, these are the
-    arguments.
+    that owns the mbarrier (the own block if there is none), and the address and phase of the
+    mbarrier in that block's own shared memory. Without clusters, or with a `stride` of 0, these are
+    the arguments.
 
-    `phase_place` (`abi.log_copies`: byte address, shifted left by PHASE_BITS, plus the phase)
+    `packed_phase` (`abi.log_copies`: byte address, shifted left by PHASE_BITS, plus the phase)
     counts in the cluster's shared memory, in which each block's begins `stride` bytes after the
     previous one; less than 0 stands for no mbarrier."""
     if launch.cluster_blocks == 1 or stride == 0:
-        return block, phase_place
-    rank, offset = np.divmod(phase_place >> PHASE_BITS, stride)
+        return block, packed_phase
+    rank, offset = np.divmod(packed_phase >> PHASE_BITS, stride)
     distance = _coordinates(rank, launch.cluster) - _coordinates_in_cluster(block, launch)
     width, height, _ = launch.grid
     owner = block + distance[0] + width * (distance[1] + height * distance[2])
-    has_phase = phase_place >= 0
-    own_place = offset << PHASE_BITS | phase_place & MODULUS - 1
-    return np.where(has_phase, owner, block), np.where(has_phase, own_place, phase_place)
+    has_phase = packed_phase >= 0
+    own_packed_phase = offset << PHASE_BITS | packed_phase & MODULUS - 1
+    return np.where(has_phase, owner, block), np.where(has_phase, own_packed_phase, packed_phase)
 
 
 def _coordinates(rank: Words, cluster: Dim3) -> Words:
@@ -69,25 +71,25 @@ def _coordinates_in_cluster(block: Words, launch: Launch) -> Words:
 
 
 def phases_of(
-    block: Words, phase_place: Words, waits: npt.NDArray[np.bool_]
+    block: Words, packed_phase: Words, waits: npt.NDArray[np.bool_]
 ) -> tuple[Words, Words]:
     """Returns, for accesses in the order of the log, the phase that each signals or awaits, as 1
     plus its number in its block (0 for none, and for a phase at which nothing arrives); and for
     accesses that wait, how many arrivals complete it (0 for all others).
 
-    `block` is the block that owns the mbarrier. `phase_place` is the mbarrier and the phase that
+    `block` is the block that owns the mbarrier. `packed_phase` is the mbarrier and the phase that
     was incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went
     on, so it awaited the phase before.
     """
     phase_id, arrivals = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
-    used = np.flatnonzero(phase_place >= 0)
+    used = np.flatnonzero(packed_phase >= 0)
     if not len(used):
         return phase_id, arrivals
-    barrier = np.stack([block[used], phase_place[used] >> PHASE_BITS], axis=1)
+    barrier = np.stack([block[used], packed_phase[used] >> PHASE_BITS], axis=1)
     mbarriers, mbarrier = np.unique(barrier, axis=0, return_inverse=True)
     order = np.argsort(mbarrier.reshape(-1), kind="stable")
     absolute_in_order = _absolute_phases(
-        mbarrier.reshape(-1)[order], phase_place[used][order] % MODULUS
+        mbarrier.reshape(-1)[order], packed_phase[used][order] % MODULUS
     )
     absolute = np.empty(len(used), np.int64)
     # Back to the order of the log.

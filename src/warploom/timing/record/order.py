@@ -169,7 +169,7 @@ _NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio"))
 
 
 def _may_swap(first: _Reordering, second: _Reordering) -> bool:
-    """Returns whether two instructions, neither PURE nor a WALL, may swap places: two loads, or a
+    """Returns whether two instructions, neither PURE nor a WALL, may be swapped: two loads, or a
     load and a store that cannot write what it loads (constant data, or no space in common and no
     generic address)."""
     mobilities = {first.kind, second.kind}

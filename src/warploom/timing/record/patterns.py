@@ -75,7 +75,7 @@ class PatternTable:
 
     A key is the instruction, the kind (`abi.access_kinds`), the active lanes, and each lane's
     distance from the base. `rules` include caches, so that they have the path of each access
-    through them; `route` returns the kind of path that an instruction takes
+    through them; `route` returns the kind of path that an instruction uses
     (`program.accesses.route_of`)."""
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:

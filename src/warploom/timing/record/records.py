@@ -45,7 +45,7 @@ class RecordBuilder:
     patterns: PatternTable
     origin: int
     """The address that counts as 0, so that nothing depends on the addresses of the host."""
-    keeps_masks: bool = False
+    stores_masks: bool = False
     """True if active lanes are recorded: warps whose masks differ then have different streams."""
     blocks: int = 0
     _stream_numbers: dict[bytes, int] = field(default_factory=dict[bytes, int])
@@ -102,7 +102,7 @@ class RecordBuilder:
 
     def record(self) -> Record:
         """Returns the record of all that was added; base addresses and offsets of early parts,
-        which had fewer sites, are padded with zeros. `masks` are None unless they are kept."""
+        which had fewer sites, are padded with zeros. `masks` are None unless they are stored."""
         count = len(self._sites)
         warps = [
             np.pad(part, ((0, 0), (0, TimedWarp.WORDS + count - part.shape[1])))
@@ -122,7 +122,7 @@ class RecordBuilder:
             np.concatenate([*self._poll_counts, np.zeros(0, np.int64)]),
             self._is_bulk,
             bool(self._is_bulk[accesses[:, TimedAccess.instruction]].any()),
-            np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
+            np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.stores_masks else None,
             offsets=np.concatenate([*offsets, np.zeros((0, count), np.uint8)]),
         )
 
@@ -201,7 +201,7 @@ class RecordBuilder:
         self._poll_counts.append(np.bincount(entries[polls, SortedEntry.warp], minlength=count))
         # Marks the entries by the copies of their blocks without a barrier.
         entries[partial, SortedEntry.block] += len(self.program.blocks)
-        entries[:, SortedEntry.lanes] = lanes * self.keeps_masks
+        entries[:, SortedEntry.lanes] = lanes * self.stores_masks
         position = np.full(len(rows), -1, np.int64)
         position[order] = np.arange(len(order))
         return entries, position
@@ -256,9 +256,9 @@ class RecordBuilder:
         block = np.where(
             in_record, first + entries[entry, SortedEntry.warp] // self.launch.warps_per_block, 0
         )
-        phase_place = np.where(in_record, rows[:, LogAccess.phase], NONE)
+        packed_phase = np.where(in_record, rows[:, LogAccess.phase], NONE)
         stride = shared_stride(self.program, self.launch)
-        owner, phase = owners_of(self.launch, stride, block, phase_place)
+        owner, phase = owners_of(self.launch, stride, block, packed_phase)
         waits = self._phase_waits[rows[:, LogAccess.instruction]]
         return *phases_of(owner, phase, waits), owner - block
 
@@ -342,9 +342,9 @@ class RecordBuilder:
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
         """Adds a stream to the record: its entries, a last one that marks the end of its accesses,
-        and its accesses, with `distances` (from the first of their site) in place of base
-        addresses; and the entries' lanes if masks are kept. `first_accesses` has the number of each
-        entry's first access among all sorted accesses."""
+        and its accesses, with `distances` (from the first of their site) instead of base addresses;
+        and the entries' lanes if masks are stored. `first_accesses` has the number of each entry's
+        first access among all sorted accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, StreamEntry.WORDS), np.int64)
         rows[:-1, StreamEntry.block] = entries[:, SortedEntry.block]
@@ -353,7 +353,7 @@ class RecordBuilder:
         stop = self._entry_count + len(entries)
         self._streams.append(WarpStream.pack(entries=self._entry_count, stop=stop))
         self._entries.append(rows)
-        if self.keeps_masks:
+        if self.stores_masks:
             self._masks.append(np.append(entries[:, SortedEntry.lanes], 0))
         self._accesses.append(_with_distances(accesses, distances))
         self._entry_count += len(rows)
@@ -361,7 +361,7 @@ class RecordBuilder:
 
 
 def _with_distances(accesses: Words, distances: Words) -> Words:
-    """Returns sorted accesses as in `Record.accesses`: with `distances` in place of the base
+    """Returns sorted accesses as in `Record.accesses`: with `distances` instead of the base
     addresses."""
     changed = accesses.copy()
     changed[:, TimedAccess.delta] = distances

@@ -134,9 +134,9 @@ def _convert(modifiers: Modifiers) -> str:
     kinds = [kind for kind in modifiers.values.values() if any(map(str.isdigit, kind))]
     widths = [kind[1:] for kind in kinds]
     if all(kind[0] in "usb" and width.isdigit() for kind, width in zip(kinds, widths, strict=True)):
-        # A conversion to 32 bits from 32 or 64 takes the low register: free.
-        takes_low = widths in (["32", "32"], ["32", "64"]) and "sat" not in modifiers
-        return FREE if takes_low else "int32"
+        # A conversion to 32 bits from 32 or 64 reads the low register: free.
+        reads_low = widths in (["32", "32"], ["32", "64"]) and "sat" not in modifiers
+        return FREE if reads_low else "int32"
     return "convert64" if "64" in widths else "convert"
 
 

@@ -34,7 +34,7 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
 
 def is_off_chip(instruction: Instruction) -> bool:
     """Returns whether an instruction is a memory access or an atomic whose space is not shared or
-    constant memory, so that its result takes long: global, local or parameter memory, or a generic
+    constant memory, so that its result is late: global, local or parameter memory, or a generic
     address."""
     space = instruction.operation.modifiers.text("space", "").partition("::")[0]
     return space not in (

@@ -15,7 +15,7 @@ from warploom.cost.pattern_table import SLOTS
 from warploom.devices.catalog import find_device
 from warploom.llvm.lanes import I64, Lanes
 from warploom.llvm.target import target_machine
-from warploom.lower.access.pattern_places import pattern_slot
+from warploom.lower.access.pattern_slots import pattern_slot
 
 ALL = 0xFFFFFFFF
 UNIT = access_rules(find_device(cc="9.0")).unit

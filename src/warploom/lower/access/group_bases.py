@@ -31,7 +31,7 @@ class GroupBases:
     register's value in the first lane of each lane run."""
 
     def __init__(self, memory: MemoryCode) -> None:
-        """Keeps the memory code, whose operands give base registers."""
+        """Stores the memory code, whose operands give base registers."""
         self.memory, self.lanes, self.b = memory, memory.lanes, memory.b
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
@@ -98,7 +98,7 @@ class GroupBases:
     def _is_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
         """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
         run's first lane's address plus `step` times their number in the run. All lanes are compared
-        only if the last lane of the first run is at its place so computed, or inactive; else the
+        only if the last lane of the first run is at its address so computed, or inactive; else the
         result is false at once."""
         b, last = self.b, length - 1
         distance = b.sub(self.lanes.lane(addresses, last), self.lanes.lane(addresses, 0))

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from warploom.abi.access_type import DATA_BYTES, AccessType
 from warploom.abi.environment import Slot, local_stride
-from warploom.cost.deferred_atomics import AccessRow
+from warploom.cost.deferred_atomics import AccessCounts
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I8, I64, PTR, Value
 from warploom.lower.frame.frame import Frame
@@ -25,28 +25,30 @@ class AccessStorage:
     def __init__(self, frame: Frame) -> None:
         """Numbers the access records, and allocates the data buffer on the stack."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.rows: dict[tuple[int, Space], int] = {
-            (row.instruction, row.space): i for i, row in enumerate(frame.layout.rows)
+        self.record_numbers: dict[tuple[int, Space], int] = {
+            (record.instruction, record.space): i for i, record in enumerate(frame.layout.records)
         }
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
 
     def record_address(self, index: int, space: Space) -> Value:
         """Returns the address of the access record of an instruction and a state space, in which
         compiled code counts the access; of record 0 if it has none."""
-        return self.lanes.slot(self.frame.rows, self.record_number(index, space) * AccessRow.WORDS)
+        return self.lanes.slot(
+            self.frame.records, self.record_number(index, space) * AccessCounts.WORDS
+        )
 
     def record_number(self, index: int, space: Space) -> int:
         """Returns the number of the access record of an instruction and a state space; 0 if it has
         none.
         """
-        return self.rows.get((index, space), 0)
+        return self.record_numbers.get((index, space), 0)
 
     def cache(self, index: int, space: Space) -> Value:
         """Returns the address of the two bounds (begin and end) of the allocation that an
         instruction accessed last in a space, an inline cache; those of record 0 if it has no
         record."""
-        row = self.rows.get((index, space), 0)
-        return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
+        record = self.record_numbers.get((index, space), 0)
+        return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * record)
 
     def is_within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
         """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in shared or

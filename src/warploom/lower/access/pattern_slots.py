@@ -26,7 +26,7 @@ class PatternSlot:
 
 def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternSlot:
     """Emits the slot, of the 8 in an access record's pattern table, for the pattern of an access,
-    its place in the record, and the base that its lanes' offsets count from: `first` rounded down
+    its offset in the record, and the base that its lanes' offsets count from: `first` rounded down
     to the device's unit (128 or 256 bytes), or `first` itself if one lane is active. `first` is the
     address of the lowest active lane, `bits` the mask (i64).
 
