@@ -6,7 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.detector.accesses import check_access
-from warploom.detector.barriers import arrive_at_barrier, leave_barrier, sync_warp
+from warploom.detector.barriers import (
+    arrive_at_barrier,
+    leave_barrier,
+    report_skips,
+    sync_warp,
+)
 from warploom.detector.cluster_barriers import (
     arrive_in_cluster,
     cluster_barrier_at,
@@ -44,7 +49,6 @@ from warploom.detector.records import (
 )
 from warploom.detector.releases import fence, fence_proxies
 from warploom.detector.shared_memory_owners import select_own_memory
-from warploom.detector.skips import report_skips
 from warploom.detector.tensor_fences import fence_after, fence_before, wait_for_moves
 from warploom.simt.clusters import first_slot, peer_block
 from warploom.simt.lane_counts import jitable

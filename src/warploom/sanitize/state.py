@@ -16,6 +16,7 @@ from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.detector.agents import count_agents
+from warploom.detector.barriers import report_skips
 from warploom.detector.records import (
     BarrierShadow,
     BlockSetEntry,
@@ -31,7 +32,6 @@ from warploom.detector.records import (
     TrackedAllocation,
     WarpKnowledge,
 )
-from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
 from warploom.isa.instruction import Space
 from warploom.isa.kinds import Needs, OpKind

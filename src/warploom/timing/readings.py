@@ -204,7 +204,8 @@ class Basis:
     """Describes the code that a time rests on: "machine code", "ptx" or "trace".
 
     `matched_share` is, for machine code, the share of the executed PTX instructions that were found
-    in it, from 0 to 1; `reason` states for "ptx" why machine code, which was requested, was not used.
+    in it, from 0 to 1; `reason` states for "ptx" why machine code, which was requested, was not
+    used.
     """
 
     code: str
