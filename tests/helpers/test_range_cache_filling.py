@@ -59,7 +59,7 @@ def at(*firsts: int) -> Words:
 
 
 def rows_of_6(pitch: int) -> Words:
-    """Returns the addresses of lanes that access records of 6 words, with a pitch from row to row."""
+    """Returns the addresses of lanes that access rows of 6 words, with a pitch from row to row."""
     return at(*(4096 + lane // 6 * pitch + lane % 6 * SIZE for lane in range(32)))
 
 
