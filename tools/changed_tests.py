@@ -117,7 +117,7 @@ SMOKE = {
     "warploom.ir": "ir/test_access_table.py",
     "warploom.helpers": "helpers/test_rising.py",
     "warploom.passes": "passes/test_passes.py",
-    "warploom.lower": "lower/test_pattern_places.py",
+    "warploom.lower": "lower/test_pattern_slots.py",
     "warploom.compilation": "compilation/test_deterministic_code.py",
     "warploom.machine": "machine/test_tiers.py::test_launches_go_on_behind_barriers",
     "warploom.observe": "observe/test_trace.py::test_the_steps_of_a_trace_add_up_to_the_counters",

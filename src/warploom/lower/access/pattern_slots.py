@@ -11,7 +11,7 @@ from warploom.llvm.lanes import I64, Lanes, Value
 
 SPREAD = 0xAFE82A8F35A08CFB
 """An odd factor that spreads masks over the slots. It was found by trying random ones: with it the
-accesses of each family in `tests/lower/test_pattern_places.py` get different slots."""
+accesses of each family in `tests/lower/test_pattern_slots.py` get different slots."""
 
 
 @dataclass(frozen=True, slots=True)
