@@ -207,9 +207,10 @@ class _Parser:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _block(self, line: Line) -> BasicBlock:
-        """Returns what passes have found about a basic block. Its inner lines are operations and
-        access groups. Raises ValueError for live registers or a reconvergence point other than
-        those that follow from the program."""
+        """Reads the line of a basic block: its varying registers, its branch, its predicated block,
+        whether it is in a region version, and, from inner lines, its access groups. Live registers
+        and reconvergence point are only compared with those of the program: raises ValueError if
+        they differ. Inner lines of other kinds are not read here."""
         index, program = self._blocks[line.words[1]], self._program
         if self._registers_of(line, "live") != program.live_in[index]:
             raise ValueError(f"other registers are live in {line.words[1]}")

@@ -99,8 +99,9 @@ class LaunchLock:
             self._changed.notify_all()
 
     def acquire(self, cancellation: Cancellation | None = None) -> None:
-        """Acquires the lock: waits until no kernel runs. `cancellation`, stored while the lock is
-        held, is the flag by which Ctrl-C in a waiting thread stops the launch that holds it.
+        """Acquires the lock, in no order among those that wait: waits until no kernel runs.
+        `cancellation`, stored while the lock is held, is the flag by which Ctrl-C in a waiting
+        thread stops the launch that holds it.
 
         Ctrl-C stops the wait (KeyboardInterrupt) and cancels the launch that holds the lock. Raises
         LaunchError in a callback of the running kernel, which would wait for itself.

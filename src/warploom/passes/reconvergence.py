@@ -16,8 +16,8 @@ from warploom.ir.warp_ir import Reconvergence, WarpIR
 
 
 def divergence_points(ir: WarpIR) -> DivergencePoints:
-    """Returns the divergence analysis of a kernel under the scheduling that its variant is compiled
-    for."""
+    """Returns the divergence analysis of a kernel for launches of its variant: whether lanes are
+    scheduled independently, whether paths are interleaved, and whether a policy orders them."""
     variant = ir.variant
     return DivergencePoints(
         ir.program, variant.independent, variant.interleaves_paths, variant.policy_orders_paths

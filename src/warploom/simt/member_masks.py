@@ -18,9 +18,10 @@ from warploom.simt.warp_table import AT_SYNC, READY, WarpTable, split_of
 
 @jitable
 def join_synced(table: WarpTable) -> None:
-    """Releases the parked splits (lanes that execute together) whose member mask is complete: all
-    its live lanes wait for it. Those in the basic block of the lowest-numbered one merge with
-    it; the others only become ready. If any were released, removes SIMT stack nodes that became
+    """For each member mask for which parked splits (lanes that execute together) wait: releases
+    them if the mask is complete, that is, if all of its lanes that have not exited wait for it. Of
+    the splits of one mask, those in the basic block of the lowest-numbered one merge with it; the
+    others only become ready. If any were released, removes SIMT stack nodes that became
     redundant."""
     merged = False
     left = parked(table, AT_SYNC)

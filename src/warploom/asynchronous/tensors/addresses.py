@@ -59,9 +59,9 @@ def block_base(issue: WarpIssue, rank: int) -> int:
 
 @jitable
 def shared_base(issue: WarpIssue, address: int) -> int:
-    """Returns the host address of the shared memory of the block that a shared address belongs to:
-    that of the rank in its upper bits, or of the executing block if they are 0. Returns 0 if it is
-    not running."""
+    """Returns the host address of the shared memory of the block that a shared address belongs to.
+    The upper bits of an address in the window of shared memory are the rank of a block in the
+    cluster plus 1, or 0 for the executing block. Returns 0 if that block is not running."""
     rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
     return issue.own_shared if rank == 0 else block_base(issue, rank - 1)
 

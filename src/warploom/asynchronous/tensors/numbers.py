@@ -61,7 +61,9 @@ def small_value(bits: int, fraction: int, bias: int) -> float:
 @jitable
 def small_bits(value: float, fraction: int, bias: int) -> int:
     """Encodes a double as a 16-bit float with `fraction` fraction bits and an exponent bias of
-    `bias`, rounded to nearest even: infinity beyond the largest number, CANONICAL for a NaN."""
+    `bias`, rounded to nearest even. The sign stays, that of zeros too; numbers below the least
+    normal one become subnormal; those beyond the largest become infinity; a NaN becomes
+    CANONICAL."""
     if value != value:
         return CANONICAL
     infinity = ((1 << (15 - fraction)) - 1) << fraction

@@ -204,9 +204,10 @@ def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
 
 
 def _surviving_stores(access: AccessCall, bits: Value, offsets: Value) -> Value:
-    """Returns the lanes (an i64 mask) of `bits` whose stores survive: of several that store to one
-    address, the one that the order policy chooses (`cost.writes.lasting`). Without a policy all
-    lanes store, and the highest one survives."""
+    """Emits the call of the helper `lasting`, and returns the lanes (an i64 mask) of `bits` whose
+    stores survive: of several that store to one address, the one that the launch's order policy
+    chooses (`cost.writes.lasting`). In code for no policy `bits` is returned: all lanes store, and
+    the highest one survives."""
     plan = access.lanes.b.inttoptr(access.slot(Slot.PLAN_AT), PTR)
     return call(
         access.lanes, "lasting", access.store_lanes(offsets), bits, plan, access.slot(Slot.BLOCK)

@@ -153,8 +153,9 @@ class AffineAccess:
     ) -> list[Value]:
         """Emits a load whose guard holds: the race detector's event, its count, prefetches, and the
         data movement of its plan. In blocks with batched stores, a load of consecutive elements of
-        global memory prefetches the lines PREFETCH_DISTANCE bytes on; `_prefetch_for_next_warps`
-        adds those of the next warps. Returns its elements in `width` lanes."""
+        global memory prefetches the lines of the 32 elements that begin PREFETCH_DISTANCE bytes
+        after its own; `_prefetch_for_next_warps` adds those of the next warps. Returns its elements
+        in `width` lanes."""
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_lines and _is_global_line(group):

@@ -159,9 +159,10 @@ class StoreBatch:
             self._pending = None
 
     def flush(self) -> None:
-        """Emits the stores that were appended so far: all of the group by one call, fewer (on an
-        exit) by one call each; counts them in their patterns and as memory changes. Nothing if
-        there are none. They stay pending, for code after the exit."""
+        """Emits the stores that were appended so far: all of the group by one call; if only some
+        were appended (at an exit before the last), each by a call of its own. Counts them in their
+        patterns and as memory changes. Nothing if there are none. They stay pending, for code after
+        the exit."""
         pending, b = self._pending, self.b
         if pending is None or pending.count == 0:
             return

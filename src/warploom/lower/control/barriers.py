@@ -177,9 +177,9 @@ class BarrierCode:
 
     def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
         """Returns the value and type of a counting barrier's result, from the number of counted
-        threads of the block that `vote` holds after the wait (plus 1), and resets `vote`: that
-        number (`popc`, a U32 in 32 lanes), or a predicate: true if it is 0 (`and`, which counts
-        false predicates) or above 0 (`or`)."""
+        threads of the block that `vote` holds after the wait (plus 1), and resets `vote`. The value
+        has 32 equal lanes: that number (`popc`, a U32), or a predicate: true if it is 0 (`and`,
+        which counts false predicates) or above 0 (`or`)."""
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.context.table(WarpTable.vote)), I64(1))
         b.store(I64(0), frame.context.table(WarpTable.vote))

@@ -61,9 +61,9 @@ class WarpOrderState:
         b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.full_warps)
 
     def all_full(self) -> Value:
-        """Returns true (an i1) if this call runs the whole block, all its warps have 32 living
-        threads, and the launch's block size permits warp loops.
-        """
+        """Returns true (an i1) if `full_warps` is the number of warps of the block, and the
+        launch's block size permits warp loops. `full_warps` is that only if this call runs the
+        whole block and all its warps have 32 living threads."""
         full_warps, b = self.frame.get(self.full_warps), self.b
         every = b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))
         return b.and_(every, self.warp_loops)

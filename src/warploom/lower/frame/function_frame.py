@@ -77,8 +77,8 @@ class FunctionFrame:
         self, index: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> AbstractContextManager[None]:
         """Sets, while it is open, the vector shapes of the position to those of basic block `index`
-        (or to `shapes`, as batches of iterations assume) and its `convergent`; its other facts
-        stay."""
+        (or to `shapes`, as batches of iterations assume; `index` is then not used) and its
+        `convergent`; its other facts stay. The position is restored at the end."""
         shapes = shapes or self.shapes.at(index)
         operand_shapes = OperandShapes(self.program, self.variant.warp_layout, shapes)
         return self.at(replace(self.position, operand_shapes=operand_shapes, convergent=convergent))

@@ -36,9 +36,9 @@ class MemberMaskCode:
         return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
 
     def check(self, index: int, instruction: Instruction) -> None:
-        """Emits a fault of the lowest lane that executes an instruction and is not in its own
-        member mask; nothing for an instruction without one, or with the constant of all lanes.
-        """
+        """Emits a fault (NOT_A_MEMBER, with the lane's mask) of the lowest lane that executes an
+        instruction and is not in its own member mask; nothing for an instruction without one, or
+        with the constant of all lanes."""
         members = member_mask(instruction)
         if members is None or _names_all(members):
             return

@@ -78,8 +78,9 @@ class WarpGroupCode:
 
     def _entry(self, index: int, on: Value) -> InFlightOperation:
         """Returns what describes a product while it is in flight: its number and group (0 if all
-        complete at once), the executing lanes, those that accumulate (`scale-d`), the lowest
-        executing lane's descriptors, and the metadata of a sparse A."""
+        complete at once), the executing lanes, those whose `scale-d` is true (executing or not),
+        which accumulate, the descriptors of A and B of the lowest executing lane (that of B twice
+        if A is in registers), and the metadata of a sparse A."""
         operands = self.sites[index]
         lane = self._lowest_lane(on)
         a, b = (
@@ -113,9 +114,8 @@ class WarpGroupCode:
         self._fault_where(self.flight.is_full(), TOO_MANY_IN_FLIGHT, index, on)
 
     def _fault_where(self, bad: Value, kind: int, index: int, on: Value) -> None:
-        """Emits the fault `kind` of the lowest executing lane, taken if a condition (an
-        i1) holds.
-        """
+        """Emits a branch to the fault `kind` of instruction `index`, of the lowest lane in `on`, if
+        the condition `bad` (an i1) holds; the fault has no details (0, 0)."""
         with self.b.if_then(bad, likely=False):
             self.frame.fault(kind, index, self._lowest_lane(on), I64(0), I64(0))
 

@@ -168,8 +168,9 @@ def fault_error(
 
 
 def _header_text(fault: Fault, program: Program) -> str:
-    """Returns " (in FILE:LINE)" with the line of the CUDA header that was inlined into the user's
-    line, if the fault is in a header that is not built in; else an empty text."""
+    """Returns " (in FILE:LINE)" with the name (without folders) and the line of the CUDA header
+    that was inlined into the user's line, if the fault is in a header that is not built in; else,
+    or if the instruction has no source position, an empty text."""
     location = program.instructions[fault.instruction].location
     if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
         return ""

@@ -32,8 +32,8 @@ MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"
 @jitable
 def unit_at(arrays: EngineArrays, warp: WarpSlot, unit: int) -> int:
     """Returns the offset of the word that holds the tick from which unit number `unit` is free: the
-    unit of the warp's scheduler, or, if all schedulers of the SM share one (`shared_units_mask`),
-    that of the first."""
+    word of the warp's scheduler, or, if all schedulers of the SM share one unit
+    (`shared_units_mask`), that of the SM's first scheduler."""
     if (arrays.params.shared_units_mask >> unit) & 1:
         return int(arrays.params.at_units + unit)
     return int(warp.units + unit)
