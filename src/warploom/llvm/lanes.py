@@ -80,8 +80,8 @@ class _SpelledConstant(ir.Constant):
     """Represents a constant by its text in LLVM IR, where llvmlite would spell out each element."""
 
     def __init__(self, type: ir.Type, spelling: str, value: Any = ir.Undefined) -> None:
-        """Stores the text. `value` is what llvmlite's `constant` attribute holds, by default
-        nothing, so that folding finds no number."""
+        """Stores the text, and `value` as llvmlite's attribute `constant`. Folding
+        (`llvm.folding`) uses no constant of this class, whatever its value is."""
         super().__init__(type, value)
         self.spelling = spelling
 

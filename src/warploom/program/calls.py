@@ -1,5 +1,6 @@
-"""Emits, as PTX instructions of the program, calls that are not inlined: of recursive functions,
-through registers, and of functions that would make the kernel too large.
+"""Emits, as PTX instructions of the program, calls that are not inlined: calls of recursive
+functions, indirect calls (of a function whose address is in a register), and calls of functions
+that would make the kernel too large. Arguments and results are in a stack in local memory.
 
 Such a function stands in the program once, after the kernel (`program.callees`). Every thread has a
 stack in its local memory, with a frame for each active call: arguments and results at offsets that

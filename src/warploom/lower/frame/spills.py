@@ -72,8 +72,9 @@ class SpillCode:
     def restore_convergent(self, live: Iterable[Register], *, whole: bool) -> None:
         """Restores the live lanes, which become the active ones, and the `live` registers that
         `save_convergent` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known
-        to be live, so that the live mask is a constant. Other shared registers become zero, unless
-        the kernel is too long for LLVM's optimiser or code has one copy of each block."""
+        to be live, so that the live mask is a constant. The other registers that basic blocks share
+        are dead here; they become zero, for LLVM's optimiser alone, unless the kernel is too long
+        for it or code has one copy of each block."""
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(WarpTable.live)), I32)

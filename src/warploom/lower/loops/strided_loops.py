@@ -1,5 +1,6 @@
 """Emits batches of iterations of a loop whose addresses advance by strides
-(`analysis.strided_loops`): one check and one count for many iterations, and none in between.
+(`analysis.strided_loops`): one check before many iterations and one count after
+them, none in between.
 
     back edge:      ends the turn if its instructions are used up
     batch:          evaluates two iterations in advance, by index arithmetic alone. Their values

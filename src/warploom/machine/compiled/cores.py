@@ -1,4 +1,5 @@
-"""Chooses the cores on which worker threads of a launch start.
+"""Chooses the cores on which worker threads of a launch start: by their numbers, from the one after
+the caller's own core on, which comes last.
 
 A thread that is woken may be placed on the core of the thread that woke it, and within the few
 milliseconds of a launch the scheduler does not move it. So it is bound to another core before it is

@@ -1,6 +1,6 @@
 """Describes the accesses of a warp's lanes on the reference machine and the memories that they
-address, and counts what they cost by the device's rules (`cost`), request by request; a request
-serves up to 32 lanes."""
+address, and counts what they cost by the device's rules (`cost`), request by request: one for
+each 32 lanes of a warp that has more."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Observer(Protocol):
 
 
 class Sanitizer(Protocol):
-    """Checks events of a launch, and may suppress accesses of lanes."""
+    """Checks events of a launch. Only `admitted` suppresses accesses of lanes."""
 
     def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
         """Called before a warp's instruction accesses one space (parameters excepted), before

@@ -120,9 +120,10 @@ class _PtxWorkBuilder:
 
     def _fold_instructions(self) -> dict[int, str]:
         """Returns, by index, the class of each instruction that is folded (FREE: an addition or
-        subtraction of a constant whose result only addresses use; a product or shift whose result
-        only sums use that can absorb it), and of each sum that absorbs one. An instruction that is
-        guarded, or whose register others write, too, is not folded."""
+        subtraction of a constant whose result only addresses use; a product or shift each use of
+        which is a sum that can absorb it and absorbs no other), and of each sum that absorbs one:
+        that of a multiplication for an integer product, its own for a shift or a product of floats.
+        An instruction that is guarded, or whose register others write, too, is not folded."""
         folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
         address_uses: Counter[Register] = Counter()
