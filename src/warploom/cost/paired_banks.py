@@ -67,8 +67,9 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 
 @jitable
 def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from shared memory of 8 bytes or more whose registers return two per
-    cycle to `record`: one request with its sectors, lines and bytes (`add_request`), with
+    """Adds to `record` the costs of a load from shared memory of 8 bytes or more in which pairs of
+    lanes load from one address, so that its registers return two per cycle (`count_return_cycles`,
+    which the caller tests): one request with its sectors, lines and bytes (`add_request`), with
     wavefronts and bank conflicts for groups of twice as many lanes: 32 for 8 bytes, 16 for 16."""
     shift = WORD_BITS
     while (1 << shift) < size:

@@ -118,7 +118,7 @@ def current_agent_word(state: DetectorState, agent: int) -> int:
 @jitable
 def join_agent_words(state: DetectorState, to: int, source: int) -> None:
     """Joins to each agent word from index `to` of the state on the one from index `source` on
-    (`join_agent_word`): all words of a clock."""
+    (`join_agent_word`): all agent words of a clock."""
     for agent in range(state.agents):
         if state.words[source + agent]:
             state.words[to + agent] = join_agent_word(

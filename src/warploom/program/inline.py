@@ -168,9 +168,9 @@ class _Inliner:
 
     def _instruction(self, instruction: Instruction, site: Site, frame: _Frame) -> None:
         """Adds an instruction of a function to the current part: a call is inlined or retained,
-        `alloca` and its kin are lowered, a callee's `ret` becomes a branch to the end of its body,
-        and a wait for warp group products gets a barrier of the warp group after it; others are
-        added as they are, with addresses of functions as numbers."""
+        `alloca` and its kin are lowered, the `ret` of a callee, inlined or not, becomes a branch to
+        the end of its body, and a wait for warp group products gets a barrier of the warp group
+        after it; others are added as they are, with addresses of functions as numbers."""
         if instruction.operation.kind is OpKind.CALL:
             self._call(instruction, site, frame)
         elif instruction.operation.has(Effect.MOVES_STACK):
