@@ -110,10 +110,11 @@ def stored_word(event: DetectorEvent, data: Any, lane: int, start: int) -> int:
 
 @jitable
 def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
-    """Returns whether barriers order all conflicting accesses in a cell before the current access,
-    and whether, for a weak write, the cell's write and read have no bytes but those that it writes.
-    0 if the cell has lists, which would have to be searched; a wide access
-    (`is_strong_at_gpu_scope`) ignores the list of wide ones."""
+    """Returns whether barriers order the accesses in a cell before the current access: its write;
+    and its read, if the current one is a write or a wide access (`is_strong_at_gpu_scope`); and
+    whether, for a weak write, the cell's write and read have no bytes but those that it writes. 0
+    if the cell has lists, which would have to be searched; a wide access ignores the list of wide
+    ones."""
     lists = cell.lists
     if cell.write_interval and not is_ordered_by_barriers(state, write_of(cell)):
         return 0

@@ -63,8 +63,8 @@ OLD_NAMES: Mapping[str, Pass] = {
 
 
 def disabled() -> frozenset[Pass]:
-    """Returns the transformations that WARPLOOM_DISABLE switches off. Raises WarploomError for an
-    unknown name."""
+    """Returns the transformations that WARPLOOM_DISABLE switches off: names of passes, names that
+    they had before, or `all` (`named_passes`). Raises WarploomError for an unknown name."""
     return frozenset(map(Pass, named_passes(VARIABLE, [*Pass])))
 
 

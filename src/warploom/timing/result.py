@@ -181,7 +181,8 @@ class Timing:
 
     @property
     def eligible_warps(self) -> float:
-        """Returns the warps of a scheduler that could issue, on average over its active cycles."""
+        """Returns the warps of a scheduler that could issue, on average over the schedulers and the
+        cycles in which their SM had a warp."""
         return self._sum(SmState.eligible) / max(1, self.active_cycles * int(self._p.schedulers))
 
     # ---- memory -----------------------------------------------------------------------------

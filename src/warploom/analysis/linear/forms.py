@@ -195,7 +195,8 @@ def _disjoint_or(left: Form, right: Form) -> Form | None:
 
 def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
     """Returns the result of a comparison (1 or 0), or the operand that is the minimum or maximum,
-    if it is the same for all values of the variables; None otherwise, and for unbounded forms."""
+    if the bounds of both forms decide it, or, for a comparison, that they are equal; None
+    otherwise, and for unbounded forms."""
     if not (left.is_bounded and right.is_bounded):
         return None
     if op in ("min", "max"):

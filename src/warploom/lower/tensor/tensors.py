@@ -1,6 +1,7 @@
-"""Emits tensor copies of the Tensor Memory Accelerator as calls of helpers shared with the
-interpreter (`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, one for each
-lane; and the completion of copies that complete late."""
+"""Emits operations of the Tensor Memory Accelerator (copies of tensors and of bytes, reductions,
+changes of tensor maps, cancellations of clusters) as calls of helpers shared with the interpreter
+(`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, one for each lane; the
+deferral of `st.async` and `red.async`; and the completion of what completes late."""
 
 from __future__ import annotations
 

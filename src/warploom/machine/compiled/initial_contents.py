@@ -111,11 +111,11 @@ def common_costs(layout: CountLayout) -> Words:
 
 
 def full_lane_sets_of(block: tuple[int, int, int], sets: int) -> Words:
-    """Returns the table of `sets` keys (mask and layout) with which range caches begin, up to the
-    number of entries in use: full warps of the first warp layouts of the block, at most half of
-    `sets`, each at its hashed position, else zeros; of layout 0 alone if a warp is one run of
-    lanes. So masks at the edge of a grid, which may come first, cannot fill the table
-    (`abi.range_cache`)."""
+    """Returns the words with which range caches begin: `sets` keys (mask and layout), as many
+    numbers of these, and the number of entries in use (`abi.range_cache`). Keys are those of full
+    warps in the first warp layouts of the block, at most half of `sets`, each at its hashed
+    position; of layout 0 alone if a warp is one run of lanes. So masks at the edge of a grid, which
+    may come first, cannot fill the table."""
     has_runs = RUNS[warp_layout_of(block)] > 1
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
     table = np.zeros(used_at(sets) + 1, np.int64)

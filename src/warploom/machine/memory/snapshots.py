@@ -81,8 +81,9 @@ class MemorySnapshots:
         self._latest = image
 
     def _stored_pages(self, bytes_now: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
-        """Yields the pages of an allocation, whose bytes are `bytes_now`: the page `before` has, or
-        one of zeros, where it is equal, else a new copy from the page store."""
+        """Yields the pages of an allocation, whose bytes are `bytes_now`: where the content is
+        equal, the page of that number in `before`, or, where `before` has none, a page of zeros
+        that all share; else a new copy from the page store."""
         for number, content_page in enumerate(_pages(bytes_now)):
             # Fresh device memory is zero, so untouched pages share one page of zeros.
             page = before[number] if number < len(before) else _ZERO[: len(content_page)]
