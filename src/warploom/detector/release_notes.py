@@ -39,8 +39,8 @@ def write_release(state: DetectorState, release: ReleaseRecord, scope: int) -> N
 @jitable
 def acquire_release(state: DetectorState, release: ReleaseRecord) -> None:
     """Lets the current thread know what the thread of a release record knew; nothing if it knows
-    the release itself. A record of an earlier interval of the same block adds only what it knew of
-    other blocks, as the barrier has made the rest known."""
+    the release itself, as it does any of an earlier interval of its block: the barrier has made
+    that known."""
     # Tested by an interval word and a thread word of an access just before the release.
     first_thread = release.block << BLOCK_AT | release.interval
     if is_ordered(state, first_thread, release.time - 1 << TIME_AT | release.thread):

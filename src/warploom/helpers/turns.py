@@ -68,7 +68,9 @@ def end_turn(plan: Words, state: Any, context: Any, status: int, words: int) -> 
 
 
 def branch_first(plan: Words, context: Any, warp: int) -> int:
-    """Returns 1 if the taken side of a divergent branch runs first (`simt.scheduling`), else 0."""
+    """Returns 1 if the taken side of a divergent branch runs first (`simt.scheduling`), else 0. To
+    be called once for each divergent branch: under RANDOM it counts it in the warp's table
+    (`divergences`), from which the result is computed."""
     return scheduling.branch_first(Plan(plan, 0), WarpTable(context, 0), warp)
 
 

@@ -1,8 +1,6 @@
-"""Finds accesses of a launch that cannot race, whatever the order of threads: no other thread
-touches the same bytes, or all of its accesses to them are loads. The race detector skips them.
-
-Global memory is analysed over the whole launch, shared memory over each interval between two
-barriers of all threads of a block (`intervals`).
+"""Finds accesses of a launch that cannot race, whatever the order of threads: in the launch or, of
+shared memory, between two barriers of all threads of a block (`intervals`), no other thread touches
+the same bytes, or all accesses to them are loads. The race detector skips them.
 
     tile[y][x] = a[row * n + k + x];     in: 16 x 16 threads, each stores a word of its own
     __syncthreads();
