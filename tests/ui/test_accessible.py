@@ -198,7 +198,7 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert page.locator(".lane.involved i").all_inner_texts() == ["8"]
     assert page.locator(".warp .legend li").last.inner_text().split() == ["faulted:", "lane", "8"]
     where = page.locator(".fault").inner_text()
-    assert "Thread 40 of block 0 accessed the first byte after the end of out" in where
+    assert "Thread 40 of block 0 reached the first byte after the end of out" in where
     assert "out[39] = " in page.locator(".cell output").inner_text()
     page.context.close()
 

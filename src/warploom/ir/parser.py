@@ -160,7 +160,7 @@ class _Parser:
         """Returns the masked region that a line describes."""
         [header], [point] = self._block_numbers(line, "header"), self._block_numbers(line, "to")
         blocks, exits = (frozenset(self._block_numbers(line, name)) for name in ("blocks", "exits"))
-        written, retained = (self._registers_of(line, name) for name in ("written", "kept"))
+        written, retained = (self._registers_of(line, name) for name in ("written", "retained"))
         return MaskedRegion(header, blocks, exits, point, written, retained)
 
     def _strided(self, line: Line) -> BatchedLoop:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import Slot
+from warploom.abi.range_cache import used_at
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.deferred_atomics import AccessCounts
@@ -181,6 +182,12 @@ class LaunchBuffers:
             CostRecord.example_cost : layout.caches_at : AccessCounts.WORDS
         ]
         self._caches = by_record[layout.caches_at :]
+        # Bytes of the arena from the counts to the entries of range caches with number 0, and bytes
+        # of the entries of one number.
+        caches = layout.caches
+        entries_at = launch_template.records_at + 8 * (layout.caches_at + caches.entries_at)
+        self._bytes_before_entries = entries_at - launch_template.counts_at
+        self._bytes_of_set, self._used_at = 8 * caches.set_words, used_at(caches.sets)
         self._fill()
         self.environment = self.words(0, len(Slot))
         self.plan = Plan(self.words(launch_template.starts[Slot.PLAN_AT], Plan.WORDS), 0)
@@ -194,10 +201,9 @@ class LaunchBuffers:
     def counted(self) -> Bytes:
         """Returns a view of the bytes of counts, access records, and range caches as far as they
         are in use."""
-        template = self._launch_template
-        layout = template.kernel.layout
-        words = layout.caches_at + layout.caches.used_words(self._caches)
-        return self.arena[template.counts_at : template.records_at + 8 * words]
+        used = int(self._caches[self._used_at])
+        size = self._bytes_before_entries + used * self._bytes_of_set
+        return self.arena[self._launch_template.counts_at :][:size]
 
     @property
     def are_reusable(self) -> bool:

@@ -169,7 +169,7 @@ def count_accesses(
         store_example(request_addresses, mask, before, words)
         # The example has 32 lanes; shift its mask to the half of the warp that it was taken from.
         if record.example_cost > costliest:
-            record.example_mask <<= lane_request.first
+            words[CostRecord.example_mask] <<= lane_request.first
         if request.op == "atomic":
             count_passes(request_addresses, mask, request.size, words)
         if writes is not None:
