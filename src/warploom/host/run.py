@@ -214,9 +214,10 @@ class Run:
 
         Raises what `time` does.
         """
-        from warploom.host.records.timing import replaying
+        from warploom.host.records.timing import ReplayOptions, replaying
 
-        return replaying(self.kernel, self.record, lambda: self.machine, **options)
+        given = ReplayOptions(**options)
+        return replaying(self.kernel, self.record, lambda: self.machine, given)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

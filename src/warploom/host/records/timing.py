@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -190,47 +190,58 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
     return range(part.stop, min(blocks, part.stop + max(1, count)))
 
 
+@dataclass(frozen=True)
+class ReplayOptions:
+    """Holds the options of a replay (`host.run.TimeOptions` has what each is)."""
+
+    scheduler: str | WarpScheduler | None = None
+    prefetcher: Prefetcher | None = None
+    l1: CacheModel | ReplacementPolicy | None = None
+    l2: CacheModel | ReplacementPolicy | None = None
+    dram: AddressMapping | None = None
+    sample: int | None = None
+    workers: int = 1
+    timeline: int = 0
+    spec: TimingSpec | None = None
+    code: str | None = None
+
+    def policies(self, timing: TimingSpec) -> Policies:
+        """Returns the policies of the replay: the device's own scheduler (`timing`) without
+        another."""
+        caches = cache_model(self.l1), cache_model(self.l2)
+        return Policies(self.scheduler or timing.policy, self.prefetcher, *caches, self.dram)
+
+
 def replaying(
     kernel: LoadedKernel,
     record: Record | None,
     machine: Callable[[], MachineCounts],
-    *,
-    scheduler: str | WarpScheduler | None = None,
-    prefetcher: Prefetcher | None = None,
-    l1: CacheModel | ReplacementPolicy | None = None,
-    l2: CacheModel | ReplacementPolicy | None = None,
-    dram: AddressMapping | None = None,
-    sample: int | None = None,
-    workers: int = 1,
-    timeline: int = 0,
-    spec: TimingSpec | None = None,
-    code: str | None = None,
+    options: ReplayOptions,
 ) -> Replaying:
     """Returns the replay of a recorded launch; see `Run.replay`. `machine` returns its machine
     instructions, if the kernel has machine code."""
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
-    device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
-    caches = cache_model(l1), cache_model(l2)
-    policies = Policies(scheduler or timing.policy, prefetcher, *caches, dram)
+    device, timing = kernel.context.spec, options.spec or find_timing(kernel.context.spec)
+    policies, timeline = options.policies(timing), options.timeline
     if record.blocks == 0:
         raise WarploomError(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
             f" them, or give them less to do"
         )
-    if timeline and code == "machine":
+    if timeline and options.code == "machine":
         raise WarploomError(
             "a timeline tells of PTX instructions: leave out code='machine', or the timeline"
         )
     wave = min(device.sms, record.launch.blocks) * _block_slots(kernel, record)
     record = with_predicted_blocks(
-        record, min(record.launch.blocks, (sample or FILLED_WAVES) * wave)
+        record, min(record.launch.blocks, (options.sample or FILLED_WAVES) * wave)
     )
     costs = WorkCosts(device, timing)
-    replayed = code_of(kernel, record, machine, costs, code, timeline=timeline > 0)
+    replayed = code_of(kernel, record, machine, costs, options.code, timeline=timeline > 0)
     record, work = replayed.record, replayed.work
     shape = _shape(kernel, record, work)
-    blocks = _sampled(record, work, shape, sample)
+    blocks = _sampled(record, work, shape, options.sample)
     met = poll_barrier_warps(record.poll_counts, record.launch.warps_per_block)
     if met and blocks == record.launch.blocks:
         program = kernel.program
@@ -243,7 +254,7 @@ def replaying(
         name = policies.name
         return Timing(kernel.program, device, timing, name, record, work, outcome, basis)
 
-    return Replaying(Replay(setting, work, record, blocks, workers), timed)
+    return Replaying(Replay(setting, work, record, blocks, options.workers), timed)
 
 
 def _block_slots(kernel: LoadedKernel, record: Record) -> int:
