@@ -61,6 +61,54 @@ MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
 """Modes of tensor maps, by their number in a recorded fault."""
 
 
+TITLES = {
+    NO_TENSOR_MAP: "{name}: there is no tensor map at {address:#x}",
+    OTHER_TENSOR: "{name} with a tensor map of {rank} dimensions, made for {mode}",
+    TENSOR_ALIGNMENT: "{name}: address {address:#x} of shared memory is not a multiple of {size}",
+    UNSUPPORTED_TENSOR: "{name} with a tensor map of several interleaved slices of channels",
+    PACKED_RULE: "{name} with elements of type {type}: {rule}",
+    COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
+    OPEN_HALO: "{name}: one of {address} pixels of a halo lies beyond the bounding box, which ends"
+    " at {size} along W",
+    NO_BLOCK: "{name} reaches block {address} of the cluster, which is not there",
+    BULK_ALIGNMENT: "{name} of {address} bytes, or to or from an address, that 16 does not divide",
+}
+"""What is wrong, by kind: formats of the fields that `tensor_fault` computes."""
+
+ADVICE = {
+    NO_TENSOR_MAP: "A tensor map is 128 bytes at a multiple of 64, made by cuTensorMapEncodeTiled"
+    " or its kin (or device.tensor_map). Pass it as a const __grid_constant__ parameter, or copy it"
+    " into device memory as it is.",
+    OTHER_TENSOR: 'PTX ISA, "cp.async.bulk.tensor": .dim and the mode are those of the tensor map.'
+    "\n    Use the instruction that fits how the map was made.",
+    TENSOR_ALIGNMENT: 'PTX ISA, "cp.async.bulk.tensor": addresses of shared memory are multiples of'
+    " 128, of interleaved boxes of 32 bytes multiples of 256."
+    "\n    Align the buffer (alignas(128); 1024 where it is swizzled).",
+    UNSUPPORTED_TENSOR: 'Such copies are not supported here: PTX ISA, "Interleave layout", does not'
+    " say how far slices are apart.\n    Make the map without an interleave, with one axis more for"
+    " the slices.",
+    PACKED_RULE: 'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h,'
+    " cuTensorMapEncodeTiled.\n    Make the map and choose coordinates by these rules.",
+    COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo is below 512 in .im2col::w and below'
+    " 32 in .im2col::w::128, wOffset below 32.",
+    OPEN_HALO: 'PTX ISA, "wHalo", says only in its figures which pixel that is, so it is not'
+    " supported here.\n    Choose pixels per column and the first coordinate so that a column ends"
+    " in front of the halo, or copy the halo by itself.",
+    NO_BLOCK: 'PTX ISA, "mapa": a block of the cluster that has begun and has not ended.'
+    "\n    Let all blocks meet (barrier.cluster) before one reaches another's shared memory, and"
+    " before one ends.",
+    BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": size and addresses are multiples of 16.'
+    "\n    Align the buffer (alignas(16)), and copy the rest by loads and stores.",
+}
+"""The rule and a remedy, by kind."""
+
+RESPONSE_ADVICE = (
+    'PTX ISA, "clusterlaunchcontrol.try_cancel": the response is 16 bytes at a multiple of 16.'
+    "\n    Align its variable (alignas(16))."
+)
+"""The same of TENSOR_ALIGNMENT for a response, by whose size it is recognised."""
+
+
 def tensor_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
@@ -73,76 +121,14 @@ def tensor_fault(
     PACKED_RULE: the broken rule and the map's element type, of which B6X16_P32 is named b6p2x16 in
     stores (`.bulk_group`); COLUMN_OPERANDS: wHalo and wOffset; OPEN_HALO: the pixels of the halo,
     and where the bounding box ends; NO_BLOCK: `address` is a cluster rank; BULK_ALIGNMENT, the
-    rule of 16 bytes, which is the last case: `address` is the size of the copy."""
-    name = operation.opcode
-    if kind == NO_TENSOR_MAP:
-        title = f"{name}: there is no tensor map at {address:#x}"
-        advice = (
-            "A tensor map is 128 bytes at a multiple of 64, made by cuTensorMapEncodeTiled or its"
-            " kin (or device.tensor_map). Pass it as a const __grid_constant__ parameter, or copy"
-            " it into device memory as it is."
-        )
-    elif kind == OTHER_TENSOR:
-        rank, mode = size & 15, MODES[size >> 4 & 3]
-        title = f"{name} with a tensor map of {rank} dimensions, made for {mode}"
-        advice = (
-            'PTX ISA, "cp.async.bulk.tensor": .dim and the mode are those of the tensor map.'
-            "\n    Use the instruction that fits how the map was made."
-        )
-    elif kind == TENSOR_ALIGNMENT:
-        title = f"{name}: address {address:#x} of shared memory is not a multiple of {size}"
-        advice = (
-            'PTX ISA, "cp.async.bulk.tensor": addresses of shared memory are multiples of 128,'
-            " of interleaved boxes of 32 bytes multiples of 256."
-            "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
-        )
-        if size == RESPONSE_BYTES:
-            advice = (
-                'PTX ISA, "clusterlaunchcontrol.try_cancel": the response is 16 bytes at a multiple'
-                " of 16.\n    Align its variable (alignas(16))."
-            )
-    elif kind == UNSUPPORTED_TENSOR:
-        title = f"{name} with a tensor map of several interleaved slices of channels"
-        advice = (
-            'Such copies are not supported here: PTX ISA, "Interleave layout", does not say how far'
-            " slices are apart.\n    Make the map without an interleave, with one axis more for the"
-            " slices."
-        )
+    rule of 16 bytes: `address` is the size of the copy."""
+    fields: dict[str, object] = {"name": operation.opcode, "address": address, "size": size}
+    if kind == OTHER_TENSOR:
+        fields |= {"rank": size & 15, "mode": MODES[size >> 4 & 3]}
     elif kind == PACKED_RULE:
         of_bytes = size == B6X16_P32 and "bulk_group" in operation.modifiers
-        type = "b6p2x16" if of_bytes else ELEMENT_TYPES[size]
-        title = f"{name} with elements of type {type}: {PACKED_RULES[address]}"
-        advice = (
-            'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h, cuTensorMapEncodeTiled.'
-            "\n    Make the map and choose coordinates by these rules."
-        )
-    elif kind == COLUMN_OPERANDS:
-        title = f"{name} with a wHalo of {address} and a wOffset of {size}"
-        advice = (
-            'PTX ISA, "cp.async.bulk.tensor": wHalo is below 512 in .im2col::w and below 32 in'
-            " .im2col::w::128, wOffset below 32."
-        )
-    elif kind == OPEN_HALO:
-        title = (
-            f"{name}: one of {address} pixels of a halo lies beyond the bounding box, which ends at"
-            f" {size} along W"
-        )
-        advice = (
-            'PTX ISA, "wHalo", says only in its figures which pixel that is, so it is not supported'
-            " here.\n    Choose pixels per column and the first coordinate so that a column ends"
-            " in front of the halo, or copy the halo by itself."
-        )
-    elif kind == NO_BLOCK:
-        title = f"{name} reaches block {address} of the cluster, which is not there"
-        advice = (
-            'PTX ISA, "mapa": a block of the cluster that has begun and has not ended.'
-            "\n    Let all blocks meet (barrier.cluster) before one reaches another's shared"
-            " memory, and before one ends."
-        )
-    else:
-        title = f"{name} of {address} bytes, or to or from an address, that 16 does not divide"
-        advice = (
-            'PTX ISA, "cp.async.bulk": size and addresses are multiples of 16.'
-            "\n    Align the buffer (alignas(16)), and copy the rest by loads and stores."
-        )
-    return NAMES[kind], f"{title}\n    {at}\n    {advice}"
+        fields["type"] = "b6p2x16" if of_bytes else ELEMENT_TYPES[size]
+        fields["rule"] = PACKED_RULES[address]
+    title = TITLES[kind].format(**fields)
+    is_response = kind == TENSOR_ALIGNMENT and size == RESPONSE_BYTES
+    return NAMES[kind], f"{title}\n    {at}\n    {RESPONSE_ADVICE if is_response else ADVICE[kind]}"
