@@ -241,6 +241,27 @@ class _Layout:
 
     def filled(self) -> Words:
         """Returns the array, with its contents at the start of a launch."""
+        live = self.memory.live()
+        self._put_facts(len(live))
+        self._put_regions()
+        self._put_slots()
+        rows = [self._allocation(allocation) for allocation in live]
+        early = self._reserve(1 + BlockSetEntry.WORDS) if self.tracked.early else 0
+        data = _zeros_on_demand(self.end, self._dense_ranges())
+        for word, value in self.head.items():
+            data[word] = value
+        if early:
+            data[DetectorState.earlier_launch] = early
+            # A block set with one entry, for a block after the last: all of its interval 0 is
+            # known.
+            data[early : early + 3] = 1, self.launch.blocks + 1, 1
+        self._write_sites(data)
+        self._write_allocations(data, live, rows)
+        return data
+
+    def _put_facts(self, allocations: int) -> None:
+        """Puts what the detector has to know of the launch into the head: numbers of threads,
+        agents and `allocations`, sizes of shared memory, and what it may leave out."""
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
         head[DetectorState.warps], head[DetectorState.threads] = launch.warps_per_block, threads
@@ -260,10 +281,13 @@ class _Layout:
         head[DetectorState.fast_path] = int(plain)
         aligned = plain and not exact and has_uniform_barriers(program)
         head[DetectorState.aligned] = int(aligned)
-        live = self.memory.live()
-        head[DetectorState.allocations] = len(live)
+        head[DetectorState.allocations] = allocations
+
+    def _put_regions(self) -> None:
+        """Reserves the tables that all blocks share, and the pool, after which the state of blocks
+        and allocations begins."""
         self._reserve_region(
-            DetectorState.sites_at, len(program.instructions) * InstructionSite.WORDS
+            DetectorState.sites_at, len(self.program.instructions) * InstructionSite.WORDS
         )
         self._reserve_region(DetectorState.findings_at, words.MOST_FINDINGS * DetectorFinding.WORDS)
         self._reserve_region(
@@ -271,37 +295,36 @@ class _Layout:
         )
         self._reserve_region(DetectorState.locations_at, LOCATION_CAPACITY * ReleaseLocation.WORDS)
         self._reserve_region(DetectorState.pool_at, POOL_WORDS)
-        head[DetectorState.pool_end] = self.end
+        self.head[DetectorState.pool_end] = self.end
         assert self.end < 1 << 31  # two indices of the pool share a word
-        self._put_slots()
-        rows = [self._allocation(allocation) for allocation in live]
-        early = self._reserve(1 + BlockSetEntry.WORDS) if self.tracked.early else 0
-        slots = head[DetectorState.slots_at]
-        behind = slots + slots_of(launch) * head[DetectorState.slot_words]
-        dense = (
-            ((head[DetectorState.pool_at], slots), (behind, self.end)) if self.tracked.races else ()
-        )
-        data = _zeros_on_demand(self.end, dense)
-        for word, value in head.items():
-            data[word] = value
-        if early:
-            data[DetectorState.earlier_launch] = early
-            # A block set with one entry, for a block after the last: all of its interval 0 is
-            # known.
-            data[early : early + 3] = 1, launch.blocks + 1, 1
-        sites = data[head[DetectorState.sites_at] :][
-            : InstructionSite.WORDS * len(program.instructions)
-        ]
+
+    def _dense_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Returns the ranges of words that a search for races uses densely: the pool, and what
+        follows the state of the blocks; none without such a search."""
+        if not self.tracked.races:
+            return ()
+        slots = self.head[DetectorState.slots_at]
+        end = slots + slots_of(self.launch) * self.head[DetectorState.slot_words]
+        return (self.head[DetectorState.pool_at], slots), (end, self.end)
+
+    def _write_sites(self, data: Words) -> None:
+        """Writes the table of instructions: their flags and lines, and which are exempt."""
+        size = InstructionSite.WORDS * len(self.program.instructions)
+        sites = data[self.head[DetectorState.sites_at] :][:size]
         sites[InstructionSite.flags :: InstructionSite.WORDS] = self.sites.flags
         sites[InstructionSite.line :: InstructionSite.WORDS] = self.sites.lines
         sites[InstructionSite.exempt :: InstructionSite.WORDS][list(self.tracked.exempt)] = 1
-        for number, row in enumerate(rows):
-            at = head[DetectorState.allocations_at] + number * TrackedAllocation.WORDS
+
+    def _write_allocations(
+        self, data: Words, live: Sequence[Allocation], rows: Sequence[list[int]]
+    ) -> None:
+        """Writes the table of allocations, a row for each, and which of their bytes are written."""
+        for number, (allocation, row) in enumerate(zip(live, rows, strict=True)):
+            at = self.head[DetectorState.allocations_at] + number * TrackedAllocation.WORDS
             data[at : at + len(row)] = row
-            bits = self.tracked.unwritten.get(live[number].address)
+            bits = self.tracked.unwritten.get(allocation.address)
             if bits is not None:
                 data[row[TrackedAllocation.written] :][: len(bits)] = bits
-        return data
 
     def _reserve_region(self, word: int, size: int) -> None:
         """Reserves a region at the end, and puts its index in a word of the head."""
