@@ -32,7 +32,7 @@ from warploom.ir.variant import KernelVariant
 from warploom.llvm.target import LEVELS, Processor
 from warploom.lower.access.shared_functions import Define, ship_functions
 from warploom.lower.baseline.tables import GuardFunction
-from warploom.shapes.operand_shapes import warp_layout_of
+from warploom.shapes.warp_layout import warp_layout_of
 from warploom.timing.engine import compiled
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from warploom.analysis.scattered import scattered_registers
 from warploom.analysis.uniformity import shapes_of
 from warploom.program.build import build
 from warploom.ptx.parser import parse
-from warploom.shapes.operand_shapes import WarpLayout
+from warploom.shapes.warp_layout import WarpLayout
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 DECLARED = (

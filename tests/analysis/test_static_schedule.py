@@ -9,7 +9,7 @@ from warploom.analysis.uniformity import shapes_of
 from warploom.program.build import build
 from warploom.program.program import Program
 from warploom.ptx.parser import parse
-from warploom.shapes.operand_shapes import WarpLayout, warp_layout_of
+from warploom.shapes.warp_layout import WarpLayout, warp_layout_of
 
 BEGIN = """
 .version 8.0

@@ -20,7 +20,7 @@ from warploom.cli.main import main
 from warploom.ir.parser import parse_warp_ir
 from warploom.passes.pipeline import PIPELINE
 from warploom.passes.verifier.kernel import verify
-from warploom.shapes.operand_shapes import WarpLayout
+from warploom.shapes.warp_layout import WarpLayout
 
 KERNEL = """
 .version 8.0

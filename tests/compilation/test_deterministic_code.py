@@ -58,7 +58,7 @@ from warploom.isa.instruction import Space
 from warploom.llvm.opt_level import Effort
 from warploom.program.build import build
 from warploom.ptx.parser import parse
-from warploom.shapes.operand_shapes import warp_layout_of
+from warploom.shapes.warp_layout import warp_layout_of
 
 program = build(parse(sys.stdin.read()), "k")
 plain = KernelVariant(

@@ -32,8 +32,8 @@ from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
-from warploom.shapes.operand_shapes import warp_layout_of
 from warploom.shapes.vector_shape import VectorShape
+from warploom.shapes.warp_layout import warp_layout_of
 
 
 class Watch:

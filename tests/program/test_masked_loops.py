@@ -10,8 +10,9 @@ from warploom.program.build import build
 from warploom.program.masked_loops import MaskedRegion, masked_regions
 from warploom.program.program import Program
 from warploom.ptx.parser import parse
-from warploom.shapes.operand_shapes import RegisterShapes, WarpLayout
+from warploom.shapes.operand_shapes import RegisterShapes
 from warploom.shapes.vector_shape import UNIFORM
+from warploom.shapes.warp_layout import WarpLayout
 
 KERNEL = """
 .version 8.0

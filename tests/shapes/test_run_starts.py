@@ -11,8 +11,8 @@ from warploom.isa.terms import Term, argument, constant
 from warploom.program.build import build
 from warploom.program.program import Program
 from warploom.ptx.parser import parse
-from warploom.shapes.operand_shapes import MOST_THREADS, WarpLayout, warp_layout_of
 from warploom.shapes.vector_shape import UNIFORM, VARYING, ShapedValue, TermShapes, VectorShape
+from warploom.shapes.warp_layout import MOST_THREADS, WarpLayout, warp_layout_of
 
 RISING, ROWS = VectorShape(1, 1), VectorShape(4, 1)
 RANK = """

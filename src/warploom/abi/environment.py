@@ -24,8 +24,8 @@ from warploom.program.accesses import AccessRecord, access_records
 from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
-from warploom.shapes.operand_shapes import WarpLayout
 from warploom.shapes.vector_shape import LANES
+from warploom.shapes.warp_layout import WarpLayout
 from warploom.simt import schedule_layout
 
 

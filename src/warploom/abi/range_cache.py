@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -42,9 +43,9 @@ from warploom.program.masked_loops import MaskedRegion, masked_regions
 from warploom.program.program import Program
 from warploom.program.regions import natural_loops, predecessors
 from warploom.program.uses import reads, writes
-from warploom.shapes.operand_shapes import RUNS as RUNS_OF
-from warploom.shapes.operand_shapes import WarpLayout
 from warploom.shapes.vector_shape import LANES
+from warploom.shapes.warp_layout import RUNS as RUNS_OF
+from warploom.shapes.warp_layout import WarpLayout
 from warploom.simt.lane_counts import jitable
 from warploom.simt.records import WordRecord, Words
 
@@ -155,6 +156,11 @@ class RangeCacheLayout:
                 entries[number], sizes[number] = set_words, bytes_of(instruction)
                 set_words += entry_words(unit, sizes[number], runs)
         return cls(unit, runs, sets, headers, entries, sizes, set_words)
+
+    @cached_property
+    def record_of_header(self) -> dict[int, int]:
+        """Returns the access record whose cache has its header at an offset."""
+        return {offset: record for record, offset in self.headers.items()}
 
     @property
     def entries_at(self) -> int:

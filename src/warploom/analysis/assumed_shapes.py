@@ -16,8 +16,9 @@ from dataclasses import replace
 
 from warploom.isa.instruction import Register
 from warploom.program.program import Program
-from warploom.shapes.operand_shapes import BlockShapes, OperandShapes, RegisterShapes, WarpLayout
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes, RegisterShapes
 from warploom.shapes.vector_shape import VARYING, VectorShape
+from warploom.shapes.warp_layout import WarpLayout
 
 
 def assumed_shapes(

@@ -14,8 +14,9 @@ from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.masked_loops import blocks_between
 from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, member_mask, reads_clock, writes
-from warploom.shapes.operand_shapes import OperandShapes, WarpLayout, computes
+from warploom.shapes.operand_shapes import OperandShapes, computes
 from warploom.shapes.vector_shape import UNIFORM
+from warploom.shapes.warp_layout import WarpLayout
 
 
 def is_waiting_barrier(instruction: Instruction) -> bool:

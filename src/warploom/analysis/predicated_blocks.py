@@ -21,7 +21,8 @@ from warploom.program.cfg import ProgramBlock, range_without_branch
 from warploom.program.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
-from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, WarpLayout, computes
+from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, computes
+from warploom.shapes.warp_layout import WarpLayout
 
 
 def predicated_blocks(

@@ -26,8 +26,9 @@ from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
 from warploom.program.uses import leaf_operands, reads, sources, writes
-from warploom.shapes.operand_shapes import BlockShapes, WarpLayout, special_shape
+from warploom.shapes.operand_shapes import BlockShapes
 from warploom.shapes.vector_shape import VectorShape
+from warploom.shapes.warp_layout import WarpLayout, special_shape
 
 
 class Level(IntEnum):

@@ -31,16 +31,9 @@ from warploom.isa.kinds import Effect, OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import writes
-from warploom.shapes.operand_shapes import (
-    BLOCK_LAYOUT,
-    BlockShapes,
-    OperandShapes,
-    RegisterShapes,
-    WarpLayout,
-    computes,
-    warp_layout_of,
-)
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes, RegisterShapes, computes
 from warploom.shapes.vector_shape import ShapedValue
+from warploom.shapes.warp_layout import BLOCK_LAYOUT, WarpLayout, warp_layout_of
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
 """Limits of a schedule: instructions of the warp loops before the last one, and warp loops. Longer

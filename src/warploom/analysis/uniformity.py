@@ -28,8 +28,9 @@ from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.masked_loops import MaskedRegion, blocks_between, masked_regions
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.shapes.operand_shapes import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
+from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes
 from warploom.shapes.vector_shape import UNIFORM, VARYING, VectorShape
+from warploom.shapes.warp_layout import BLOCK_WIDE, WarpLayout
 
 VaryingByBlock = list[set[Register]]
 """Holds for each block the registers that are varying there."""

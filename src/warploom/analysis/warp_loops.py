@@ -38,13 +38,8 @@ from warploom.program.accesses import space_of
 from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.shapes.operand_shapes import (
-    BLOCK_LAYOUT,
-    OperandShapes,
-    RegisterShapes,
-    WarpLayout,
-    block_affine_registers,
-)
+from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, block_affine_registers
+from warploom.shapes.warp_layout import BLOCK_LAYOUT, WarpLayout
 
 
 def warp_loops(

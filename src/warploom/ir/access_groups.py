@@ -21,8 +21,9 @@ from warploom.isa.instruction import Address, Instruction, Register, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
-from warploom.shapes.operand_shapes import RUNS, OperandShapes
+from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import VectorShape
+from warploom.shapes.warp_layout import RUNS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.options import Pass
 from warploom.isa.instruction import Space
-from warploom.shapes.operand_shapes import WarpLayout
+from warploom.shapes.warp_layout import WarpLayout
 
 Size = tuple[int, int, int]
 """The threads of a block along x, y and z."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from warploom.abi.pieces import frame_pieces
 from warploom.analysis.warp_loops import block_operand_shapes
 from warploom.ir.warp_ir import WarpIR
-from warploom.shapes.operand_shapes import BLOCK_LAYOUT
+from warploom.shapes.warp_layout import BLOCK_LAYOUT
 
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
-from warploom.shapes.operand_shapes import RUNS
+from warploom.shapes.warp_layout import RUNS
 
 LEAST_FOR_FAST_VERSION = 4
 """The accesses of a block in groups guarded by the range cache, from which on the block has a fast

@@ -15,8 +15,9 @@ from warploom.ir.access_groups import AccessGroup, find_groups, group_alone
 from warploom.ir.access_plans import Guard, Move
 from warploom.ir.loops import StepKind, WarpLoop, WarpLoopPath
 from warploom.ir.warp_ir import WarpIR
-from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.prefix_comparisons import holds_in_prefix
+from warploom.shapes.warp_layout import BLOCK_LAYOUT
 
 WORD = 4
 """Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access

@@ -26,7 +26,7 @@ from warploom.abi.range_cache import (
 from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.frame.frame import Frame
-from warploom.shapes.operand_shapes import RUNS
+from warploom.shapes.warp_layout import RUNS
 
 
 @dataclass(frozen=True)

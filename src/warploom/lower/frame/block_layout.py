@@ -1,7 +1,7 @@
 """Emits the value of an affine register in any warp of a thread block from that in the first warp.
 
 In a block whose threads are all along x, or 16 along x and the others along y, affine values
-continue from warp to warp (`shapes.operand_shapes.WarpLayout`), so that a warp loop evaluates
+continue from warp to warp (`shapes.warp_layout.WarpLayout`), so that a warp loop evaluates
 them once for all warps:
 
     ALONG_X   %tid.x       warp w: value + 32 * w * stride
@@ -19,8 +19,8 @@ from warploom.abi.environment import Slot
 from warploom.core.types import ScalarType
 from warploom.llvm.lanes import I1, I32, I64, Value, repeated
 from warploom.lower.frame.frame import Frame
-from warploom.shapes.operand_shapes import WarpLayout
 from warploom.shapes.vector_shape import LANES, VectorShape
+from warploom.shapes.warp_layout import WarpLayout
 
 ROW_LANES = LANES // 2
 

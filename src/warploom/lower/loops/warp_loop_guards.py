@@ -21,8 +21,9 @@ from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.partial_access import PartialAccess
 from warploom.lower.loops.warp_loop_access import WarpLoopAccess
 from warploom.lower.operations.prefix_masks import PrefixMaskCode
-from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import LANES
+from warploom.shapes.warp_layout import BLOCK_LAYOUT
 
 
 @dataclass

@@ -37,7 +37,7 @@ from warploom.machine.observation import ObservedLaunch
 from warploom.machine.tally import Tally
 from warploom.machine.warp_layouts import warp_layouts
 from warploom.program.program import Program
-from warploom.shapes.operand_shapes import warp_layout_of
+from warploom.shapes.warp_layout import warp_layout_of
 
 if TYPE_CHECKING:
     from warploom.ir.plan_listing import PlannedAccess

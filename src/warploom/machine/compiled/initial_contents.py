@@ -21,7 +21,7 @@ from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.access_costs import common_cost
 from warploom.machine.launch import Launch, all_shared_bytes, launch_values, shared_stride
 from warploom.machine.warp_layouts import thread_indices, warp_layouts
-from warploom.shapes.operand_shapes import RUNS, warp_layout_of
+from warploom.shapes.warp_layout import RUNS, warp_layout_of
 from warploom.simt.lane_counts import ALL_LANES
 from warploom.simt.schedule_layout import Plan, WarpState
 

@@ -12,7 +12,8 @@ from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.isa.instruction import Address
 from warploom.isa.kinds import OpKind
 from warploom.passes.plans import access_type_of
-from warploom.shapes.operand_shapes import RUNS, OperandShapes
+from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.warp_layout import RUNS
 
 GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
 """Kinds of operations that can be in an access group."""

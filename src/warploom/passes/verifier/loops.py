@@ -14,8 +14,9 @@ from warploom.ir.loops import BatchedLoop, StepKind, WarpLoop, WarpLoopPath
 from warploom.ir.warp_ir import WarpIR
 from warploom.passes.verifier.accesses import group_errors
 from warploom.program.program import Program
-from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.prefix_comparisons import rising_comparison
+from warploom.shapes.warp_layout import BLOCK_LAYOUT
 
 
 def loop_errors(ir: WarpIR) -> Iterator[str]:

@@ -12,8 +12,9 @@ from warploom.analysis.scattered import scattered_registers
 from warploom.ir.warp_ir import WarpIR
 from warploom.program.masked_loops import MaskedRegion, written_after_exits
 from warploom.program.regions import predecessors
-from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import UNIFORM, VARYING, WIDTHS
+from warploom.shapes.warp_layout import BLOCK_LAYOUT
 
 
 def register_errors(ir: WarpIR) -> Iterator[str]:
