@@ -79,7 +79,7 @@ def _add_record(tally: Tally, layout: CountLayout, record: int, words: Words) ->
     caches, cache_at = layout.caches, layout.caches.headers[record]
     header = RangeCacheHeader(words, cache_at)
     rule = record_rule(layout.program, layout.records[record], layout.rules)
-    leader = next(each for each, at in caches.headers.items() if at == header.leader)
+    leader = caches.record_of_header[header.leader]
     entries = caches.entries_of(leader, words)
     # Shape (entries, elements in a unit): accesses by the offset of the first address.
     times = entries[:, caches.counts :]

@@ -183,7 +183,7 @@ class LaunchBuffers:
         ]
         self._caches = by_record[layout.caches_at :]
         # Bytes of the arena from the counts to the entries of range caches with number 0, and bytes
-        # of the entries of one number.
+        # of the entries of one number: `RangeCacheLayout.used_words`, without calls in a launch.
         caches = layout.caches
         entries_at = launch_template.records_at + 8 * (layout.caches_at + caches.entries_at)
         self._bytes_before_entries = entries_at - launch_template.counts_at
