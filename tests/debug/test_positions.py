@@ -80,6 +80,8 @@ def compare(target: Target, quanta: list[int]) -> None:
 
 
 def test_compiled_code_stands_where_the_reference_machine_does(random_examples: int) -> None:
+    """`compare` asserts equal states and memory at each position where compiled code pauses."""
+
     @settings(max_examples=random_examples)
     @given(
         text=kernels(),

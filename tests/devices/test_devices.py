@@ -33,6 +33,7 @@ def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", ["architectures", "products", "timing", "work"])
 def test_no_name_occurs_twice(name: str) -> None:
+    """`unique` asserts it of each object of the file."""
     file = files("warploom.devices").joinpath("data", f"{name}.json")
     json.loads(file.read_text("utf-8"), object_pairs_hook=unique)
 

@@ -218,6 +218,8 @@ done:
 
 
 def agree(operations: list[Operation], seed: int, policy: str) -> None:
+    """Asserts that a program of these operations leaves the same memory and counters on both
+    machines."""
     text = program(operations, seed)
     bits = np.random.default_rng(seed).integers(0, 1 << 32, 1 << 14, np.uint32)
     found: list[list[bytes]] = []

@@ -37,7 +37,8 @@ from warploom.shapes.warp_layout import warp_layout_of
 
 
 class Watch:
-    """Checks the registers that a basic block will read when all live lanes enter it."""
+    """Asserts, while the reference machine runs, that registers have their shapes: those that a
+    basic block will read when all live lanes enter it."""
 
     def __init__(self, program: Program, block: tuple[int, int]) -> None:
         self.program = program
@@ -104,6 +105,8 @@ def test_machines_agree_on_masks(random_examples: int) -> None:
 
 
 def test_inferred_low_bits_and_shapes_of_masks_hold(random_examples: int) -> None:
+    """`Watch` asserts them at each basic block."""
+
     @settings(max_examples=random_examples)
     @given(text=shaped_kernels(masks()), block=st.sampled_from(MASKED), schedule=schedules())
     def hold(text: str, block: tuple[int, int], schedule: Schedule) -> None:
@@ -160,6 +163,8 @@ def test_machines_agree_on_divergence_and_reconvergence(
 
 
 def test_inferred_shapes_hold(random_examples: int) -> None:
+    """`Watch` asserts them at each basic block."""
+
     @settings(max_examples=random_examples)
     @given(
         text=shaped_kernels() | shaped_kernels(masked_loops(turns=False)) | shaped_kernels(jumps()),
