@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
+from warploom.analysis.linear.dependence import AddressRange, never_overlap, overlap_only_if_equal
 from warploom.analysis.linear.forms import Form, IndexVariable, form
 from warploom.analysis.linear.ranges import Ranges
 
@@ -70,7 +70,7 @@ def test_disjoint_accesses_share_no_byte(one, two, size, other_size, known, othe
     pairs = list(product(touched_bytes(one, size, known), touched_bytes(two, other_size, others)))
     if never_overlap(first_range, second_range):
         assert not any(overlap(a, b) for (_, a), (_, b) in pairs)
-    if are_of_one_thread(first_range, second_range, THREADS):
+    if overlap_only_if_equal(first_range, second_range, THREADS):
         assert not any(overlap(a, b) for (thread, a), (other, b) in pairs if thread != other)
 
 
@@ -88,19 +88,19 @@ def range_of(address: Form, size: int = 4, *known: Form) -> AddressRange:
     return address_range(address, size, frozenset(known))
 
 
-def test_elements_of_a_matrix_are_of_one_thread() -> None:
+def test_elements_of_a_matrix_overlap_only_if_equal() -> None:
     """Uses rows of four elements of 4 bytes, one thread each."""
     rows = range_of(form(0, {X: 4, Y: 16}))
-    assert are_of_one_thread(rows, rows, THREADS)
+    assert overlap_only_if_equal(rows, rows, THREADS)
     assert not never_overlap(rows, rows)
 
 
 def test_overlapping_rows_need_a_fact() -> None:
     """In rows of three elements the fourth is the next row's first, but not if x < 3."""
     address = form(0, {X: 4, Y: 12})
-    assert not are_of_one_thread(range_of(address), range_of(address), THREADS)
+    assert not overlap_only_if_equal(range_of(address), range_of(address), THREADS)
     below = form(2, {X: -1})
-    assert are_of_one_thread(range_of(address, 4, below), range_of(address, 4, below), THREADS)
+    assert overlap_only_if_equal(range_of(address, 4, below), range_of(address, 4, below), THREADS)
 
 
 def test_a_column_never_overlaps_the_columns_after_it() -> None:
@@ -115,5 +115,7 @@ def test_a_column_never_overlaps_the_columns_after_it() -> None:
 def test_facts_that_leave_one_thread_make_accesses_of_one_thread() -> None:
     """With `if (x == 0 && y == 0)` one thread is left, wherever it stores."""
     first = form(0, {X: -1}), form(0, {Y: -1})
-    assert are_of_one_thread(range_of(form(5), 4, *first), range_of(form(5), 4, *first), THREADS)
-    assert not are_of_one_thread(range_of(form(5)), range_of(form(5)), THREADS)
+    assert overlap_only_if_equal(
+        range_of(form(5), 4, *first), range_of(form(5), 4, *first), THREADS
+    )
+    assert not overlap_only_if_equal(range_of(form(5)), range_of(form(5)), THREADS)

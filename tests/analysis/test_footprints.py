@@ -89,6 +89,15 @@ __global__ void lanes(int *y) { y[blockIdx.x * 32 + (threadIdx.x & 31)] = 1; }
 __global__ void columns(int *y, int pitch) {
     for (int row = 0; row < 4; row++) y[(blockIdx.y * 4 + row) * pitch + I] = 1;
 }
+__global__ void guarded_tile(float *y, const float *x, int w, int h) {
+    int c = I, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (c >= w || r >= h) return;
+    y[r * w + c] = x[r * w + c];
+}
+__global__ void unguarded_tile(float *y, int w) {
+    y[(blockIdx.y * blockDim.y + threadIdx.y) * w + I] = 1;
+}
+__global__ void first_block(float *y) { if (blockIdx.x == 0) y[threadIdx.x] = y[threadIdx.x + 1]; }
 __global__ void one_place(int *y) { y[0] = I; }
 __global__ void pairs(int *y) { y[I / 2] = I; }
 __global__ void shifted(float *y) { y[I] = y[I + 1]; }
@@ -106,6 +115,18 @@ def test_launches_with_independent_blocks(gpu: wl.Device) -> None:
     assert reason(gpu, module, "own_variable", 2, 32) == ""
     assert reason(gpu, module, "lanes", 8, 64, floats()) == ""
     assert reason(gpu, module, "columns", (2, 4), 32, floats(), 64) == ""
+
+
+def test_guards_hold_for_the_addresses_that_they_guard(gpu: wl.Device) -> None:
+    """Rows of 50 elements under blocks 16 wide: the last block of a row would reach the next row
+    by 14 elements, but for the guard."""
+    module = gpu.compile(KERNELS)
+    arguments = (floats(), floats(), 50, 40)
+    assert reason(gpu, module, "guarded_tile", (4, 10), (16, 4), *arguments) == ""
+    conflict = reason(gpu, module, "unguarded_tile", (4, 10), (16, 4), floats(), 50)
+    assert "the same addresses" in conflict
+    # Only one block stores.
+    assert reason(gpu, module, "first_block", 4, 32, floats()) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """Tests whether two accesses can overlap in memory, and whether they overlap only within one
-thread.
+thread, or one thread block.
 
 These are the dependence tests of loop compilers, with threads instead of iterations: the range test
 (Banerjee), the remainder test by a stride (GCD), and positional digits: a stride that exceeds the
@@ -45,25 +45,26 @@ def never_overlap(one: AddressRange, two: AddressRange) -> bool:
     return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.address, two.address)))
 
 
-def are_of_one_thread(
-    one: AddressRange, two: AddressRange, threads: Iterable[IndexVariable]
+def overlap_only_if_equal(
+    one: AddressRange, two: AddressRange, variables: Iterable[IndexVariable]
 ) -> bool:
-    """Returns whether each byte that both accesses touch is touched by one thread only: all of
-    `threads`, the variables that identify a thread, have equal values where the accesses overlap.
-    Variables that the ranges of both fix to one equal value are ignored. False, perhaps wrongly, if
-    another has no stride in the addresses, or different strides in the two."""
-    thread_variables = set[IndexVariable]()
-    for variable in threads:
+    """Returns whether all of `variables` have equal values in both accesses wherever these overlap.
+    With the variables that identify a thread, each byte that both accesses touch is then touched
+    by one thread only; with the block indices, by one thread block only. Variables that the ranges
+    of both fix to one equal value are ignored. False, perhaps wrongly, if another has no stride in
+    the addresses, or different strides in the two."""
+    identity = set[IndexVariable]()
+    for variable in variables:
         values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
         # A variable that facts fix to one value does not distinguish threads.
         if values[0] == values[1] and values[0][0] == values[0][1]:
             one, two = (_fixed(each, variable, int(values[0][0])) for each in (one, two))
         else:
-            thread_variables.add(variable)
+            identity.add(variable)
     strides, others = dict(one.address.strides), dict(two.address.strides)
-    if any(strides.get(each, 0) != others.get(each, 0) for each in thread_variables):
+    if any(strides.get(each, 0) != others.get(each, 0) for each in identity):
         return False
-    return thread_variables <= strides.keys() and _equal_on_overlap(one, two, thread_variables)
+    return identity <= strides.keys() and _equal_on_overlap(one, two, identity)
 
 
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
@@ -95,21 +96,18 @@ def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
     return first - other_end, end - other_first
 
 
-def _equal_on_overlap(
-    one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]
-) -> bool:
-    """Returns whether each of `thread_variables` has equal values in both accesses wherever these
+def _equal_on_overlap(one: AddressRange, two: AddressRange, identity: Set[IndexVariable]) -> bool:
+    """Returns whether each of `identity` has equal values in both accesses wherever these
     overlap: it is the only variable of the addresses, and one stride covers both accesses, or it
     follows for the quotients and the remainders of the addresses by some stride of theirs. True if
     there are none to compare."""
-    if not thread_variables:
+    if not identity:
         return True
     variables = {v for each in (one, two) for v, _ in each.address.strides}
-    if variables == thread_variables and len(thread_variables) == 1 and _fits_stride(one, two):
+    if variables == identity and len(identity) == 1 and _fits_stride(one, two):
         return True
     return any(
-        _equal_by_parts(one, two, thread_variables, unit)
-        for unit in _units(one.address, two.address)
+        _equal_by_parts(one, two, identity, unit) for unit in _units(one.address, two.address)
     )
 
 
@@ -123,17 +121,17 @@ def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
 
 
 def _equal_by_parts(
-    one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable], unit: int
+    one: AddressRange, two: AddressRange, identity: Set[IndexVariable], unit: int
 ) -> bool:
-    """Returns whether `thread_variables` are equal on overlap, judged separately by quotients
+    """Returns whether `identity` are equal on overlap, judged separately by quotients
     (terms whose strides are multiples of `unit`) and remainders (all other terms and the constant).
     False if remainders can differ by a unit or more and so compensate for different quotients, or
     if the remainders have no variable and `unit` is 1."""
     rests = _remainder(one, unit), _remainder(two, unit)
     below, above = _overlap_distances(*rests)
     whole = _quotient(one, unit), _quotient(two, unit)
-    of_whole = {v for v, _ in whole[0].address.strides} & thread_variables
-    of_rests = thread_variables - of_whole
+    of_whole = {v for v, _ in whole[0].address.strides} & identity
+    of_rests = identity - of_whole
     if not (-unit <= below and above <= unit):
         return False
     # Else the quotients are the same problem again, and the recursion would not end.

@@ -13,13 +13,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from warploom.analysis.linear.address_ranges import AddressRanges
 from warploom.analysis.linear.affine import (
+    GLOBAL_SPACES,
     NOT_SHARED,
     LaunchInputs,
+    LinearAnalysis,
     MemoryAccess,
     block_indices,
-    global_accesses,
 )
+from warploom.analysis.linear.dependence import (
+    AddressRange,
+    never_overlap,
+    overlap_only_if_equal,
+)
+from warploom.analysis.linear.forms import IndexVariable, form
+from warploom.analysis.linear.predicates import NO_FACTS
+from warploom.analysis.linear.ranges import Ranges
 from warploom.core.errors import Dim3
 from warploom.isa.instruction import Instruction, Special, flatten_operands
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
@@ -47,7 +57,9 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
         reason = _order_dependence(instruction)
         if reason:
             return f"{reason} at {program.line(index)}"
-    memory_accesses = global_accesses(program, launch)
+    analysis = LinearAnalysis(program, launch)
+    memory_accesses = list(analysis.memory_accesses(GLOBAL_SPACES))
+    ranges = AddressRanges(analysis)
     stores = [access for access in memory_accesses if access.op == "store"]
     if any(access.address.allocations is None for access in memory_accesses) and stores:
         unknown = next(r for r in memory_accesses if r.address.allocations is None)
@@ -56,7 +68,10 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
         in_allocation = [
             access for access in memory_accesses if allocation in (access.address.allocations or ())
         ]
-        if not are_disjoint(in_allocation, launch.grid):
+        if not (
+            are_disjoint(in_allocation, launch.grid)
+            or _are_disjoint_in_pairs(in_allocation, ranges)
+        ):
             line = next(r for r in in_allocation if r.op == "store").instruction
             return f"blocks may reach the same addresses as the store at {program.line(line)}"
     return ""
@@ -88,45 +103,45 @@ def _order_dependence(instruction: Instruction) -> str:
 
 # ---- independence of blocks ---------------------------------------------------------------------
 
+MOST_PAIRS = 2_000
+"""Pairs of accesses to one allocation above which they are not compared pair by pair."""
+
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     """Returns whether no two blocks touch the same byte by any of these accesses (at least one) to
-    one allocation, each taken to be of the largest one's size. True only if all addresses are
-    known, have the same strides, and include every block index that varies."""
+    one allocation, whatever facts hold at their instructions. They are taken together, as one
+    access of the largest one's size whose constant has several values, which takes one comparison.
+    False if addresses are unknown or have different strides."""
     forms = [access.address.form for access in memory_accesses]
-    forms_known = [f for f in forms if f is not None]
-    if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:
+    forms_known = [one for one in forms if one is not None]
+    if len(forms_known) < len(forms) or len({one.strides for one in forms_known}) > 1:
         return False
-    first = min(f.constant for f in forms_known)
-    offsets = [f.constant - first for f in forms_known]
+    first = min(one.constant for one in forms_known)
+    offsets = [one.constant - first for one in forms_known]
     unit = math.gcd(*offsets)
     strides = dict(forms_known[0].strides)
-    if any(block not in strides for block in block_indices(grid)):
-        return False
-    digits = [(v.extent, abs(s), v.of_block) for v, s in strides.items()]
-    # The constants of several accesses count as one more digit, which all blocks share.
     if unit:
-        digits.append((max(offsets) // unit + 1, unit, False))
-    return _digits_disjoint(digits, max(access.size for access in memory_accesses))
+        strides[IndexVariable("constant", max(offsets) // unit + 1)] = unit
+    together = form(first, strides)
+    size = max(access.size for access in memory_accesses)
+    blocks = block_indices(grid)
+    every_index = [together, *(form(0, {block: 1}) for block in blocks)]
+    addresses = AddressRange(together, size, Ranges.under(NO_FACTS, every_index))
+    return overlap_only_if_equal(addresses, addresses, blocks)
 
 
-def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) -> bool:
-    """Returns whether intervals of `size` bytes, which start at sums of digits times strides, are
-    disjoint for different blocks. A digit is (number of its values, None if unbounded; stride;
-    whether it is a block index).
-
-    In order of strides, a digit whose stride is at least the span of all smaller digits has
-    separate values. One with a smaller stride overlaps with these: allowed only if no block index
-    is involved. Only the digit with the largest stride may be unbounded."""
-    span, of_blocks = size, False
-    unbounded = False
-    for extent, stride, of_block in sorted(digits, key=lambda digit: digit[1]):
-        # A smaller digit has no greatest value: it reaches every larger one.
-        if unbounded:
-            return False
-        if stride < span and (of_block or of_blocks):
-            return False
-        of_blocks |= of_block
-        unbounded = extent is None
-        span += stride * ((extent or 1) - 1)
-    return True
+def _are_disjoint_in_pairs(memory_accesses: Sequence[MemoryAccess], ranges: AddressRanges) -> bool:
+    """Returns whether no two blocks touch the same byte of one allocation, one of them by a store,
+    under the facts at the instructions (guards such as `x < width`): each store is compared with
+    each access. False if addresses are unknown, or with more than MOST_PAIRS pairs."""
+    bounded = [(access, ranges.of(access)) for access in memory_accesses]
+    stores = [at for access, at in bounded if access.op == "store"]
+    if len(stores) * len(bounded) > MOST_PAIRS:
+        return False
+    return all(
+        store is not None
+        and at is not None
+        and (never_overlap(store, at) or overlap_only_if_equal(store, at, ranges.blocks))
+        for store in stores
+        for _, at in bounded
+    )

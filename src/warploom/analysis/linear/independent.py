@@ -17,35 +17,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 
+from warploom.analysis.linear.address_ranges import AddressRanges
 from warploom.analysis.linear.affine import (
     GLOBAL_SPACES,
     TEXELS,
     LinearAnalysis,
     MemoryAccess,
-    block_indices,
-    thread_indices,
 )
-from warploom.analysis.linear.conditions import facts_by_instruction
-from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
-from warploom.analysis.linear.forms import IndexVariable, form
+from warploom.analysis.linear.dependence import AddressRange, never_overlap, overlap_only_if_equal
+from warploom.analysis.linear.forms import IndexVariable
 from warploom.analysis.linear.intervals import (
     SHARED_SPACES,
     barrier_intervals,
     is_asynchronous_access,
 )
-from warploom.analysis.linear.predicates import NO_FACTS, Facts
-from warploom.analysis.linear.ranges import Ranges
 from warploom.isa.instruction import Space
-from warploom.isa.kinds import ACCESSES_BY_LANE, OpKind
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 
 MOST_PAIRS = 20_000
 """Pairs of accesses above which nothing is analysed."""
-
-BY_LANE = ACCESSES_BY_LANE | {OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION}
-"""Instructions in which each lane accesses what its own address operand says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +96,8 @@ class _LaunchAccesses:
         """Lists the block and thread indices of the launch; accesses are made later, by space
         (`of`)."""
         self.analysis, self.program, self.weak = analysis, analysis.program, weak
-        self.blocks, self.threads = (
-            block_indices(analysis.launch.grid),
-            thread_indices(analysis.launch.block),
-        )
-        self._thread_variables = [
-            form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)
-        ]
+        self._ranges = AddressRanges(analysis)
+        self.blocks, self.threads = self._ranges.blocks, self._ranges.threads
 
     def of(self, spaces: Set[Space]) -> list[BoundedAccess]:
         """Returns the accesses that may be to some state spaces."""
@@ -126,26 +113,11 @@ class _LaunchAccesses:
             if each.is_weak and accesses(instruction) == ((space, each.access.op),):
                 yield each
 
-    @cached_property
-    def _facts(self) -> Mapping[int, Facts]:
-        """Returns the facts at each reachable instruction that writes no predicate, by its number;
-        computed at the first use."""
-        return facts_by_instruction(self.analysis)
-
     def _access(self, access: MemoryAccess) -> BoundedAccess:
-        """Returns an access with its address range under the facts at its instruction. `at` is None
-        if the address is unknown or unbounded, or if the lanes of the instruction do not each
-        access their own address operand."""
-        address = access.address.form
-        kind = self.program.instructions[access.instruction].operation.kind
-        at = None
-        if address is not None and kind in BY_LANE:
-            facts = self._facts.get(access.instruction, NO_FACTS)
-            launch = AddressRange(
-                address, access.size, Ranges.under(facts, [address, *self._thread_variables])
-            )
-            low, high = launch.span()
-            at = launch if -math.inf < low and high < math.inf else None
+        """Returns an access with its address range, which is None if it is unknown or unbounded."""
+        at = self._ranges.of(access)
+        if at is not None and math.inf in map(abs, at.span()):
+            at = None
         return BoundedAccess(access, at, access.instruction in self.weak)
 
 
@@ -229,7 +201,7 @@ def _are_independent(
         return True
     if never_overlap(one.at, two.at):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, thread_variables)
+    return one.is_weak and two.is_weak and overlap_only_if_equal(one.at, two.at, thread_variables)
 
 
 def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
@@ -278,7 +250,7 @@ def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAcces
     ranges = _in_one_block(one.at, two.at, launch.blocks)
     if never_overlap(*ranges):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(*ranges, launch.threads)
+    return one.is_weak and two.is_weak and overlap_only_if_equal(*ranges, launch.threads)
 
 
 def _in_one_block(
