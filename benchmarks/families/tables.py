@@ -91,7 +91,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
     lines = [
         f"{len(measurements)} kernels, {len(ratios)} launch shapes",
         f"code of the timed launches: {_codes(measurements)}",
-        f"rate relative to the kernel's best shape: {_mean_and_worst(ratios)}",
+        f"rate relative to the kernel's best shape: {mean_and_worst(ratios)}",
         f"rate in the natural shape: median {np.median(rates):,.0f},"
         f" 10th percentile {np.quantile(rates, 0.1):,.0f} Mwi/s",
         _seconds("compile", [m.timings[0].compile_seconds for m in measurements]),
@@ -100,7 +100,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
     natives = [(m.native_ratio, m.name) for m in measurements if m.native_seconds is not None]
     if natives:
         lines.append(
-            f"native loop's time over ours, {len(natives)} kernels: {_mean_and_worst(natives)}"
+            f"native loop's time over ours, {len(natives)} kernels: {mean_and_worst(natives)}"
         )
     return "\n".join(lines)
 
@@ -116,7 +116,7 @@ def _seconds(name: str, seconds: Sequence[float]) -> str:
     return f"{name}: median {median:.2f} s, 90th percentile {tenth:.2f} s"
 
 
-def _mean_and_worst(ratios: Sequence[tuple[float, str]]) -> str:
+def mean_and_worst(ratios: Sequence[tuple[float, str]]) -> str:
     """Writes the geometric mean of ratios, and the least of them with its name."""
     worst, name = min(ratios)
     mean = statistics.geometric_mean(ratio for ratio, _ in ratios)

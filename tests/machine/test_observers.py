@@ -100,7 +100,7 @@ class Observed:
                 raise error_of(work, status)
             from warploom.machine.compiled.counted import Counted
 
-            return Counted.of([work])()
+            return Counted.of(work)()
         finally:
             observer.check()
             self.events = events(state)

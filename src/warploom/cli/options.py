@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,6 +15,7 @@ from typing import Annotated, Any, TypeGuard, get_args, get_type_hints
 
 import typer
 
+from warploom.core.host_cores import usable_cores
 from warploom.host.device import Device
 from warploom.host.engines import ENGINES
 from warploom.host.option_types import CODES
@@ -96,7 +96,12 @@ Core = Annotated[
     ),
 ]
 Workers = Annotated[
-    int, typer.Option(min=1, help="Threads that share the blocks, where results stay the same.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="Threads that share the blocks, where results stay the same. Left out: one on each"
+        " core, where that saves time.",
+    ),
 ]
 Scheduler = Annotated[
     str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
@@ -169,7 +174,7 @@ class SpreadOptions:
     @property
     def processes(self) -> int:
         """Return the number of processes that is asked for, else one a processor."""
-        return self.workers or os.cpu_count() or 1
+        return self.workers or usable_cores()
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,7 @@ class DeviceOptions:
 
     engine: Engine = None
     warp_size: WarpSize = 32
-    workers: Workers = 1
+    workers: Workers = None
     strict_target: StrictTarget = False
     strict: Strict = True
     caches: Caches = False

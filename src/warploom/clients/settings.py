@@ -38,7 +38,7 @@ class Settings:
     engine: str = "compiled"
     schedule: str = "converge"
     seed: int = 0
-    workers: int = 1
+    workers: int | None = None
     memory: str = ""
     caching_allocator: bool = False
     report: str = "none"
@@ -71,7 +71,12 @@ class Settings:
             text = given.get(PREFIX + field.name.upper())
             if text is not None:
                 default = field.default
-                found[field.name] = type(default)(int(text)) if isinstance(default, int) else text
+                if default is None:
+                    found[field.name] = int(text)
+                else:
+                    found[field.name] = (
+                        type(default)(int(text)) if isinstance(default, int) else text
+                    )
         return cls(**found)
 
     def environment(self) -> dict[str, str]:
@@ -80,6 +85,7 @@ class Settings:
         return {
             PREFIX + name.upper(): str(int(value)) if isinstance(value, bool) else str(value)
             for name, value in values.items()
+            if value is not None
         }
 
     @property

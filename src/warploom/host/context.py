@@ -30,7 +30,7 @@ class Context:
     engine_name: str
     schedule: Schedule
     """Who goes first where the architecture leaves it open."""
-    workers: int = 1
+    workers: int | None = None
     """How many threads share the blocks of a launch, where its results do not depend on that."""
     output: Callable[[str], object] | None = None
     """What takes the text that kernels print; None is the standard output."""

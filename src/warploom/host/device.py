@@ -64,8 +64,10 @@ class Device(MakesTextures, MakesTensorMaps):
     decide. `caches` counts hits and misses. `output` is called with the text that kernels print,
     which goes to the standard output where there is none.
 
-    `workers` threads share the blocks of a launch where it is proven that blocks are
-    independent; results and counters are those of one. `run.serial_reason` is why a launch had one.
+    The blocks of a launch are shared by threads on all cores that the process may use, where it is
+    proven that blocks are independent and where that saves time; results and counters are those of
+    one thread. `workers` is the number of threads, whether it saves time or not; 1 for the calling
+    thread alone. `run.workers` is how many a launch had, `run.serial_reason` why that was one.
 
     `record` keeps of each launch what `run.time()` needs to model its time; the engine is then the
     compiled one, with one worker. With `sampled` too, only the first blocks of a launch that is not
@@ -110,7 +112,7 @@ class Device(MakesTextures, MakesTensorMaps):
         caches: bool = False,
         schedule: Policy = "converge",
         seed: Seed = 0,
-        workers: Workers = 1,
+        workers: Workers | None = None,
         warp_size: int = WARP_SIZE,
         stack_bytes: Bytes = STACK_BYTES,
         memory_bytes: Size | None = None,

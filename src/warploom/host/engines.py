@@ -68,9 +68,11 @@ def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
     return execute
 
 
-def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: int) -> Execute:
+def find_engine(
+    name: str, spec: DeviceSpec, options: MemoryOptions, workers: int | None
+) -> Execute:
     """Return the engine of a name that `choose_engine` gave; only the compiled one has more than
-    one worker."""
+    one worker (None: as many as pay)."""
     if name == "compiled":
         from warploom.machine.compiled.engine import CompiledEngine
 

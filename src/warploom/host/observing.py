@@ -59,7 +59,7 @@ class _Observed:
         if status != ENDED:
             raise error_of(work, status)
         observer.check()
-        counted = Counted.of([work])
+        counted = Counted.of(work)
         if launch.max_instructions is None:
             return counted
         tally = counted()

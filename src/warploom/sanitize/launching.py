@@ -142,7 +142,7 @@ def _run_on_compiled(
         error = error_of(work, status)
         if not isinstance(error, (KernelFault, DeadlockError, InstructionLimit)):
             raise error
-    counted = Counted.of([work])
+    counted = Counted.of(work)
     if error is None:
         work.launch_template.give_back(work.buffers)
     return counted, error

@@ -9,7 +9,6 @@ to find the lines whose order made the difference.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -20,6 +19,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from warploom.core.errors import WarploomError
+from warploom.core.host_cores import usable_cores
 from warploom.core.options import checked
 from warploom.detector import layout as words
 from warploom.host.buffer import Array
@@ -185,7 +185,7 @@ def _first_outcomes(job: Job, orders: Sequence[Order]) -> tuple[list[Outcome], i
     began = time.perf_counter()
     outcomes += run_orders(job, orders[FEW // 2 : FEW])
     each = (time.perf_counter() - began) / max(1, len(outcomes) - FEW // 2)
-    cores, left = os.cpu_count() or 1, len(orders) - len(outcomes)
+    cores, left = usable_cores(), len(orders) - len(outcomes)
     saved = each * left * (1 - 1 / cores)
     return outcomes, cores if saved > START_SECONDS else 1
 

@@ -69,7 +69,7 @@ class CompiledRun:
         self._work, self._status = engine.record(program, launch, memory, self._log, progress)
         if self._status != schedule_layout.ENDED:
             raise error_of(self._work, self._status)
-        return Counted.of([self._work])
+        return Counted.of(self._work)
 
     def recorded(self) -> RecordedTrace:
         from warploom.abi.environment import Status

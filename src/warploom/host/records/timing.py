@@ -105,7 +105,7 @@ class TimedRun:
             work, status = self._engine.record(*given, observer, baseline=context.sampled)
             if status is not Status.ENDED:
                 raise error_of(work, status)
-            counted.append(Counted.of([work]))
+            counted.append(Counted.of(work))
             whole = log is not None and recorder.add(log, recorded) == len(recorded)
             self.executed_blocks = part.stop
             if whole and part.start == 0:

@@ -19,7 +19,7 @@ from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.cache_costs import add_range_cache_costs
-from warploom.machine.compiled.launch_template import Bytes, Words
+from warploom.machine.compiled.launch_template import Bytes, LaunchTemplate, Words
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.compiled.workers import merge_tallies
 from warploom.machine.tally import Tally
@@ -30,28 +30,42 @@ _NO_ADDRESSES = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The raw counts of each worker of a launch: those of instructions, and from word `records_at`
-    on the access records. Calling the object builds the tally. `serial_reason`: why the launch had
-    one worker, empty if it could have several."""
+    """The raw counts of each part of a launch, in the order of their blocks: those of instructions,
+    and from word `records_at` on the access records. Calling the object builds the tally.
+    `workers`: how many threads ran the launch; `serial_reason`: why that was one, empty if it could
+    be several."""
 
     kernel: CompiledKernel
     launched_warps: int
     records_at: int
     parts: tuple[Bytes, ...]
+    workers: int = 1
     serial_reason: str = ""
 
     @classmethod
-    def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
-        """Returns the counts that the workers of a launch leave in their buffers, copied if the
-        buffers may be reused. `serial_reason` states why the launch ran in one worker, empty if for
-        no reason."""
-        first_part = works[0]
+    def of(cls, work: WorkerLaunch, serial_reason: str = "") -> Counted:
+        """Returns the counts that a launch of one part leaves in its buffers, copied if the buffers
+        may be reused. `serial_reason` states why the launch ran in one worker, empty if for no
+        reason."""
+        # The buffers may serve another launch after this.
+        return cls.of_parts(work.launch_template, [work.buffers.counts()], 1, serial_reason)
+
+    @classmethod
+    def of_parts(
+        cls,
+        launch_template: LaunchTemplate,
+        parts: Sequence[Bytes],
+        workers: int,
+        serial_reason: str,
+    ) -> Counted:
+        """Returns the counts of a launch from those of its parts, in the order of their blocks, of
+        which `launch_template` is that of the first."""
         return cls(
-            first_part.launch_template.kernel,
-            first_part.launch_template.launched_warps,
-            (first_part.launch_template.records_at - first_part.launch_template.counts_at) // 8,
-            # The buffers may serve another launch after this.
-            tuple(work.buffers.counts() for work in works),
+            launch_template.kernel,
+            launch_template.launched_warps,
+            (launch_template.records_at - launch_template.counts_at) // 8,
+            tuple(parts),
+            workers,
             serial_reason,
         )
 
@@ -61,7 +75,7 @@ class Counted:
         tally = _tally([self])
         return replace(
             tally,
-            workers=len(self.parts),
+            workers=self.workers,
             serial_reason=self.serial_reason,
             tier=self.kernel.tier,
         )
@@ -90,7 +104,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     parts = [part.view(np.int64) for each in counted for part in each.parts]
     count = len(layout.records)
     caches_at = records_at + layout.caches_at
-    # A row for each worker of each launch: range caches, which follow, differ in length.
+    # A row for each part of each launch: range caches, which follow, differ in length.
     words = np.stack([part[:caches_at] for part in parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.records)
     _set_counts(tally, layout, words[:, :records_at].sum(axis=0))
@@ -103,8 +117,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
                     "count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, record
                 )
         _set_records(tally, layout, records)
-        for part in parts:
-            add_range_cache_costs(tally, layout, part[caches_at:])
+        add_range_cache_costs(tally, layout, [part[caches_at:] for part in parts])
     return tally
 
 
@@ -139,8 +152,8 @@ def _set_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
 
 
 def _set_records(tally: Tally, layout: CountLayout, records: Words) -> None:
-    """Overwrites the access records of a tally: the sums of their costs over the parts (one for
-    each worker of each launch) plus those of the hits of their pattern tables, and as example the
+    """Overwrites the access records of a tally: the sums of their costs over the parts (of each
+    launch) plus those of the hits of their pattern tables, and as example the
     costliest access, of equal ones the first part's; `records` has shape (parts, access records,
     AccessCounts.WORDS)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.

@@ -23,14 +23,16 @@ from warploom.ir.options import PRINT_VARIABLE, disabled
 from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing, Size
 from warploom.isa.kinds import Needs
 from warploom.machine.caches import NO_CACHES, empty_caches
+from warploom.machine.compiled.block_times import SHORTEST_SECONDS
 from warploom.machine.compiled.counted import Counted
 from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
 from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
-from warploom.machine.compiled.running import Progress, run_with_threads
+from warploom.machine.compiled.running import Progress, run_whole
+from warploom.machine.compiled.sharing import TOO_SHORT, EndedPart, SharedLaunch
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import Words, WorkerLaunch
-from warploom.machine.compiled.workers import serial_reason_of, split_blocks
+from warploom.machine.compiled.workers import expected_proof_seconds, serial_reason_of
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -49,13 +51,14 @@ MOST_TEMPLATES = 64
 
 class CompiledEngine:
     """Runs programs as machine code and caches what it compiles. `workers` is the number of threads
-    that share the blocks of a launch, if that makes no difference to its results."""
+    that share the blocks of a launch, if that makes no difference to its results; None for one on
+    each core where that pays."""
 
     def __init__(
         self,
         spec: DeviceSpec | None = None,
         options: MemoryOptions | None = None,
-        workers: int = 1,
+        workers: int | None = 1,
     ) -> None:
         """`spec`: the device (the default one if None); `options`: choices that the cost rules
         depend on. Raises WarploomError if WARPLOOM_PRINT_AFTER names an unknown pass."""
@@ -207,15 +210,6 @@ class CompiledEngine:
             return NO_CACHES
         return empty_caches(self._spec, self._rules, program, launch, memory)
 
-    def _run_parts(self, works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
-        """Runs each worker's part of a launch and returns the Status in which each ended; one part
-        of a kernel that does not call the host in this thread, others as `run_with_threads`
-        does."""
-        [first, *others] = works
-        if others or progress is not None or first.launch_template.calls_host:
-            return run_with_threads(works, progress)
-        return [first.run()]
-
     def launch(
         self,
         program: Program,
@@ -241,28 +235,45 @@ class CompiledEngine:
         the first part that did not end; with `max_instructions`, the tally is built here, since
         only it shows that the last slice exceeded the limit."""
         template = self._template(program, launch)
-        launch_template = template.current()
         caches = self._caches(program, launch, memory)
-        serial_reason, parts = "", [range(launch.blocks)]
-        if self._workers > 1:
-            serial_reason = serial_reason_of(program, launch, memory, caches=self._simulates_caches)
-            if not serial_reason:
-                parts = split_blocks(launch.blocks, self._workers)
-        works = [
-            WorkerLaunch.prepare(launch_template, launch, memory, caches, part, template)
-            for part in parts
-        ]
-        for work, status in zip(works, self._run_parts(works, progress), strict=True):
-            if status != Status.ENDED:
-                raise error_of(work, Status(status))
-        counted = Counted.of(works, serial_reason)
-        for work in works:
-            work.launch_template.give_back(work.buffers)
-        if launch.max_instructions is None:
-            return counted
-        tally = counted()
-        check_limit(tally, works[0])
-        return lambda: tally
+
+        def prepare(blocks: range) -> WorkerLaunch:
+            """Returns a part of the launch with these blocks, ready to run."""
+            code = template.current()
+            return WorkerLaunch.prepare(code, launch, memory, caches, blocks, template)
+
+        def shared_launch() -> SharedLaunch:
+            """Returns what shares the blocks among workers."""
+            return SharedLaunch(
+                prepare,
+                launch,
+                template.block_times,
+                self._workers,
+                lambda: serial_reason_of(program, launch, memory, caches=self._simulates_caches),
+                lambda: expected_proof_seconds(program, launch, memory),
+            )
+
+        shared = None
+        may_share = launch.blocks > 1 and self._workers != 1
+        if may_share and (self._workers is not None or template.block_times.is_long):
+            shared = shared_launch()
+            if shared.begins_shared():
+                return _counts(shared.run(progress), shared)
+        work = prepare(range(launch.blocks))
+        if shared is None and may_share and not work.launch_template.calls_host:
+            shared, status = _run_until_shared(work, shared_launch, progress)
+            if shared is not None:
+                return _counts(shared.complete(work, status, progress), shared)
+        else:
+            status = _run_whole(work, progress)
+        if status != Status.ENDED:
+            raise error_of(work, Status(status))
+        if may_share and work.seconds >= SHORTEST_SECONDS:
+            template.block_times.record(work.seconds, launch.blocks)
+        reason = shared.serial_reason if shared is not None else TOO_SHORT if may_share else ""
+        counted = Counted.of(work, reason)
+        work.launch_template.give_back(work.buffers)
+        return _checked(counted, work)
 
     def record(
         self,
@@ -295,8 +306,7 @@ class CompiledEngine:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
             work.environment[Slot.OBSERVER_AT] = int(observer.table.words.ctypes.data)
-        [status] = self._run_parts([work], progress)
-        return work, Status(status)
+        return work, Status(_run_whole(work, progress))
 
     def sanitize(
         self,
@@ -315,5 +325,66 @@ class CompiledEngine:
         caches = self._caches(program, launch, memory)
         work = WorkerLaunch.prepare(template.current(), launch, memory, caches, part, template)
         work.environment[Slot.DETECTOR_AT] = detector
-        [status] = self._run_parts([work], progress)
-        return work, Status(status)
+        return work, Status(_run_whole(work, progress))
+
+
+def _run_whole(work: WorkerLaunch, progress: Progress | None) -> int:
+    """Runs a launch of one part and returns the Status in which it ended: in this thread, but
+    in a pooled one if the kernel calls the host."""
+    if progress is None and not work.launch_template.calls_host:
+        return work.run()
+
+    def report() -> None:
+        """Calls `progress`, if given, with the blocks done and the launch's number of
+        blocks."""
+        if progress is not None:
+            progress(work.blocks_done, work.launch.blocks)
+
+    return run_whole(work, report)
+
+
+def _run_until_shared(
+    work: WorkerLaunch, shared_launch: Callable[[], SharedLaunch], progress: Progress | None
+) -> tuple[SharedLaunch | None, int]:
+    """Runs a launch of one part in this thread; from a pause on, when it has run for
+    SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns what shares the blocks,
+    None if the launch ended before, and the Status in which the part ended."""
+    shared: SharedLaunch | None = None
+
+    def at_pause() -> None:
+        """Calls `progress`, if given, and lets others join when it is time."""
+        nonlocal shared
+        if progress is not None:
+            progress(work.blocks_done, work.launch.blocks)
+        if shared is None and work.seconds >= SHORTEST_SECONDS:
+            shared = shared_launch()
+            shared.at_pause(work)
+
+    try:
+        status = run_whole(work, at_pause)
+    except BaseException:
+        if shared is not None:
+            shared.abort()
+        raise
+    return shared, status
+
+
+def _counts(parts: Sequence[EndedPart], shared: SharedLaunch) -> Callable[[], Tally]:
+    """Returns a function that builds the tally of a launch from its parts, which are in the order
+    of their blocks. Raises the error of the first that did not end."""
+    for part in parts:
+        if part.counts is None:
+            raise error_of(part.work, Status(part.status))
+    counts, work = [part.counts for part in parts if part.counts is not None], parts[0].work
+    counted = Counted.of_parts(work.launch_template, counts, shared.workers, shared.serial_reason)
+    return _checked(counted, work)
+
+
+def _checked(counted: Counted, work: WorkerLaunch) -> Callable[[], Tally]:
+    """Returns a function that builds the tally of a launch that has ended. With `max_instructions`
+    the tally is built here, since only it shows that the last slice exceeded the limit."""
+    if work.launch.max_instructions is None:
+        return counted
+    tally = counted()
+    check_limit(tally, work)
+    return lambda: tally

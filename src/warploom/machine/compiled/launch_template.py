@@ -21,6 +21,7 @@ from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.isa.spec import Unit
+from warploom.machine.compiled.block_times import BlockTimes
 from warploom.machine.compiled.initial_contents import (
     ALIGNMENT,
     CURRENT_BLOCK_SLOTS,
@@ -253,10 +254,12 @@ class LaunchBuffers:
 @dataclass
 class TieredTemplate:
     """Holds the code tiers of the launches of a kernel that differ from `launch` only in their
-    arguments, and the launch template of the code that they choose."""
+    arguments, and the launch template of the code that they choose; `block_times`: what their
+    blocks take."""
 
     tiers: Tiers
     launch: Launch
+    block_times: BlockTimes = field(default_factory=BlockTimes)
     _template: LaunchTemplate | None = None
 
     def current(self) -> LaunchTemplate:

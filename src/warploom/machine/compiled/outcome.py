@@ -102,4 +102,4 @@ def _deadlock(work: WorkerLaunch) -> Exception:
             table_of(work.buffers.plan, work.tables, slot * warps + warp),
         )
     ]
-    return deadlock_error(program, work.launch, waiting, work.started)
+    return deadlock_error(program, work.launch, waiting, work.following)

@@ -1,5 +1,5 @@
-"""Runs the workers' parts of a launch in compiled code to their ends, one in the calling thread and
-the others in pooled threads.
+"""Runs parts of a launch in compiled code to their ends, one in the calling thread and others in
+pooled threads.
 
 Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that a keyboard
 interrupt or a cancellation is handled between two calls.
@@ -10,59 +10,74 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import repeat
 
-from warploom.abi.environment import Slot
 from warploom.machine.compiled.cores import other_cores
-from warploom.machine.compiled.threads import Runner
+from warploom.machine.compiled.threads import Job, Runner
 from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.turn import Cancellation
 
 Progress = Callable[[int, int], None]
 """A callback that is called now and then while a kernel runs, with the numbers of blocks done and
 of all blocks."""
 
+Report = Callable[[], None]
+"""A callback that is called at each pause of a launch."""
+
 POLL_SECONDS = 0.1
 
 
-def run_with_threads(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
-    """Runs each worker's part of a launch and returns the Status in which each ended, in the order
-    of the parts: PAUSED if `launch.cancellation` stopped it. A part that fails does not stop the
-    others. The first part runs in the calling thread and the others in pooled ones; all of them run
-    in pooled ones if the kernel calls the host. Calls `progress`, if given, at this thread's
-    pauses, each POLL_SECONDS while it waits, and at the end. An exception here (Ctrl-C, or of
-    `progress`) stops all parts, waits for them and is raised again; one of a pooled thread is
-    raised when all parts have ended."""
-    # An interrupt during a function that machine code calls would be lost.
-    # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
-    local = 0 if works[0].launch_template.calls_host else 1
-    running = [Runner.borrow() for _ in works[local:]]
+class PooledThreads:
+    """Pooled threads that run jobs of one launch beside the calling thread, which has to call
+    `wait`, or `abort` if it raises an exception: the jobs use buffers of the launch."""
 
-    def report() -> None:
-        """Calls `progress`, if given, with the blocks done of all parts and the launch's number of
-        blocks."""
-        if progress is not None:
-            progress(sum(map(_blocks_done, works)), works[0].launch.blocks)
+    def __init__(self, cancellation: Cancellation) -> None:
+        """`cancellation` is the launch's, by which `abort` stops the jobs."""
+        self._cancellation = cancellation
+        self._running: list[Runner] = []
 
-    try:
-        # A single thread may run on any core; only parallel ones are placed.
-        cores = other_cores() if len(works) > 1 else repeat(None)
-        for runner, work, core in zip(running, works[local:], cores, strict=False):
-            runner.start(work.run, core)
-        statuses = [work.run(report) for work in works[:local]]
-        for runner in running:
+    def start(self, jobs: Sequence[Job], *, spread: bool) -> None:
+        """Starts each job in a thread of the pool, if `spread` on a core of its own."""
+        for job, core in zip(jobs, other_cores() if spread else repeat(None), strict=False):
+            runner = Runner.borrow()
+            self._running.append(runner)
+            runner.start(job, core)
+
+    def wait(self, report: Report) -> list[int]:
+        """Waits until all jobs have ended, and calls `report` each POLL_SECONDS; returns their
+        results. Raises the exception of a job when all have ended."""
+        self._wait(report)
+        return [runner.give_back() for runner in self._running]
+
+    def abort(self) -> None:
+        """Stops all jobs and waits for them."""
+        self._cancellation.request()
+        self._wait(lambda: None)
+
+    def _wait(self, report: Report) -> None:
+        """Waits until all jobs have ended."""
+        for runner in self._running:
             # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
             while not runner.wait_until_idle(POLL_SECONDS):
                 report()
-    # The threads use buffers of this launch, so they have to stop before the exception propagates.
+
+
+def run_whole(work: WorkerLaunch, report: Report) -> int:
+    """Runs a launch that one worker has whole; returns the Status in which it ended: PAUSED if
+    `launch.cancellation` stopped it. Calls `report` at pauses, each POLL_SECONDS while it waits,
+    and at the end. An exception here (Ctrl-C, or of `report`) stops the launch and is raised
+    again."""
+    # An interrupt during a function that machine code calls would be lost.
+    # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
+    if not work.launch_template.calls_host:
+        status = work.run(report)
+        report()
+        return status
+    threads = PooledThreads(work.launch.cancellation)
+    try:
+        # A single thread may run on any core; only parallel ones are placed.
+        threads.start([work.run], spread=False)
+        [status] = threads.wait(report)
     except BaseException:
-        works[0].launch.cancellation.request()
-        for runner in running:
-            while not runner.wait_until_idle(POLL_SECONDS):
-                pass
+        threads.abort()
         raise
     report()
-    return [*statuses, *(runner.give_back() for runner in running)]
-
-
-def _blocks_done(work: WorkerLaunch) -> int:
-    """Returns the number of the part's blocks that have ended, or that have begun if several are
-    resident."""
-    return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start
+    return status

@@ -35,7 +35,8 @@ class WorkerLaunch:
 
     `referenced` holds arrays that only the environment points to. `tiered` offers better
     code while the launch runs; None if the launch ends in the code in which it began. Errors,
-    traces and the debugger read the warps' states from it afterwards.
+    traces and the debugger read the warps' states from it afterwards. `seconds` is the time that it
+    has run in compiled code.
     """
 
     launch_template: LaunchTemplate
@@ -46,6 +47,7 @@ class WorkerLaunch:
     host_callbacks: HostCallbacks | None
     referenced: tuple[object, ...]
     tiered: TieredTemplate | None = None
+    seconds: float = 0.0
 
     @classmethod
     def prepare(
@@ -129,13 +131,15 @@ class WorkerLaunch:
         counts, records = start + launch_template.counts_at, start + launch_template.records_at
         started = time.perf_counter()
         status = kernel.run(start, counts, records, first_block, last_block)
+        seconds = time.perf_counter() - started
+        self.seconds += seconds
         if self.tiered is not None:
-            self.tiered.tiers.add_seconds(kernel, time.perf_counter() - started)
+            self.tiered.tiers.add_seconds(kernel, seconds)
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
-            pace.adjust(time.perf_counter() - started)
+            pace.adjust(seconds)
             if self._is_past_limit():
                 return Status.LIMIT
             self._switch_to_better_code()
@@ -194,9 +198,25 @@ class WorkerLaunch:
         return len(self.kernel.program.instructions) * self.launch.warps_per_block
 
     @property
-    def started(self) -> int:
+    def following(self) -> int:
         """Returns the number of the first block that has not begun."""
-        return self.buffers.plan.next_block
+        if self.kernel.suspends:
+            return self.buffers.plan.next_block
+        return int(self.environment[Slot.BLOCKS_DONE])
+
+    @property
+    def blocks_done(self) -> int:
+        """Returns the number of the part's blocks that have ended, or that have begun if several
+        are resident."""
+        return int(self.environment[Slot.BLOCKS_DONE]) - self.blocks.start
+
+    def leave_following(self) -> range:
+        """Leaves the blocks that have not begun to other parts, and returns them; for a part that
+        pauses."""
+        left = range(self.following, self.blocks.stop)
+        self.blocks = range(self.blocks.start, left.start)
+        self.buffers.plan.blocks = left.start
+        return left
 
     @cached_property
     def slots(self) -> Words:

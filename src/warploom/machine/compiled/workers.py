@@ -1,5 +1,5 @@
-"""Distributes the thread blocks of a launch over workers, if that changes neither results nor
-counters, and merges the tallies of parts.
+"""States why the thread blocks of a launch have to run on one worker, if several would change
+results or counters, and merges the tallies of parts.
 
 Blocks run in parallel if an analysis proves that their accesses to global memory are disjoint
 (`analysis.linear.footprints`) and no policy orders them; any other launch has one worker, and its
@@ -9,13 +9,11 @@ tally states why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 
 from warploom.analysis.linear.footprints import why_blocks_conflict
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
-from warploom.machine.compiled.proofs import cached_proof
+from warploom.machine.compiled.proofs import cached_proof, expected_seconds
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import COLUMNS, Tally
@@ -42,12 +40,9 @@ def serial_reason_of(
     return cached_proof(program, launch, memory, why_blocks_conflict)
 
 
-def split_blocks(blocks: int, workers: int) -> list[range]:
-    """Returns consecutive ranges of blocks of nearly equal size, one per worker; fewer if there are
-    fewer blocks than workers."""
-    count = min(workers, blocks)
-    ends = [blocks * part // count for part in range(count + 1)]
-    return [range(start, end) for start, end in pairwise(ends)]
+def expected_proof_seconds(program: Program, launch: Launch, memory: DeviceMemory) -> float:
+    """Returns the expected time of `serial_reason_of`."""
+    return expected_seconds(program, launch, memory, why_blocks_conflict)
 
 
 _SUMS = (*COLUMNS, "accesses")
@@ -56,8 +51,8 @@ _SUMS = (*COLUMNS, "accesses")
 
 def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Returns the tally of a launch from those of its parts, which are in the order of their
-    blocks: sums of counts, and for each access record the costliest example; `workers` is their
-    number, other fields are the first's. Overwrites counts and records of the first one."""
+    blocks: sums of counts, and for each access record the costliest example; other fields are the
+    first's. Overwrites counts and records of the first one."""
     total = tallies[0]
     for tally in tallies[1:]:
         for name in _SUMS:
@@ -66,4 +61,4 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         example_at = CostRecord.example_cost
         costlier = tally.records[:, example_at] > total.records[:, example_at]
         total.records[costlier, example_at:] = tally.records[costlier, example_at:]
-    return replace(total, workers=len(tallies))
+    return total
