@@ -100,6 +100,16 @@ __global__ void unguarded_tile(float *y, int w) {
 __global__ void first_block(float *y) { if (blockIdx.x == 0) y[threadIdx.x] = y[threadIdx.x + 1]; }
 __global__ void one_place(int *y) { y[0] = I; }
 __global__ void pairs(int *y) { y[I / 2] = I; }
+__global__ void quarters(int *y) { y[I / 64] = I; }
+__global__ void warps(int *y) { if (threadIdx.x % 32 == 0) y[I / 32] = I; }
+__global__ void remainders(int *y) { y[I % 48] = I; }
+__global__ void results(int *y, int *x) { x[I] = atomicAdd(y, 1); }
+__global__ void sums(int *y) { atomicAdd(y + threadIdx.x, 1); }
+__global__ void greatest(int *y) { atomicMax(y, I); atomicMax(y + 1, -I); }
+__global__ void mixed(int *y) { atomicMax(y, I); atomicAdd(y, 1); }
+__global__ void apart(int *y) { atomicMax(y + 2 * I, 1); atomicAdd(y + 2 * I + 1, 1); }
+__global__ void looked_at(int *y, int *x) { atomicAdd(y, 1); x[I] = y[0]; }
+__global__ void rounded(float *y) { atomicAdd(y, 1.0f); }
 __global__ void shifted(float *y) { y[I] = y[I + 1]; }
 __global__ void indirect(int *y, const int *x) { y[x[I]] = 1; }
 __global__ void counts(int *y) { atomicAdd(y + I, 1); }
@@ -115,6 +125,17 @@ def test_launches_with_independent_blocks(gpu: wl.Device) -> None:
     assert reason(gpu, module, "own_variable", 2, 32) == ""
     assert reason(gpu, module, "lanes", 8, 64, floats()) == ""
     assert reason(gpu, module, "columns", (2, 4), 32, floats(), 64) == ""
+    # Both threads of a pair, and all of a warp, are in one block of 32.
+    assert reason(gpu, module, "pairs", 2, 32, floats()) == ""
+    assert reason(gpu, module, "warps", 2, 256, floats()) == ""
+
+
+def test_atomics_that_leave_the_same_in_any_order(gpu: wl.Device) -> None:
+    """Integers are added, and compared, with one result in any order, if no thread sees a value
+    between; one that is first compared and then added to has not."""
+    module = gpu.compile(KERNELS)
+    for name in ("counts", "sums", "greatest", "apart"):
+        assert reason(gpu, module, name, 2, 32, floats()) == "", name
 
 
 def test_guards_hold_for_the_addresses_that_they_guard(gpu: wl.Device) -> None:
@@ -133,10 +154,14 @@ def test_guards_hold_for_the_addresses_that_they_guard(gpu: wl.Device) -> None:
     ("name", "grid", "args", "expected"),
     [
         ("one_place", 2, (floats(),), "the same addresses"),
-        ("pairs", 2, (floats(),), "the same addresses"),
+        ("quarters", 2, (floats(),), "the same addresses"),
         ("shifted", 2, (floats(),), "the same addresses"),
         ("indirect", 2, (floats(), floats()), "the same addresses"),
-        ("counts", 2, (floats(),), "the order of atomics"),
+        ("remainders", 2, (floats(),), "the same addresses"),
+        ("results", 2, (floats(), floats()), "the order of atomics"),
+        ("rounded", 2, (floats(),), "the order of atomics"),
+        ("mixed", 2, (floats(),), "the same addresses as the atomic"),
+        ("looked_at", 2, (floats(), floats()), "the same addresses as the atomic"),
         ("pointed", 2, (floats(),), "nothing is known of the address"),
         # Rows of 48 are shorter than the 64 elements that two blocks of a row reach.
         ("columns", (2, 4), (floats(), 48), "the same addresses"),

@@ -49,6 +49,7 @@ class Slot(IntEnum):
     TEXTURES_AT: the table of textures (`texture.descriptors`). QUEUE_AT, HELD_AT: asynchronous
     copies of tensors and of lanes that are not complete (`asynchronous.issue.queue`,
     `asynchronous.late_copies`), under schedules that delay them.
+    IS_SHARED: 1 if several workers run the launch.
 
     Warp order (`lower.control.warp_order`): TOGETHER: 1 if this call runs all warps of the block,
     one after the other, from barrier to barrier. WARP, SITE, START, OWN_SITE: the state in which
@@ -90,6 +91,7 @@ class Slot(IntEnum):
     WARPS = auto()
     BLOCK = auto()
     BLOCKS_DONE = auto()
+    IS_SHARED = auto()
     CTAID_X = auto()
     CTAID_Y = auto()
     CTAID_Z = auto()

@@ -13,6 +13,7 @@ Not handled: values loaded from memory (unknown), and registers that change by d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
@@ -350,25 +351,22 @@ def iteration_count(name: str, block: int) -> IndexVariable:
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Returns a value that covers both values, with the allocations that either may point into.
-    Equal forms are retained. If they differ by a constant, as a counter does between iterations,
-    the form is the first value plus that constant times `iteration`; else it has none. A stride
-    that `iteration` already has is retained if the constant, and the stride of `incoming`, are
-    non-negative multiples of it."""
+    Equal forms are retained. If they differ by terms of one sign, as a counter does between
+    iterations, the form is the first value plus `iteration` times the greatest common divisor of
+    these terms, and of the stride that `iteration` has already; else it has none.
+
+        i = 5 at the entry, i + 2 at the back edge      5 + 2 * iteration
+        and i + 4 * j + 2 at another edge               5 + 2 * iteration"""
     allocations = _united_allocations((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:
         return LinearValue(a if a == b else None, allocations)
-    stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
-    # The change along the back edge, apart from what `iteration` accounts for already.
-    step = b.without(iteration).plus(a.without(iteration), -1)
-    if not step.is_constant or not all(
-        _continues_stride(each, stride) for each in (step.constant, other)
-    ):
+    start = a.without(iteration)
+    change = b.without(iteration).plus(start, -1)
+    strides = [dict(each.strides).get(iteration, 0) for each in (a, b)]
+    terms = [change.constant, *(stride for _, stride in change.strides), *strides]
+    # Variables are never negative, so terms of one sign change the value in one direction.
+    if min(terms) < 0 < max(terms):
         return LinearValue(None, allocations)
-    return LinearValue(a if stride else a.plus(form(0, {iteration: step.constant})), allocations)
-
-
-def _continues_stride(step: int, stride: int) -> bool:
-    """Returns whether a step is a non-negative multiple of a stride (a step of 0 is), or the stride
-    is 0: there is none yet."""
-    return stride == 0 or (step % stride == 0 and step // stride >= 0)
+    step = math.gcd(*terms) * (-1 if min(terms) < 0 else 1)
+    return LinearValue(start.plus(form(0, {iteration: step})), allocations)

@@ -123,13 +123,32 @@ def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
 def _equal_by_parts(
     one: AddressRange, two: AddressRange, identity: Set[IndexVariable], unit: int
 ) -> bool:
-    """Returns whether `identity` are equal on overlap, judged separately by quotients
-    (terms whose strides are multiples of `unit`) and remainders (all other terms and the constant).
-    False if remainders can differ by a unit or more and so compensate for different quotients, or
-    if the remainders have no variable and `unit` is 1."""
-    rests = _remainder(one, unit), _remainder(two, unit)
+    """Returns whether `identity` are equal on overlap, judged separately by quotients (terms whose
+    strides are multiples of `unit`) and remainders (all other terms). The distance of the constants
+    is split among both in either way that leaves less than a unit. False if remainders can differ
+    by a unit or more and so compensate for different quotients, or if the remainders have no
+    variable and `unit` is 1."""
+    distance = two.address.constant - one.address.constant
+    return any(
+        _equal_in_both(
+            (_quotient(one, unit, 0), _quotient(two, unit, (distance - rest) // unit)),
+            (_rest(one, unit, 0), _rest(two, unit, rest)),
+            identity,
+            unit,
+        )
+        for rest in {distance % unit, distance % unit - unit}
+    )
+
+
+def _equal_in_both(
+    whole: tuple[AddressRange, AddressRange],
+    rests: tuple[AddressRange, AddressRange],
+    identity: Set[IndexVariable],
+    unit: int,
+) -> bool:
+    """Returns whether `identity` are equal where two accesses overlap, whose addresses are `unit`
+    times `whole` plus `rests`."""
     below, above = _overlap_distances(*rests)
-    whole = _quotient(one, unit), _quotient(two, unit)
     of_whole = {v for v, _ in whole[0].address.strides} & identity
     of_rests = identity - of_whole
     if not (-unit <= below and above <= unit):
@@ -153,8 +172,15 @@ def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
     return addresses.range_of(form(addresses.address.constant, strides))
 
 
-def _quotient(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns the terms whose strides are multiples of a unit that is not 0, divided by it and
-    without the constant, as an access of size 1."""
+def _rest(addresses: AddressRange, unit: int, constant: int) -> AddressRange:
+    """Returns addresses without the terms whose strides are multiples of a unit, with another
+    constant."""
+    strides = {v: s for v, s in addresses.address.strides if s % unit}
+    return addresses.range_of(form(constant, strides))
+
+
+def _quotient(addresses: AddressRange, unit: int, constant: int) -> AddressRange:
+    """Returns the terms whose strides are multiples of a unit that is not 0, divided by it, and a
+    constant, as an access of size 1."""
     strides = {v: s // unit for v, s in addresses.address.strides if s % unit == 0}
-    return AddressRange(form(0, strides), 1, addresses.ranges)
+    return AddressRange(form(constant, strides), 1, addresses.ranges)

@@ -6,12 +6,13 @@ Independent blocks can run on several workers at a time, with the same result in
     x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
     x[threadIdx.x] = 1;                               not: all blocks write the same bytes
 
-Not handled: atomics, loads of pointers, and instructions whose results depend on block order."""
+Atomics that leave the same in any order may reach one address. Not handled: other atomics, loads of
+pointers, and instructions whose results depend on block order."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warploom.analysis.linear.address_ranges import AddressRanges
 from warploom.analysis.linear.affine import (
@@ -31,10 +32,12 @@ from warploom.analysis.linear.forms import IndexVariable, form
 from warploom.analysis.linear.predicates import NO_FACTS
 from warploom.analysis.linear.ranges import Ranges
 from warploom.core.errors import Dim3
-from warploom.isa.instruction import Instruction, Special, flatten_operands
+from warploom.isa.commuting import commuting_operator
+from warploom.isa.instruction import Instruction, Operand, Special, flatten_operands
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
+from warploom.program.uses import reads
 
 ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by the beginnings of their names) whose values depend on the order of
@@ -49,32 +52,52 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     """Returns why blocks of a launch may conflict, as a sentence with a source line; empty if they
     cannot, so that several workers may run them. The first reason found of: an instruction that
     depends on other blocks (`_order_dependence`); a pointer into any allocation, if the kernel
-    stores at all; an allocation that is stored to in which accesses are not disjoint by block.
+    writes at all; an allocation that is written to in which accesses are not disjoint by block, but
+    for atomics that leave the same in any order.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""
+    commuting = commuting_atomics(program)
     for index, instruction in enumerate(program.instructions):
-        reason = _order_dependence(instruction)
+        reason = "" if index in commuting else _order_dependence(instruction)
         if reason:
             return f"{reason} at {program.line(index)}"
     analysis = LinearAnalysis(program, launch)
     memory_accesses = list(analysis.memory_accesses(GLOBAL_SPACES))
-    ranges = AddressRanges(analysis)
-    stores = [access for access in memory_accesses if access.op == "store"]
-    if any(access.address.allocations is None for access in memory_accesses) and stores:
+    writes = [access for access in memory_accesses if access.op != "load"]
+    if any(access.address.allocations is None for access in memory_accesses) and writes:
         unknown = next(r for r in memory_accesses if r.address.allocations is None)
         return f"nothing is known of the address at {program.line(unknown.instruction)}"
-    for allocation in {each for store in stores for each in store.address.allocations or ()}:
+    ranges = AddressRanges(analysis)
+    for allocation in {each for write in writes for each in write.address.allocations or ()}:
         in_allocation = [
             access for access in memory_accesses if allocation in (access.address.allocations or ())
         ]
         if not (
             are_disjoint(in_allocation, launch.grid)
-            or _are_disjoint_in_pairs(in_allocation, ranges)
+            or _are_disjoint_in_pairs(in_allocation, ranges, commuting)
         ):
-            line = next(r for r in in_allocation if r.op == "store").instruction
-            return f"blocks may reach the same addresses as the store at {program.line(line)}"
+            first = next(access for access in in_allocation if access.op != "load")
+            line = program.line(first.instruction)
+            return f"blocks may reach the same addresses as the {first.op} at {line}"
     return ""
+
+
+def commuting_atomics(program: Program) -> dict[int, str]:
+    """Returns the atomics of a program on memory that blocks share which leave the same in any
+    order, and whose old values no instruction reads: for each by its number, what it does to
+    memory. Two that do the same may reach one address in any order."""
+    read = frozenset[Operand]().union(*map(reads, program.instructions))
+    commuting: dict[int, str] = {}
+    for index, instruction in enumerate(program.instructions):
+        operation = instruction.operation
+        if operation.kind not in (OpKind.ATOMIC, OpKind.REDUCTION):
+            continue
+        targets = flatten_operands(instruction.operands[: len(operation.spec.destinations)])
+        operator = commuting_operator(operation.combine(operation.value_count))
+        if operator is not None and read.isdisjoint(targets):
+            commuting[index] = f"{operator} {operation.modifiers.scalar().name}"
+    return commuting
 
 
 def _order_dependence(instruction: Instruction) -> str:
@@ -130,18 +153,34 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     return overlap_only_if_equal(addresses, addresses, blocks)
 
 
-def _are_disjoint_in_pairs(memory_accesses: Sequence[MemoryAccess], ranges: AddressRanges) -> bool:
-    """Returns whether no two blocks touch the same byte of one allocation, one of them by a store,
-    under the facts at the instructions (guards such as `x < width`): each store is compared with
-    each access. False if addresses are unknown, or with more than MOST_PAIRS pairs."""
+def _are_disjoint_in_pairs(
+    memory_accesses: Sequence[MemoryAccess], ranges: AddressRanges, commuting: Mapping[int, str]
+) -> bool:
+    """Returns whether no two blocks touch the same byte of one allocation, one of them by a write,
+    under the facts at the instructions (guards such as `x < width`): each write is compared with
+    each access, but atomics not with those that do the same (`commuting`, by instruction). False if
+    addresses are unknown, or with more than MOST_PAIRS pairs."""
     bounded = [(access, ranges.of(access)) for access in memory_accesses]
-    stores = [at for access, at in bounded if access.op == "store"]
-    if len(stores) * len(bounded) > MOST_PAIRS:
+    writes = [each for each in bounded if each[0].op != "load"]
+    if len(writes) * len(bounded) > MOST_PAIRS:
         return False
     return all(
-        store is not None
-        and at is not None
-        and (never_overlap(store, at) or overlap_only_if_equal(store, at, ranges.blocks))
-        for store in stores
-        for _, at in bounded
+        _do_the_same(write, access, commuting) or _are_apart(at, other, ranges.blocks)
+        for write, at in writes
+        for access, other in bounded
     )
+
+
+def _do_the_same(one: MemoryAccess, two: MemoryAccess, commuting: Mapping[int, str]) -> bool:
+    """Returns whether two accesses are atomics that may reach one address in any order."""
+    does = commuting.get(one.instruction)
+    return does is not None and does == commuting.get(two.instruction)
+
+
+def _are_apart(
+    one: AddressRange | None, two: AddressRange | None, blocks: Sequence[IndexVariable]
+) -> bool:
+    """Returns whether it is certain that two accesses of different blocks touch no common byte."""
+    if one is None or two is None:
+        return False
+    return never_overlap(one, two) or overlap_only_if_equal(one, two, blocks)

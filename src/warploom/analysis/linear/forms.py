@@ -220,25 +220,60 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     """Returns the form of `a op b` for `and`, right shift, division and remainder, with a constant
-    b that is not negative and a bounded a that never is: a constant if a is one, a itself if `and`
-    clears none of its bits, else a new variable between the result's bounds. None for other
-    operands and operations, for a division or remainder by 0, and for a shift of a constant by
-    0."""
-    if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
+    b that is not negative and an `a` that never is: a constant if a is one, a itself if `and`
+    clears none of its bits, a quotient or a remainder (`_quotient`, `_remainder`), which masks of
+    low bits are, too; for another `and` a new variable between the result's bounds. None for other
+    operands and operations, and for a division or remainder by 0."""
+    if not b.is_constant or b.constant < 0 or op not in _PARTS or not _is_never_negative(a):
         return None
     n = b.constant
     if a.is_constant:
-        return form(_exact(op, a.constant, n)) if op in _PARTS and (n or op == "and") else None
-    if op == "and":
+        return form(_exact(op, a.constant, n)) if n or op == "and" else None
+    if op == "and" and n & (n + 1):
+        if not a.is_bounded:
+            return None
         bits = _bits_of(a)
         return a if bits & ~n == 0 else _new_variable(op, a, n, 0, bits & n)
-    if op in ("lshr", "ashr"):
-        return _new_variable(op, a, n, a.low >> n, a.high >> n)
-    if op == "div" and n:
-        return _new_variable(op, a, n, a.low // n, a.high // n)
-    if op == "rem" and n:
-        return _new_variable(op, a, n, 0, min(n - 1, a.high))
-    return None
+    divisor = 1 << n if op in ("lshr", "ashr") else n + 1 if op == "and" else n
+    if divisor == 0:
+        return None
+    return _remainder(a, divisor) if op in ("and", "rem") else _quotient(a, divisor)
+
+
+def _is_never_negative(a: Form) -> bool:
+    """Returns whether a form is at least 0 for all values of its variables."""
+    return a.low >= 0 and all(v.extent is not None or stride > 0 for v, stride in a.strides)
+
+
+def _quotient(a: Form, n: int) -> Form | None:
+    """Returns the form of `a // n`: the terms that are multiples of n, divided by it, and a
+    variable for the quotient of the others; None if these are unbounded. With `%tid.x` below 256,
+    `(256 * %ctaid.x + %tid.x) // 32` is `8 * %ctaid.x` plus a variable below 8."""
+    whole, rest = _split(a, n)
+    if not rest.is_bounded:
+        return None
+    low, high = rest.low // n, rest.high // n
+    of_rest = form(low) if low == high else _new_variable("div", rest, n, low, high)
+    return of_rest.plus(Form(whole.constant // n, tuple((v, s // n) for v, s in whole.strides)))
+
+
+def _remainder(a: Form, n: int) -> Form | None:
+    """Returns the form of `a % n`: that of the terms that are no multiples of n, if their quotient
+    by n is constant, else a variable; None if these are unbounded."""
+    _, rest = _split(a, n)
+    if not rest.is_bounded:
+        return None
+    if rest.low // n == rest.high // n:
+        return rest.plus(form(-(rest.low // n * n)))
+    return _new_variable("rem", rest, n, 0, n - 1)
+
+
+def _split(a: Form, n: int) -> tuple[Form, Form]:
+    """Returns the terms of a form that are multiples of n, and all others, whose constant is from 0
+    to n - 1: quotients by n add up, and the second part alone decides remainders."""
+    whole = {v: stride for v, stride in a.strides if stride % n == 0}
+    rest = {v: stride for v, stride in a.strides if stride % n}
+    return form(a.constant // n * n, whole), form(a.constant % n, rest)
 
 
 def _bits_of(a: Form) -> int:

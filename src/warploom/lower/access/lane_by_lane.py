@@ -8,6 +8,10 @@
 
 Lanes run lowest first, or in the order that a policy chooses (`cost.atomics.lane_order`). There is
 no vectorised form: lanes may have one address.
+
+Where several workers share a launch (`Slot.IS_SHARED`), updates of global memory that leave the
+same in any order, and whose old values nobody reads, are atomic operations of the host. They have a
+loop of their own, for these take several times as long as a load and a store.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from llvmlite import ir
 from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
+from warploom.isa.commuting import commuting_operator
+from warploom.isa.instruction import Space
 from warploom.isa.preconditions import Precondition
 from warploom.isa.spec import Operation
 from warploom.isa.terms import Term
@@ -37,6 +43,9 @@ AT_ONCE = 4
 OffsetOf = Callable[[Value], Value]
 """Returns the offset of one lane's element."""
 
+Combine = Callable[[Value, int, Value, Value], None]
+"""Emits the update of one element: its host address, its part, its lane, the lane's offset."""
+
 OffsetsFrom = Callable[[Value], list[Value]]
 """Returns the offsets of several lanes' elements, beginning with a lane."""
 
@@ -45,18 +54,21 @@ OffsetsFrom = Callable[[Value], list[Value]]
 class AtomicUpdate:
     """Describes the change of one atomic to memory: `combine` computes the new value from the old
     one and the operands, `need` is a precondition on the old one (None: no condition), and
-    `returns_old` is true if old values are results."""
+    `returns_old` is true if old values are results. `operator` is the operator of an update that
+    leaves the same in any order; None if the order shows."""
 
     combine: Term
     need: Precondition | None
     returns_old: bool
+    operator: str | None
 
     @classmethod
     def of(cls, operation: Operation, count: int, space: str, *, returns_old: bool) -> AtomicUpdate:
         """Returns the update of an operation with `count` operands in a space (by its name; "" for
         any)."""
-        need = operation.spec.memory_precondition
-        return cls(operation.combine(count, space), need, returns_old)
+        need, combine = operation.spec.memory_precondition, operation.combine(count, space)
+        operator = None if need or returns_old else commuting_operator(combine)
+        return cls(combine, need, returns_old, operator)
 
 
 class LaneByLane:
@@ -75,9 +87,8 @@ class LaneByLane:
 
     def emit(self, bits: Value, offsets: Value) -> None:
         """Emits the update of each active lane (`bits`, an i64), the lowest first, or in the order
-        that the policy chooses where there is one (`access.shuffles`); full masks have a loop of
-        their own. Then counts the changed elements. `offsets` is the address of the lanes' offsets
-        in memory."""
+        that the policy chooses where there is one (`access.shuffles`). Then counts the changed
+        elements. `offsets` is the address of the lanes' offsets in memory."""
         b = self.b
 
         def offset_of(lane: Value) -> Value:
@@ -89,16 +100,29 @@ class LaneByLane:
         self._begin()
         if self.access.shuffles:
             self._policy_order(bits, offsets, offset_of)
+        elif self._update.operator is not None and self.access.access_type.space is Space.GLOBAL:
+            is_shared = b.icmp_unsigned("!=", self.access.slot(Slot.IS_SHARED), I64(0))
+            with b.if_else(is_shared, likely=False) as (shared, alone):
+                with shared:
+                    self._lowest_first(offset_of, self._combine_atomically)
+                with alone:
+                    self._in_order(offset_of)
         else:
-            all_on = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
-            with b.if_else(all_on) as (whole, part):
-                with whole:
-                    self._all_lanes(
-                        lambda lane: [offset_of(b.add(lane, I64(n))) for n in range(AT_ONCE)]
-                    )
-                with part:
-                    self._lowest_first(offset_of)
+            self._in_order(offset_of)
         self._end()
+
+    def _in_order(self, offset_of: OffsetOf) -> None:
+        """Emits the update of each active lane, the lowest first; full masks have a loop of their
+        own."""
+        b = self.b
+        all_on = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
+        with b.if_else(all_on) as (whole, part):
+            with whole:
+                self._all_lanes(
+                    lambda lane: [offset_of(b.add(lane, I64(n))) for n in range(AT_ONCE)]
+                )
+            with part:
+                self._lowest_first(offset_of, self._combine)
 
     def emit_whole(self, offsets_from: OffsetsFrom, *, uniform: bool) -> None:
         """Emits the update of all lanes, which are active, in order, and the count of changed
@@ -170,17 +194,17 @@ class LaneByLane:
         lane, continue_loop = self._loop(I64, I64(0))
         offsets = offsets_from(lane)
         for number, address in enumerate(offsets):
-            self._one_lane(address, self.b.add(lane, I64(number)))
+            self._one_lane(address, self.b.add(lane, I64(number)), self._combine)
         following = self.b.add(lane, I64(len(offsets)))
         continue_loop(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _lowest_first(self, offset_of: OffsetOf) -> None:
-        """Emits the loop over the active lanes of a partial mask, which is not empty, the lowest
-        lane first."""
+    def _lowest_first(self, offset_of: OffsetOf, combine: Combine) -> None:
+        """Emits the loop over the active lanes of a mask, which is not empty, the lowest lane
+        first."""
         remaining, continue_loop = self._loop(I32, self.access.bits)
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
-        self._one_lane(offset_of(lane), lane)
+        self._one_lane(offset_of(lane), lane, combine)
         # Clears the lowest set bit. The mask has one: the access function returns early without.
         rest = self.b.and_(remaining, self.b.sub(remaining, I32(1)))
         continue_loop(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
@@ -196,19 +220,20 @@ class LaneByLane:
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(offset_of(lane), lane)
+            self._one_lane(offset_of(lane), lane, self._combine)
         following = b.add(turn, I64(1))
         continue_loop(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, address: Value, lane: Value) -> None:
-        """Emits the update of all elements of one lane; `address` is its offset in the space."""
+    def _one_lane(self, address: Value, lane: Value, combine: Combine) -> None:
+        """Emits the update of all elements of one lane by `combine`; `address` is its offset in the
+        space."""
         b = self.b
         at = self._moves.pointer(address)
         for part in range(self.access.access_type.parts):
             element_at = b.gep(
                 at, [I64(part * self.access.access_type.type.bytes)], source_etype=I8
             )
-            self._combine(element_at, part, lane, address)
+            combine(element_at, part, lane, address)
 
     def _combine(self, at: Value, part: int, lane: Value, address: Value) -> None:
         """Emits the update of part `part` of one lane, at host address `at`: reads, leaves the
@@ -225,12 +250,30 @@ class LaneByLane:
         operands = [self._operand(n * count + part, lane, single) for n in (0, 1)]
         new = Lowering(self.lanes, 1)(self._update.combine, [old, *operands])
         b.store(new, at, align=1)
-        if self._changed is not None:
-            bits = ir.VectorType(self.access.access_type.element, 1)
-            differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
-            self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
+        self._count_change(old, new)
         if self._update.returns_old:
             b.store(old, self._buffer_address(2 * count + part, lane), align=1)
+
+    def _combine_atomically(self, at: Value, part: int, lane: Value, _: Value) -> None:
+        """Emits the update of part `part` of one lane, at host address `at`, as an atomic operation
+        of the host, and counts it if its bits changed (unless operands determine that)."""
+        b, single = self.b, lane_type(self.access.access_type.type, 1)
+        operand = self._operand(part, lane, single)
+        operator = self._update.operator
+        if operator in ("min", "max") and not self._update.combine.type.is_signed:
+            operator = f"u{operator}"
+        element = self.lanes.lane(operand, 0)
+        old = self.lanes.splat(b.atomic_rmw(operator, at, element, "monotonic"), 1)
+        self._count_change(old, Lowering(self.lanes, 1)(self._update.combine, [old, operand]))
+
+    def _count_change(self, old: Value, new: Value) -> None:
+        """Emits the count of an element whose bits an update changed, unless operands determine
+        that."""
+        if self._changed is None:
+            return
+        b, bits = self.b, ir.VectorType(self.access.access_type.element, 1)
+        differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
+        self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
 
     def _require(self, need: Precondition, old: Value, lane: Value, address: Value) -> None:
         """Emits the exit with a fault record if the word in memory (`old`) breaks the precondition

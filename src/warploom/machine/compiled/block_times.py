@@ -9,22 +9,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.compilation.jit import CompiledKernel
+
 SHORTEST_SECONDS = 0.002
 """The least time that the blocks of a launch, or those that are left of it, have to take on one
 worker for others to share them. Waking a thread, preparing its buffers and adding up its counts
 take 0.1 to 0.3 ms on two cores of an AMD EPYC."""
 
 
+LEAST_GAIN = 0.95
+"""Blocks that update the same memory by atomics are shared only if that takes less than this part
+of the time of one worker: cores that update one place wait for each other."""
+
+
 @dataclass
 class BlockTimes:
     """The seconds that a worker spends on a thread block in launches of one configuration, 0 before
-    they are measured. `is_long`: launches are shared from the start."""
+    they are measured. `is_long`: launches are shared from the start.
+
+    Of kernels with atomics, `alone` is the time of a block on one worker in the code `kernel`;
+    `is_contended`: sharing saved nothing in that code."""
 
     seconds: float = 0.0
     is_long: bool = False
+    alone: float = 0.0
+    kernel: CompiledKernel | None = None
+    is_contended: bool = False
 
     def record(self, seconds: float, blocks: int) -> None:
         """Stores the time that all workers together spent on some blocks. Later launches are shared
         from the start if it is as long as one that is worth sharing."""
         self.seconds = seconds / blocks
-        self.is_long = seconds >= SHORTEST_SECONDS
+        self.is_long = seconds >= SHORTEST_SECONDS and not self.is_contended
+
+    def record_alone(self, kernel: CompiledKernel, seconds: float) -> None:
+        """Stores the time of a block on one worker, before others joined."""
+        if kernel is not self.kernel:
+            self.kernel, self.is_contended = kernel, False
+        self.alone = seconds
+
+    def record_contention(self, kernel: CompiledKernel, seconds: float) -> None:
+        """Notes whether sharing saved time, by the wall time of a block while several workers
+        ran."""
+        self.is_contended = kernel is self.kernel and seconds > LEAST_GAIN * self.alone

@@ -32,7 +32,11 @@ from warploom.machine.compiled.running import Progress, run_whole
 from warploom.machine.compiled.sharing import TOO_SHORT, EndedPart, SharedLaunch
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import Words, WorkerLaunch
-from warploom.machine.compiled.workers import expected_proof_seconds, serial_reason_of
+from warploom.machine.compiled.workers import (
+    expected_proof_seconds,
+    serial_reason_of,
+    updates_memory,
+)
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -251,6 +255,7 @@ class CompiledEngine:
                 self._workers,
                 lambda: serial_reason_of(program, launch, memory, caches=self._simulates_caches),
                 lambda: expected_proof_seconds(program, launch, memory),
+                updates_memory(program),
             )
 
         shared = None

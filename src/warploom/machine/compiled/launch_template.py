@@ -269,6 +269,8 @@ class TieredTemplate:
         if template is not None and template.kernel is kernel:
             return template
         self.drop_buffers()
+        # Launches in other code take another time.
+        self.block_times = BlockTimes()
         self._template = LaunchTemplate.of(kernel, self.launch)
         return self._template
 

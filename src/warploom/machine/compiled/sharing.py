@@ -12,6 +12,7 @@ blocks, the counts of all parts are those of one worker.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
@@ -25,6 +26,7 @@ from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Launch
 
 TOO_SHORT = "the launch is too short for several workers"
+CONTENDED = "several workers took as long as one, for they update the same memory"
 ONE_CORE = "this process may use one core"
 
 Prepare = Callable[[range], WorkerLaunch]
@@ -72,6 +74,7 @@ class LaunchParts:
         pause."""
         while (part := self._next_part()) is not None:
             work = self._prepare(part)
+            work.share()
             with self._lock:
                 self._running.append(work)
             self.finish(work, work.run(report))
@@ -121,14 +124,17 @@ class SharedLaunch:
         workers: int | None,
         reason: Callable[[], str],
         reason_seconds: Callable[[], float],
+        updates_memory: bool,
     ) -> None:
         """`workers`: how many share the blocks, None for one on each core if that pays. `reason`
         returns why one worker has to run all blocks, empty if several can, `reason_seconds` the
-        expected time of that answer."""
+        expected time of that answer. `updates_memory`: the kernel has atomics on global memory."""
         self._prepare, self._launch, self._times = prepare, launch, times
         self._is_automatic, self._most = workers is None, workers or usable_cores()
         self._reason, self._reason_seconds = reason, reason_seconds
+        self._updates_memory = updates_memory
         self._threads = PooledThreads(launch.cancellation)
+        self._began, self._shared_blocks = 0.0, 0
         self._parts: LaunchParts | None = None
         self.workers, self.serial_reason = 1, ""
 
@@ -140,6 +146,9 @@ class SharedLaunch:
         """Decides whether several workers run so many blocks: if the user wants that, or if it
         saves more time than the answer whether they can takes, and they can."""
         if self._is_automatic:
+            if self._times.is_contended:
+                self.serial_reason = CONTENDED
+                return False
             saved = seconds_of_block * blocks * (1 - 1 / self._most)
             if self._most == 1:
                 self.serial_reason = ONE_CORE
@@ -163,6 +172,8 @@ class SharedLaunch:
         pays."""
         begun = max(1, work.following - work.blocks.start)
         seconds_of_block = work.seconds / begun
+        if self._updates_memory:
+            self._times.record_alone(work.kernel, seconds_of_block)
         if self._may_share(len(work.blocks) - begun, seconds_of_block):
             self._parts = self._start(work.leave_following(), seconds_of_block)
 
@@ -183,6 +194,7 @@ class SharedLaunch:
     def _start(self, blocks: range, seconds_of_block: float) -> LaunchParts:
         """Wakes the other workers, which run parts of `blocks`."""
         self.workers = min(self._most, len(blocks))
+        self._began, self._shared_blocks = time.perf_counter(), len(blocks)
         smallest = max(1, len(blocks) // (PARTS_OF_A_WORKER * self.workers))
         if seconds_of_block:
             smallest = max(smallest, ceil(PART_SECONDS / seconds_of_block))
@@ -211,6 +223,13 @@ class SharedLaunch:
             self.abort()
             raise
         report()
-        seconds = sum(part.work.seconds for part in parts.ended)
-        self._times.record(seconds, self._launch.blocks)
+        self._record(parts)
         return parts.in_order()
+
+    def _record(self, parts: LaunchParts) -> None:
+        """Stores what the blocks took, and for a kernel with atomics whether sharing saved time."""
+        times, seconds = self._times, sum(part.work.seconds for part in parts.ended)
+        if self._updates_memory:
+            wall = time.perf_counter() - self._began
+            times.record_contention(parts.ended[-1].work.kernel, wall / self._shared_blocks)
+        times.record(seconds, self._launch.blocks)

@@ -210,11 +210,17 @@ class WorkerLaunch:
         are resident."""
         return int(self.environment[Slot.BLOCKS_DONE]) - self.blocks.start
 
+    def share(self) -> None:
+        """Has atomics on global memory performed as atomic operations of the host: other workers
+        run other parts."""
+        self.environment[Slot.IS_SHARED] = 1
+
     def leave_following(self) -> range:
         """Leaves the blocks that have not begun to other parts, and returns them; for a part that
         pauses."""
         left = range(self.following, self.blocks.stop)
         self.blocks = range(self.blocks.start, left.start)
+        self.share()
         self.buffers.plan.blocks = left.start
         return left
 

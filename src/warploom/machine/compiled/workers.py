@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.analysis.linear.affine import NOT_SHARED
 from warploom.analysis.linear.footprints import why_blocks_conflict
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
@@ -17,6 +18,7 @@ from warploom.machine.compiled.proofs import cached_proof, expected_seconds
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import COLUMNS, Tally
+from warploom.program.accesses import accesses
 from warploom.program.program import Program
 
 
@@ -43,6 +45,15 @@ def serial_reason_of(
 def expected_proof_seconds(program: Program, launch: Launch, memory: DeviceMemory) -> float:
     """Returns the expected time of `serial_reason_of`."""
     return expected_seconds(program, launch, memory, why_blocks_conflict)
+
+
+def updates_memory(program: Program) -> bool:
+    """Returns whether a program has atomics on memory that blocks share."""
+    return any(
+        op == "atomic" and space not in NOT_SHARED
+        for instruction in program.instructions
+        for space, op in accesses(instruction)
+    )
 
 
 _SUMS = (*COLUMNS, "accesses")
