@@ -50,6 +50,11 @@ class Launch:
         assert self._run is not None
         return self._run.tier
 
+    def serial_reason(self) -> str:
+        """Returns why the last launch had one worker (`Run.serial_reason`)."""
+        assert self._run is not None
+        return self._run.serial_reason
+
     def check(self) -> None:
         """Compare what the last launch wrote with the expected results.
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.machine.compiled import engine, sharing
+from warploom.machine.compiled.block_times import BlockTimes
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 N = 5000
@@ -63,11 +65,19 @@ def test_two_workers_do_what_one_does(name: str) -> None:
     assert shown(shared) == shown(alone)
 
 
+def test_counts_of_integers_are_shared() -> None:
+    """256 bytes, each value once: integers add up to the same in any order."""
+    gpu = wl.Device("a100", workers=2)
+    data, bins = np.arange(256, dtype=np.uint8), gpu.zeros(256, np.uint32)
+    run = gpu.load(EXAMPLES / "histogram.cu")["histogram"][2, 128](data, bins, 256)
+    assert (run.workers, run.serial_reason) == (2, "")
+    assert bins.copy_to_host().tolist() == [1] * 256
+
+
 def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
     gpu = wl.Device("a100", workers=2)
-    data = np.arange(256, dtype=np.uint8)
-    bins = gpu.zeros(256, np.uint32)
-    run = gpu.load(EXAMPLES / "histogram.cu")["histogram"][2, 128](data, bins, 256)
+    source = 'extern "C" __global__ void k(float *sum) { atomicAdd(sum, 0.1f); }'
+    run = gpu.compile(source)["k"][2, 128](gpu.zeros(1, np.float32))
     assert run.workers == 1
     assert "the order of atomics shows at" in run.serial_reason
     saxpy = gpu.load(EXAMPLES / "saxpy.cu")["saxpy"][2, 32]
@@ -111,6 +121,78 @@ def test_the_first_blocks_fault_is_reported() -> None:
     with pytest.raises(wl.MemoryFault) as caught:
         gpu.compile(source)["k"][8, 32](gpu.zeros(256, np.int32), 1 << 20)
     assert caught.value.block == (2, 0, 0)
+
+
+SPREAD = """
+extern "C" __global__ void k(int *y, const int *x, int n, int turns) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int sum = 0;
+    for (int turn = 0; turn < turns; turn++) sum = sum * 5 + x[i];
+    y[i] = sum;
+}"""
+
+
+@pytest.fixture
+def joins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has other workers join at the first pause, on two cores, whatever that saves."""
+    monkeypatch.setattr(engine, "SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr(sharing, "SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr(sharing, "usable_cores", lambda: 2)
+    monkeypatch.setattr(BlockTimes, "pays", lambda *_: True)
+
+
+@pytest.mark.usefixtures("joins_at_once")
+def test_workers_join_a_launch_that_runs() -> None:
+    """A thread begins alone; the rest of its blocks, 1,000 less those that it has begun, are shared
+    from its first pause on. Further launches are shared from the start."""
+    n, runs, outputs = 64_000, [], []
+    x = np.arange(n, dtype=np.int32)
+    for workers in (1, None):
+        gpu = wl.Device("a100", workers=workers)
+        kernel = gpu.compile(SPREAD)["k"][1_000, 64]
+        for _ in range(2):
+            y = gpu.zeros(n, np.int32)
+            runs.append(kernel(y, gpu.to_device(x), n - 5, 20))
+            outputs.append(y.copy_to_host())
+    # 20 steps of sum * 5 + x are x times the sum of the first 20 powers of 5.
+    expected = (x.astype(np.int64) * ((5**20 - 1) // 4) % 2**32).astype(np.uint32).view(np.int32)
+    expected[-5:] = 0
+    assert [run.workers for run in runs] == [1, 1, 2, 2]
+    for run, output in zip(runs, outputs, strict=True):
+        assert np.array_equal(output, expected)
+        assert dict(run.counters) == dict(runs[0].counters)
+        assert shown(run) == shown(runs[0])
+
+
+@pytest.mark.usefixtures("joins_at_once")
+def test_the_first_fault_of_workers_that_joined_is_reported() -> None:
+    """Blocks from 700 on store behind the buffer, which has 700 * 64 elements."""
+    gpu = wl.Device("a100")
+    y, x = gpu.zeros(700 * 64, np.int32), gpu.zeros(64_000, np.int32)
+    with pytest.raises(wl.MemoryFault) as caught:
+        gpu.compile(SPREAD)["k"][1_000, 64](y, x, 64_000, 20)
+    assert caught.value.block == (700, 0, 0)
+
+
+@pytest.mark.usefixtures("joins_at_once")
+def test_progress_of_workers_that_joined() -> None:
+    """What is reported never falls, and ends with all blocks."""
+    gpu = wl.Device("a100")
+    y, x = gpu.zeros(64_000, np.int32), gpu.zeros(64_000, np.int32)
+    reported: list[tuple[int, int]] = []
+    launcher = gpu.compile(SPREAD)["k"][1_000, 64]
+    run = launcher(y, x, 64_000, 20, progress=lambda *done: reported.append(done))
+    assert run.workers == 2
+    assert reported == sorted(reported)
+    assert reported[-1] == (1_000, 1_000)
+
+
+def test_short_launches_stay_on_one_worker() -> None:
+    gpu = wl.Device("a100")
+    x, y = gpu.zeros(64, np.float32), gpu.zeros(64, np.float32)
+    run = gpu.load(EXAMPLES / "saxpy.cu")["saxpy"][2, 32](64, 1.0, x, y)
+    assert (run.workers, run.serial_reason) == (1, sharing.TOO_SHORT)
 
 
 def test_a_device_needs_a_worker() -> None:

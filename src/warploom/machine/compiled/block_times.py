@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from warploom.compilation.jit import CompiledKernel
 
-SHORTEST_SECONDS = 0.002
+SHORTEST_SECONDS = 0.003
 """The least time that the blocks of a launch, or those that are left of it, have to take on one
-worker for others to share them. Waking a thread, preparing its buffers and adding up its counts
-take 0.1 to 0.3 ms on two cores of an AMD EPYC."""
+worker for others to share them. Waking a thread, preparing its buffers, filling its range caches
+and adding up its counts take 0.1 to 0.5 ms on two cores of an AMD EPYC: of launches of 2 to 3 ms
+some took 1.1 times as long when they were shared (`benchmarks/workers.py`)."""
 
 
 LEAST_GAIN = 0.95
@@ -25,13 +26,15 @@ of the time of one worker: cores that update one place wait for each other."""
 @dataclass
 class BlockTimes:
     """The seconds that a worker spends on a thread block in launches of one configuration, 0 before
-    they are measured. `is_long`: launches are shared from the start.
+    they are measured. `is_long`: launches are shared from the start. `missed`: the seconds that
+    sharing would have saved since the last proof that blocks are independent.
 
     Of kernels with atomics, `alone` is the time of a block on one worker in the code `kernel`;
     `is_contended`: sharing saved nothing in that code."""
 
     seconds: float = 0.0
     is_long: bool = False
+    missed: float = 0.0
     alone: float = 0.0
     kernel: CompiledKernel | None = None
     is_contended: bool = False
@@ -41,6 +44,17 @@ class BlockTimes:
         from the start if it is as long as one that is worth sharing."""
         self.seconds = seconds / blocks
         self.is_long = seconds >= SHORTEST_SECONDS and not self.is_contended
+
+    def pays(self, saved: float, proof: float) -> bool:
+        """Returns whether to spend the time of a proof, in seconds, on a launch of which sharing
+        saves so many: if earlier launches would have saved the rest. So launches whose arguments
+        stay the same, for which one proof is enough, are shared after some; and where each needs
+        another, proofs cost no more than has been saved."""
+        self.missed += saved
+        if self.missed < proof:
+            return False
+        self.missed = 0.0
+        return True
 
     def record_alone(self, kernel: CompiledKernel, seconds: float) -> None:
         """Stores the time of a block on one worker, before others joined."""

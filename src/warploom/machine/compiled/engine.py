@@ -363,6 +363,7 @@ def _run_until_shared(
             progress(work.blocks_done, work.launch.blocks)
         if shared is None and work.seconds >= SHORTEST_SECONDS:
             shared = shared_launch()
+        if shared is not None and shared.is_undecided:
             shared.at_pause(work)
 
     try:

@@ -136,15 +136,21 @@ class SharedLaunch:
         self._threads = PooledThreads(launch.cancellation)
         self._began, self._shared_blocks = 0.0, 0
         self._parts: LaunchParts | None = None
-        self.workers, self.serial_reason = 1, ""
+        self.workers, self.serial_reason = 1, TOO_SHORT
+
+    @property
+    def is_undecided(self) -> bool:
+        """Returns whether others may still join, if a launch that one worker runs lasts longer than
+        it seemed to."""
+        return self._parts is None and self.serial_reason == TOO_SHORT
 
     def begins_shared(self) -> bool:
         """Decides whether several workers run the launch from its start."""
         return self._may_share(self._launch.blocks, self._times.seconds)
 
     def _may_share(self, blocks: int, seconds_of_block: float) -> bool:
-        """Decides whether several workers run so many blocks: if the user wants that, or if it
-        saves more time than the answer whether they can takes, and they can."""
+        """Decides whether several workers run so many blocks: if the user wants that, or if it pays
+        (`BlockTimes.pays`), and they can."""
         if self._is_automatic:
             if self._times.is_contended:
                 self.serial_reason = CONTENDED
@@ -153,7 +159,7 @@ class SharedLaunch:
             if self._most == 1:
                 self.serial_reason = ONE_CORE
                 return False
-            if saved < max(SHORTEST_SECONDS / 2, self._reason_seconds()):
+            if saved < SHORTEST_SECONDS / 2 or not self._times.pays(saved, self._reason_seconds()):
                 self.serial_reason = TOO_SHORT
                 return False
         self.serial_reason = self._reason()
@@ -170,12 +176,13 @@ class SharedLaunch:
     def at_pause(self, work: WorkerLaunch) -> None:
         """Lets others join a launch that one worker has begun whole, and that pauses, if that
         pays."""
-        begun = max(1, work.following - work.blocks.start)
-        seconds_of_block = work.seconds / begun
+        begun = work.following - work.blocks.start
+        left = len(work.blocks) - begun
+        seconds_of_block = work.seconds / max(1, begun)
         if self._updates_memory:
             self._times.record_alone(work.kernel, seconds_of_block)
-        if self._may_share(len(work.blocks) - begun, seconds_of_block):
-            self._parts = self._start(work.leave_following(), seconds_of_block)
+        if left and self._may_share(left, seconds_of_block):
+            self._parts = self._start(work.leave_following(), seconds_of_block, running=1)
 
     def complete(
         self, work: WorkerLaunch, status: int, progress: Progress | None
@@ -183,6 +190,7 @@ class SharedLaunch:
         """Runs the parts that are left after the first one, which has run to `status` in this
         thread; returns all in order."""
         if self._parts is None:
+            self._times.record(work.seconds, self._launch.blocks)
             return [EndedPart.of(work, status)]
         self._parts.finish(work, status)
         return self._work_off(self._parts, progress)
@@ -191,9 +199,10 @@ class SharedLaunch:
         """Stops the other threads and waits for them, before an exception is raised."""
         self._threads.abort()
 
-    def _start(self, blocks: range, seconds_of_block: float) -> LaunchParts:
-        """Wakes the other workers, which run parts of `blocks`."""
-        self.workers = min(self._most, len(blocks))
+    def _start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
+        """Wakes the other workers, which run parts of `blocks`; `running` parts of other blocks run
+        already."""
+        self.workers = min(self._most, len(blocks) + running)
         self._began, self._shared_blocks = time.perf_counter(), len(blocks)
         smallest = max(1, len(blocks) // (PARTS_OF_A_WORKER * self.workers))
         if seconds_of_block:

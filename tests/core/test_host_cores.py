@@ -1,0 +1,42 @@
+"""Tests how many cores a process counts as its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from warploom.core import host_cores
+from warploom.core.host_cores import usable_cores
+
+
+@pytest.fixture(autouse=True)
+def eight_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Gives the process eight cores, no limit of a control group, and no siblings."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(host_cores, "QUOTA", tmp_path / "cpu.max")
+    monkeypatch.delenv(host_cores.XDIST_COUNT, raising=False)
+    return tmp_path / "cpu.max"
+
+
+def test_cores_of_the_affinity() -> None:
+    assert usable_cores() == 8
+
+
+@pytest.mark.parametrize(
+    ("limit", "cores"),
+    [("max 100000", 8), ("250000 100000", 2), ("50000 100000", 1), ("9 x", 8), ("", 8)],
+)
+def test_the_limit_of_a_control_group(eight_cores: Path, limit: str, cores: int) -> None:
+    """250,000 of each 100,000 microseconds are two and a half cores, of which two are whole."""
+    eight_cores.write_text(limit)
+    assert usable_cores() == cores
+
+
+@pytest.mark.parametrize(("processes", "cores"), [("2", 4), ("3", 2), ("20", 1), ("0", 8)])
+def test_processes_of_pytest_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, processes: str, cores: int
+) -> None:
+    monkeypatch.setenv(host_cores.XDIST_COUNT, processes)
+    assert usable_cores() == cores
