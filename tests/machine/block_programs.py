@@ -1,4 +1,4 @@
-"""Draws kernels whose thread blocks write to two arrays: apart from each other, at the same
+"""Draws kernels whose thread blocks write to two arrays: at addresses of their own, at the same
 addresses, or by atomics; and runs them with several workers, or block by block in another order."""
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Independent blocks can run on several workers at a time, with the same result in
     x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
     x[threadIdx.x] = 1;                               not: all blocks write the same bytes
 
-Atomics that leave the same in any order may reach one address. Not handled: other atomics, loads of
+Atomics that leave the same in any order may access one address. Not handled: other atomics, loads of
 pointers, and instructions whose results depend on block order."""
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 def commuting_atomics(program: Program) -> dict[int, str]:
     """Returns the atomics of a program on memory that blocks share which leave the same in any
     order, and whose old values no instruction reads: for each by its number, what it does to
-    memory. Two that do the same may reach one address in any order."""
+    memory. Two that do the same may access one address in any order."""
     read = frozenset[Operand]().union(*map(reads, program.instructions))
     commuting: dict[int, str] = {}
     for index, instruction in enumerate(program.instructions):
@@ -133,7 +133,7 @@ MOST_PAIRS = 2_000
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     """Returns whether no two blocks touch the same byte by any of these accesses (at least one) to
     one allocation, whatever facts hold at their instructions. They are taken together, as one
-    access of the largest one's size whose constant has several values, which takes one comparison.
+    access of the largest one's size whose constant has several values, which needs one comparison.
     False if addresses are unknown or have different strides."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [one for one in forms if one is not None]
@@ -165,19 +165,19 @@ def _are_disjoint_in_pairs(
     if len(writes) * len(bounded) > MOST_PAIRS:
         return False
     return all(
-        _do_the_same(write, access, commuting) or _are_apart(at, other, ranges.blocks)
+        _do_the_same(write, access, commuting) or _blocks_are_disjoint(at, other, ranges.blocks)
         for write, at in writes
         for access, other in bounded
     )
 
 
 def _do_the_same(one: MemoryAccess, two: MemoryAccess, commuting: Mapping[int, str]) -> bool:
-    """Returns whether two accesses are atomics that may reach one address in any order."""
+    """Returns whether two accesses are atomics that may access one address in any order."""
     does = commuting.get(one.instruction)
     return does is not None and does == commuting.get(two.instruction)
 
 
-def _are_apart(
+def _blocks_are_disjoint(
     one: AddressRange | None, two: AddressRange | None, blocks: Sequence[IndexVariable]
 ) -> bool:
     """Returns whether it is certain that two accesses of different blocks touch no common byte."""

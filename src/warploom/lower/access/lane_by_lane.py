@@ -11,7 +11,7 @@ no vectorised form: lanes may have one address.
 
 Where several workers share a launch (`Slot.IS_SHARED`), updates of global memory that leave the
 same in any order, and whose old values nobody reads, are atomic operations of the host. They have a
-loop of their own, for these take several times as long as a load and a store.
+loop of their own, for these last several times as long as a load and a store.
 """
 
 from __future__ import annotations

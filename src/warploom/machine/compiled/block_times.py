@@ -1,8 +1,8 @@
 """Decides by measured times whether a launch is long enough to be shared by several workers.
 
 A launch begins on one worker. When that has run SHORTEST_SECONDS, and the blocks that have not
-begun will probably take as long again, others join (`machine.compiled.sharing`). Later launches of
-the same configuration know from that one what a block takes, and are shared from the start.
+begun will probably run as long again, others join (`machine.compiled.sharing`). Later launches of
+the same configuration know from that one how long a block runs, and are shared from the start.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from warploom.compilation.jit import CompiledKernel
 
 SHORTEST_SECONDS = 0.003
-"""The least time that the blocks of a launch, or those that are left of it, have to take on one
+"""The least time that the blocks of a launch, or those that are left of it, have to run on one
 worker for others to share them. Waking a thread, preparing its buffers, filling its range caches
-and adding up its counts take 0.1 to 0.5 ms on two cores of an AMD EPYC: of launches of 2 to 3 ms
-some took 1.1 times as long when they were shared (`benchmarks/workers.py`)."""
+and adding up its counts last 0.1 to 0.5 ms on two cores of an AMD EPYC: of launches of 2 to 3 ms
+some lasted 1.1 times as long when they were shared (`benchmarks/workers.py`)."""
 
 
 LEAST_GAIN = 0.95
-"""Blocks that update the same memory by atomics are shared only if that takes less than this part
+"""Blocks that update the same memory by atomics are shared only if that lasts less than this part
 of the time of one worker: cores that update one place wait for each other."""
 
 

@@ -254,8 +254,8 @@ class LaunchBuffers:
 @dataclass
 class TieredTemplate:
     """Holds the code tiers of the launches of a kernel that differ from `launch` only in their
-    arguments, and the launch template of the code that they choose; `block_times`: what their
-    blocks take."""
+    arguments, and the launch template of the code that they choose; `block_times`: how
+    long their blocks run."""
 
     tiers: Tiers
     launch: Launch
@@ -269,7 +269,7 @@ class TieredTemplate:
         if template is not None and template.kernel is kernel:
             return template
         self.drop_buffers()
-        # Launches in other code take another time.
+        # Launches in other code last another time.
         self.block_times = BlockTimes()
         self._template = LaunchTemplate.of(kernel, self.launch)
         return self._template

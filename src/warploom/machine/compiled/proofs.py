@@ -40,8 +40,8 @@ def expected_seconds(
     memory: DeviceMemory,
     analysis: Callable[[Program, LaunchInputs], object],
 ) -> float:
-    """Returns the expected time of `cached_proof`: 0 if the result is cached, else what the
-    program's last analysis took."""
+    """Returns the expected time of `cached_proof`: 0 if the result is cached, else that of the
+    program's last analysis."""
     if _proof_of(program, launch, memory, analysis) is not None:
         return 0.0
     expected = SECONDS_AN_INSTRUCTION * len(program.instructions)

@@ -36,7 +36,7 @@ PARTS_OF_A_WORKER = 8
 """No part is smaller than this share of what a worker has in all."""
 
 PART_SECONDS = 0.002
-"""The least time that a part takes, as far as that is known: preparing it takes 0.1 to 0.2 ms."""
+"""The least time of a part, as far as it is known: preparing one lasts 0.1 to 0.2 ms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ class SharedLaunch:
         return parts.in_order()
 
     def _record(self, parts: LaunchParts) -> None:
-        """Stores what the blocks took, and for a kernel with atomics whether sharing saved time."""
+        """Stores how long the blocks ran, and for a kernel with atomics whether sharing saved time."""
         times, seconds = self._times, sum(part.work.seconds for part in parts.ended)
         if self._updates_memory:
             wall = time.perf_counter() - self._began
