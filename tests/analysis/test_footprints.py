@@ -139,8 +139,8 @@ def test_atomics_that_leave_the_same_in_any_order(gpu: wl.Device) -> None:
 
 
 def test_guards_hold_for_the_addresses_that_they_guard(gpu: wl.Device) -> None:
-    """Rows of 50 elements under blocks 16 wide: the last block of a row would overlap with the next row
-    by 14 elements, but for the guard."""
+    """Rows of 50 elements under blocks 16 wide: the last block of a row would write 14 elements
+    of the next one, but for the guard."""
     module = gpu.compile(KERNELS)
     arguments = (floats(), floats(), 50, 40)
     assert reason(gpu, module, "guarded_tile", (4, 10), (16, 4), *arguments) == ""

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 
 def test_workers_leave_what_one_leaves(random_examples: int) -> None:
-    """Kernels whose blocks are disjoint, meet, or update the same words by atomics. At least a tenth
-    of the launches must be shared, for the test to say something."""
+    """Kernels whose blocks are disjoint, meet, or update the same words by atomics. At least a
+    tenth of the launches must be shared, for the test to say something."""
     shared = Counter[bool]()
 
     @settings(max_examples=random_examples)

@@ -6,8 +6,8 @@ Independent blocks can run on several workers at a time, with the same result in
     x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
     x[threadIdx.x] = 1;                               not: all blocks write the same bytes
 
-Atomics that leave the same in any order may access one address. Not handled: other atomics, loads of
-pointers, and instructions whose results depend on block order."""
+Atomics that leave the same in any order may access one address. Not handled: other atomics, loads
+of pointers, and instructions whose results depend on block order."""
 
 from __future__ import annotations
 

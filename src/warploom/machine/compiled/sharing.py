@@ -236,7 +236,7 @@ class SharedLaunch:
         return parts.in_order()
 
     def _record(self, parts: LaunchParts) -> None:
-        """Stores how long the blocks ran, and for a kernel with atomics whether sharing saved time."""
+        """Stores how long the blocks ran, and of a kernel with atomics whether that saved time."""
         times, seconds = self._times, sum(part.work.seconds for part in parts.ended)
         if self._updates_memory:
             wall = time.perf_counter() - self._began
