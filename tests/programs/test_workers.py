@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.machine.compiled import engine, sharing
+from warploom.machine.compiled import block_times, engine, sharing
 from warploom.machine.compiled.block_times import BlockTimes
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -136,8 +136,8 @@ extern "C" __global__ void k(int *y, const int *x, int n, int turns) {
 @pytest.fixture
 def joins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has other workers join at the first pause, on two cores, whatever that saves."""
-    monkeypatch.setattr(engine, "SHORTEST_SECONDS", 0.0)
-    monkeypatch.setattr(sharing, "SHORTEST_SECONDS", 0.0)
+    for module in (block_times, engine, sharing):
+        monkeypatch.setattr(module, "SHORTEST_SECONDS", 0.0)
     monkeypatch.setattr(sharing, "usable_cores", lambda: 2)
     monkeypatch.setattr(BlockTimes, "pays", lambda *_: True)
 
@@ -173,6 +173,22 @@ def test_the_first_fault_of_workers_that_joined_is_reported() -> None:
     with pytest.raises(wl.MemoryFault) as caught:
         gpu.compile(SPREAD)["k"][1_000, 64](y, x, 64_000, 20)
     assert caught.value.block == (700, 0, 0)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_fault_stops_later_blocks(workers: int) -> None:
+    """The first block stores out of bounds; each other one would run for minutes."""
+    source = """
+    extern "C" __global__ void k(unsigned *y, unsigned turns) {
+        if (blockIdx.x == 0) { y[1 << 20] = 1; return; }
+        unsigned x = threadIdx.x;
+        for (unsigned turn = 0; turn < turns; turn++) x = x * x + turn;
+        y[blockIdx.x] = x;
+    }"""
+    gpu = wl.Device("a100", workers=workers)
+    with pytest.raises(wl.MemoryFault) as caught:
+        gpu.compile(source)["k"][8, 32](gpu.zeros(8, np.uint32), 2**32 - 1)
+    assert caught.value.block == (0, 0, 0)
 
 
 @pytest.mark.usefixtures("joins_at_once")

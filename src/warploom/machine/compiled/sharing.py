@@ -81,11 +81,14 @@ class LaunchParts:
         return 0
 
     def finish(self, work: WorkerLaunch, status: int) -> None:
-        """Adds a part that has run to `status` to `ended`."""
+        """Adds a part that has run to `status` to `ended`. If it did not end, it stops the parts of
+        later blocks, whose failures would not be reported."""
         ended = EndedPart.of(work, status)
         with self._lock:
             self._running = [each for each in self._running if each is not work]
             self.ended.append(ended)
+            for other in self._running if ended.counts is None else ():
+                other.is_stopped |= other.blocks.start > work.blocks.start
 
     def _next_part(self) -> range | None:
         """Returns the blocks of the next part; None if there is none, or if a part did not end."""

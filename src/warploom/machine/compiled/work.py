@@ -36,7 +36,8 @@ class WorkerLaunch:
     `referenced` holds arrays that only the environment points to. `tiered` offers better
     code while the launch runs; None if the launch ends in the code in which it began. Errors,
     traces and the debugger read the warps' states from it afterwards. `seconds` is the time that it
-    has run in compiled code.
+    has run in compiled code. `is_stopped`: it is to end at its next pause, for a part of earlier
+    blocks has failed.
     """
 
     launch_template: LaunchTemplate
@@ -48,6 +49,7 @@ class WorkerLaunch:
     referenced: tuple[object, ...]
     tiered: TieredTemplate | None = None
     seconds: float = 0.0
+    is_stopped: bool = False
 
     @classmethod
     def prepare(
@@ -99,10 +101,12 @@ class WorkerLaunch:
         )
 
     def run(self, report: Callable[[], None] | None = None) -> int:
-        """Runs the part slice by slice until it ends or its launch is cancelled; calls `report` at
-        each pause. Returns its last Status."""
+        """Runs the part slice by slice until it ends, it is stopped or its launch is cancelled;
+        calls `report` at each pause. Returns its last Status."""
         cancellation = self.launch.cancellation
-        while (status := self.run_slice()) == Status.PAUSED and not cancellation.requested:
+        while (status := self.run_slice()) == Status.PAUSED:
+            if cancellation.requested or self.is_stopped:
+                break
             if report is not None:
                 report()
         return status
