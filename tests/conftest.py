@@ -119,6 +119,18 @@ def full_optimisation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "3")
 
 
+@pytest.fixture
+def share_every_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has as many workers as a device allows run each launch from its start, whatever that saves,
+    if its blocks are independent."""
+    from warploom.machine.compiled.block_times import BlockTimes
+    from warploom.machine.compiled.sharing import SharedLaunch
+
+    is_long = property(lambda _: True, lambda *_: None)
+    monkeypatch.setattr(BlockTimes, "is_long", is_long)
+    monkeypatch.setattr(SharedLaunch, "_loss", lambda *_: "")
+
+
 @pytest.fixture(scope="session")
 def random_examples(request: pytest.FixtureRequest) -> int:
     """The number of kernels that a random test draws."""

@@ -80,7 +80,7 @@ def test_an_interrupt_stops_a_kernel(text: str, language: str) -> None:
     assert out.copy_to_host()[0] == 7
 
 
-@pytest.mark.usefixtures("default_handler")
+@pytest.mark.usefixtures("default_handler", "share_every_launch")
 def test_an_interrupt_stops_all_workers() -> None:
     gpu = wl.Device("v100", workers=2)
     # Some ten seconds, and no limit, for that lets one worker alone.

@@ -18,6 +18,8 @@ from parts import some_now
 
 import warploom as wl
 
+pytestmark = pytest.mark.usefixtures("share_every_launch")
+
 POLICIES = ("converge", "fair", "random", "adversarial")
 STEPS = 8
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from block_programs import (
     BlockLaunch,
     Prepared,
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
+@pytest.mark.usefixtures("share_every_launch")
 def test_workers_leave_what_one_leaves(random_examples: int) -> None:
     """Kernels whose blocks are disjoint, meet, or update the same words by atomics. At least a
     tenth of the launches must be shared, for the test to say something."""

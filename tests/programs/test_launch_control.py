@@ -9,6 +9,8 @@ import pytest
 import warploom as wl
 from warploom.core.errors import DeadlockError, MemoryFault
 
+pytestmark = pytest.mark.usefixtures("share_every_launch")
+
 ENGINES = ("reference", "compiled")
 POLICIES = ("converge", "fair", "random", "adversarial")
 

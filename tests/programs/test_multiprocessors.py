@@ -7,6 +7,8 @@ import pytest
 
 import warploom as wl
 
+pytestmark = pytest.mark.usefixtures("share_every_launch")
+
 SMS = 132
 """Those of an H100 SXM (NVIDIA H100 Tensor Core GPU Architecture, "H100 SM Count")."""
 

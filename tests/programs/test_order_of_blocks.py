@@ -8,6 +8,8 @@ import pytest
 
 import warploom as wl
 
+pytestmark = pytest.mark.usefixtures("share_every_launch")
+
 SOURCE = """
 extern "C" __global__ void blocks(int *count, int *out) {
     if (threadIdx.x == 0) out[blockIdx.x] = atomicAdd(count, 1);

@@ -9,7 +9,7 @@ import pytest
 
 import warploom as wl
 from warploom.machine.compiled import block_times, engine, sharing
-from warploom.machine.compiled.block_times import BlockTimes
+from warploom.machine.compiled.sharing import SharedLaunch
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 N = 5000
@@ -50,6 +50,7 @@ def shown(run: wl.Run) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.usefixtures("share_every_launch")
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_two_workers_do_what_one_does(name: str) -> None:
     alone, expected = ran(name, 1)
@@ -65,6 +66,7 @@ def test_two_workers_do_what_one_does(name: str) -> None:
     assert shown(shared) == shown(alone)
 
 
+@pytest.mark.usefixtures("share_every_launch")
 def test_counts_of_integers_are_shared() -> None:
     """256 bytes, each value once: integers add up to the same in any order."""
     gpu = wl.Device("a100", workers=2)
@@ -74,6 +76,7 @@ def test_counts_of_integers_are_shared() -> None:
     assert bins.copy_to_host().tolist() == [1] * 256
 
 
+@pytest.mark.usefixtures("share_every_launch")
 def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
     gpu = wl.Device("a100", workers=2)
     source = 'extern "C" __global__ void k(float *sum) { atomicAdd(sum, 0.1f); }'
@@ -89,6 +92,7 @@ def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
     assert saxpy(64, 1.0, x, y).workers == 2
 
 
+@pytest.mark.usefixtures("share_every_launch")
 def test_what_was_proven_of_other_allocations_does_not_count() -> None:
     """The same pointers again, but now into one allocation: what a block reads anywhere in it, the
     other may write."""
@@ -111,6 +115,7 @@ def test_what_was_proven_of_other_allocations_does_not_count() -> None:
     assert "blocks may reach the same addresses" in run.serial_reason
 
 
+@pytest.mark.usefixtures("share_every_launch")
 def test_the_first_blocks_fault_is_reported() -> None:
     source = """
     extern "C" __global__ void k(int *y, int n) {
@@ -139,7 +144,7 @@ def joins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (block_times, engine, sharing):
         monkeypatch.setattr(module, "SHORTEST_SECONDS", 0.0)
     monkeypatch.setattr(sharing, "usable_cores", lambda: 2)
-    monkeypatch.setattr(BlockTimes, "pays", lambda *_: True)
+    monkeypatch.setattr(SharedLaunch, "_loss", lambda *_: "")
 
 
 @pytest.mark.usefixtures("joins_at_once")
@@ -175,6 +180,7 @@ def test_the_first_fault_of_workers_that_joined_is_reported() -> None:
     assert caught.value.block == (700, 0, 0)
 
 
+@pytest.mark.usefixtures("share_every_launch")
 @pytest.mark.parametrize("workers", [2, 3])
 def test_a_fault_stops_later_blocks(workers: int) -> None:
     """The first block stores out of bounds; each other one would run for minutes."""

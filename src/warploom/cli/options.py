@@ -99,8 +99,8 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Threads that share the blocks, where results stay the same. Left out: one on each"
-        " core, where that saves time.",
+        help="The most threads that share the blocks, where results stay the same and it saves"
+        " time; one on each core if left out.",
     ),
 ]
 Scheduler = Annotated[

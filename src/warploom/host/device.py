@@ -66,8 +66,8 @@ class Device(MakesTextures, MakesTensorMaps):
 
     The blocks of a launch are shared by threads on all cores that the process may use, where it is
     proven that blocks are independent and where that saves time; results and counters are those of
-    one thread. `workers` is the number of threads, whether it saves time or not; 1 for the calling
-    thread alone. `run.workers` is how many a launch had, `run.serial_reason` why that was one.
+    one thread. `workers` is the most threads, 1 for the calling thread alone. `run.workers` is how
+    many a launch had, `run.serial_reason` why that was one.
 
     `record` keeps of each launch what `run.time()` needs to model its time; the engine is then the
     compiled one, with one worker. With `sampled` too, only the first blocks of a launch that is not

@@ -54,9 +54,9 @@ MOST_TEMPLATES = 64
 
 
 class CompiledEngine:
-    """Runs programs as machine code and caches what it compiles. `workers` is the number of threads
-    that share the blocks of a launch, if that makes no difference to its results; None for one on
-    each core where that pays."""
+    """Runs programs as machine code and caches what it compiles. `workers` is the most threads
+    that share the blocks of a launch, where that saves time and makes no difference to its results;
+    None for one on each core."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class CompiledEngine:
 
         shared = None
         may_share = launch.blocks > 1 and self._workers != 1
-        if may_share and (self._workers is not None or template.block_times.is_long):
+        if may_share and template.block_times.is_long:
             shared = shared_launch()
             if shared.begins_shared():
                 return _counts(shared.run(progress), shared)

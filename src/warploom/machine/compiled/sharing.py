@@ -129,11 +129,11 @@ class SharedLaunch:
         reason_seconds: Callable[[], float],
         updates_memory: bool,
     ) -> None:
-        """`workers`: how many share the blocks, None for one on each core if that pays. `reason`
+        """`workers`: how many share the blocks at most, None for one on each core. `reason`
         returns why one worker has to run all blocks, empty if several can, `reason_seconds` the
         expected time of that answer. `updates_memory`: the kernel has atomics on global memory."""
         self._prepare, self._launch, self._times = prepare, launch, times
-        self._is_automatic, self._most = workers is None, workers or usable_cores()
+        self._most = workers or usable_cores()
         self._reason, self._reason_seconds = reason, reason_seconds
         self._updates_memory = updates_memory
         self._threads = PooledThreads(launch.cancellation)
@@ -152,21 +152,21 @@ class SharedLaunch:
         return self._may_share(self._launch.blocks, self._times.seconds)
 
     def _may_share(self, blocks: int, seconds_of_block: float) -> bool:
-        """Decides whether several workers run so many blocks: if the user wants that, or if it pays
-        (`BlockTimes.pays`), and they can."""
-        if self._is_automatic:
-            if self._times.is_contended:
-                self.serial_reason = CONTENDED
-                return False
-            saved = seconds_of_block * blocks * (1 - 1 / self._most)
-            if self._most == 1:
-                self.serial_reason = ONE_CORE
-                return False
-            if saved < SHORTEST_SECONDS / 2 or not self._times.pays(saved, self._reason_seconds()):
-                self.serial_reason = TOO_SHORT
-                return False
-        self.serial_reason = self._reason()
+        """Decides whether several workers run so many blocks: if that pays, and they can."""
+        self.serial_reason = self._loss(blocks, seconds_of_block) or self._reason()
         return not self.serial_reason
+
+    def _loss(self, blocks: int, seconds_of_block: float) -> str:
+        """Returns why it does not pay to share so many blocks (`BlockTimes.pays`); empty if it
+        does."""
+        if self._most == 1:
+            return ONE_CORE
+        if self._times.is_contended:
+            return CONTENDED
+        saved = seconds_of_block * blocks * (1 - 1 / self._most)
+        if saved < SHORTEST_SECONDS / 2 or not self._times.pays(saved, self._reason_seconds()):
+            return TOO_SHORT
+        return ""
 
     def run(self, progress: Progress | None) -> list[EndedPart]:
         """Runs all blocks in parts; returns those, in order. Calls `progress`, if given, at
