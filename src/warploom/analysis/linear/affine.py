@@ -351,9 +351,10 @@ def iteration_count(name: str, block: int) -> IndexVariable:
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Returns a value that covers both values, with the allocations that either may point into.
-    Equal forms are retained. If they differ by terms of one sign, as a counter does between
-    iterations, the form is the first value plus `iteration` times the greatest common divisor of
-    these terms, and of the stride that `iteration` has already; else it has none.
+    Equal forms are retained. If they differ by constants and multiples of iteration counts, all of
+    one sign, as a counter does between iterations, the form is the first value plus `iteration`
+    times the greatest common divisor of these terms, and of the stride that `iteration` has
+    already; else it has none.
 
         i = 5 at the entry, i + 2 at the back edge      5 + 2 * iteration
         and i + 4 * j + 2 at another edge               5 + 2 * iteration"""
@@ -365,8 +366,10 @@ def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariab
     change = b.without(iteration).plus(start, -1)
     strides = [dict(each.strides).get(iteration, 0) for each in (a, b)]
     terms = [change.constant, *(stride for _, stride in change.strides), *strides]
-    # Variables are never negative, so terms of one sign change the value in one direction.
-    if min(terms) < 0 < max(terms):
+    # Variables are never negative, so terms of one sign change the value in one direction. Only
+    # counts of iterations are assumed not to make values wrap around (`forms.COUNTER_BITS`).
+    counts = all(variable.extent is None for variable, _ in change.strides)
+    if min(terms) < 0 < max(terms) or not counts:
         return LinearValue(None, allocations)
     step = math.gcd(*terms) * (-1 if min(terms) < 0 else 1)
     return LinearValue(start.plus(form(0, {iteration: step})), allocations)
