@@ -265,8 +265,9 @@ class CompiledEngine:
             if shared.begins_shared():
                 return _counts(shared.run(progress), shared)
         work = prepare(range(launch.blocks))
-        if shared is None and may_share and not work.launch_template.calls_host:
-            shared, status = _run_until_shared(work, shared_launch, progress)
+        is_undecided = shared is None or shared.is_undecided
+        if may_share and is_undecided and not work.launch_template.calls_host:
+            shared, status = _run_until_shared(work, shared, shared_launch, progress)
             if shared is not None:
                 return _counts(shared.complete(work, status, progress), shared)
         else:
@@ -349,22 +350,26 @@ def _run_whole(work: WorkerLaunch, progress: Progress | None) -> int:
 
 
 def _run_until_shared(
-    work: WorkerLaunch, shared_launch: Callable[[], SharedLaunch], progress: Progress | None
+    work: WorkerLaunch,
+    shared: SharedLaunch | None,
+    shared_launch: Callable[[], SharedLaunch],
+    progress: Progress | None,
 ) -> tuple[SharedLaunch | None, int]:
     """Runs a launch of one part in this thread; from a pause on, when it has run for
     SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns what shares the blocks,
-    None if the launch ended before, and the Status in which the part ended."""
-    shared: SharedLaunch | None = None
+    `shared` or made by `shared_launch` when it is needed, None if the launch ended before, and the
+    Status in which the part ended."""
 
     def at_pause() -> None:
         """Calls `progress`, if given, and lets others join when it is time."""
         nonlocal shared
         if progress is not None:
             progress(work.blocks_done, work.launch.blocks)
-        if shared is None and work.seconds >= SHORTEST_SECONDS:
-            shared = shared_launch()
-        if shared is not None and shared.is_undecided:
-            shared.at_pause(work)
+        if work.seconds >= SHORTEST_SECONDS:
+            if shared is None:
+                shared = shared_launch()
+            if shared.is_undecided:
+                shared.at_pause(work)
 
     try:
         status = run_whole(work, at_pause)
