@@ -198,6 +198,24 @@ def test_a_fault_stops_later_blocks(workers: int) -> None:
 
 
 @pytest.mark.usefixtures("joins_at_once")
+def test_nobody_joins_a_launch_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first block traps: no later one runs, as on one worker."""
+    source = """
+    extern "C" __global__ void k(int *y) {
+        if (blockIdx.x == 0) asm volatile("trap;");
+        y[blockIdx.x] = 1;
+    }"""
+    gpu = wl.Device("a100")
+    y = gpu.zeros(64, np.int32)
+    begun: list[object] = []
+    monkeypatch.setattr(SharedLaunch, "_start", lambda *given, **_: begun.append(given))
+    with pytest.raises(wl.KernelFault):
+        gpu.compile(source)["k"][64, 32](y)
+    assert not begun
+    assert not y.copy_to_host().any()
+
+
+@pytest.mark.usefixtures("joins_at_once")
 def test_progress_of_workers_that_joined() -> None:
     """What is reported never falls, and ends with all blocks."""
     gpu = wl.Device("a100")

@@ -372,7 +372,9 @@ def _run_until_shared(
                 shared.at_pause(work)
 
     try:
-        status = run_whole(work, at_pause)
+        status = work.run(at_pause)
+        if progress is not None and shared is None:
+            progress(work.blocks_done, work.launch.blocks)
     except BaseException:
         if shared is not None:
             shared.abort()

@@ -76,6 +76,8 @@ class LaunchParts:
             work = self._prepare(part)
             work.share()
             with self._lock:
+                # A part of earlier blocks may have failed since this one was handed out.
+                work.is_stopped = self._has_failed_before(part.start)
                 self._running.append(work)
             self.finish(work, work.run(report))
         return 0
@@ -94,11 +96,15 @@ class LaunchParts:
         """Returns the blocks of the next part; None if there is none, or if a part did not end."""
         with self._lock:
             left = self._left
-            if not left or any(part.counts is None for part in self.ended):
+            if not left or self._has_failed_before(left.start):
                 return None
             size = max(len(left) * 2 // (3 * self._workers), self._smallest)
             part, self._left = left[:size], left[size:]
             return part
+
+    def _has_failed_before(self, block: int) -> bool:
+        """Returns whether some part of blocks before one did not end."""
+        return any(p.counts is None and p.work.blocks.start < block for p in self.ended)
 
     def blocks_done(self) -> int:
         """Returns how many blocks of all parts have ended, or have begun where several are
@@ -193,6 +199,8 @@ class SharedLaunch:
         """Runs the parts that are left after the first one, which has run to `status` in this
         thread; returns all in order."""
         if self._parts is None:
+            if progress is not None:
+                progress(work.blocks_done, self._launch.blocks)
             self._times.record(work.seconds, self._launch.blocks)
             return [EndedPart.of(work, status)]
         self._parts.finish(work, status)
