@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 import numpy as np
+import pytest
 
 import warploom as wl
 
@@ -21,8 +22,9 @@ extern "C" __global__ void add(const float *x, float *y, int n)
 """
 
 
-def test_a_warm_launch_calls_functions_of_few_files() -> None:
-    gpu = wl.Device(workers=1)
+@pytest.mark.parametrize("workers", [1, None])
+def test_a_warm_launch_calls_functions_of_few_files(workers: int | None) -> None:
+    gpu = wl.Device(workers=workers)
     kernel = gpu.compile(SOURCE)["add"]
     x, y = gpu.to_device(np.ones(1000, np.float32)), gpu.zeros(1000, "float32")
     for _ in range(3):

@@ -271,7 +271,7 @@ class CompiledEngine:
             if shared is not None:
                 return _counts(shared.complete(work, status, progress), shared)
         else:
-            status = _run_whole(work, progress)
+            status = _run_alone(work, progress)
         if status != Status.ENDED:
             raise error_of(work, Status(status))
         if may_share and work.seconds >= SHORTEST_SECONDS:
@@ -312,7 +312,7 @@ class CompiledEngine:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
             work.environment[Slot.OBSERVER_AT] = int(observer.table.words.ctypes.data)
-        return work, Status(_run_whole(work, progress))
+        return work, Status(_run_alone(work, progress))
 
     def sanitize(
         self,
@@ -331,22 +331,14 @@ class CompiledEngine:
         caches = self._caches(program, launch, memory)
         work = WorkerLaunch.prepare(template.current(), launch, memory, caches, part, template)
         work.environment[Slot.DETECTOR_AT] = detector
-        return work, Status(_run_whole(work, progress))
+        return work, Status(_run_alone(work, progress))
 
 
-def _run_whole(work: WorkerLaunch, progress: Progress | None) -> int:
-    """Runs a launch of one part and returns the Status in which it ended: in this thread, but
-    in a pooled one if the kernel calls the host."""
+def _run_alone(work: WorkerLaunch, progress: Progress | None) -> int:
+    """Runs a launch of one part and returns the Status in which it ended."""
     if progress is None and not work.launch_template.calls_host:
         return work.run()
-
-    def report() -> None:
-        """Calls `progress`, if given, with the blocks done and the launch's number of
-        blocks."""
-        if progress is not None:
-            progress(work.blocks_done, work.launch.blocks)
-
-    return run_whole(work, report)
+    return run_whole(work, progress)
 
 
 def _run_until_shared(

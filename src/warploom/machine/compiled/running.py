@@ -60,17 +60,29 @@ class PooledThreads:
                 report()
 
 
-def run_whole(work: WorkerLaunch, report: Report) -> int:
+def run_whole(work: WorkerLaunch, progress: Progress | None) -> int:
     """Runs a launch that one worker has whole; returns the Status in which it ended: PAUSED if
-    `launch.cancellation` stopped it. Calls `report` at pauses, each POLL_SECONDS while it waits,
-    and at the end. An exception here (Ctrl-C, or of `report`) stops the launch and is raised
-    again."""
+    `launch.cancellation` stopped it. Calls `progress`, if given, at pauses, each POLL_SECONDS while
+    it waits, and at the end. An exception here (Ctrl-C, or of `progress`) stops the launch and is
+    raised again."""
+
+    def report() -> None:
+        """Calls `progress`, if given, with the blocks done and the launch's number of blocks."""
+        if progress is not None:
+            progress(work.blocks_done, work.launch.blocks)
+
     # An interrupt during a function that machine code calls would be lost.
     # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
-    if not work.launch_template.calls_host:
-        status = work.run(report)
-        report()
-        return status
+    if work.launch_template.calls_host:
+        status = _run_pooled(work, report)
+    else:
+        status = work.run(None if progress is None else report)
+    report()
+    return status
+
+
+def _run_pooled(work: WorkerLaunch, report: Report) -> int:
+    """Runs a launch in a pooled thread; calls `report` each POLL_SECONDS."""
     threads = PooledThreads(work.launch.cancellation)
     try:
         # A single thread may run on any core; only parallel ones are placed.
@@ -79,5 +91,4 @@ def run_whole(work: WorkerLaunch, report: Report) -> int:
     except BaseException:
         threads.abort()
         raise
-    report()
     return status
