@@ -36,15 +36,25 @@ def test_additions_carry(type: str, data: st.DataObject) -> None:
 @by_type
 @FEW
 @given(st.data())
-def test_subtractions_borrow(type: str, data: st.DataObject) -> None:
+def test_subtractions_add_the_complement(type: str, data: st.DataObject) -> None:
     width = int(type[1:])
     a, b = data.draw(integers(width)), data.draw(integers(width))
-    borrow = data.draw(st.integers(0, 1))
+    carry = data.draw(st.integers(0, 1))
     top = 1 << width
-    assert one_each(f"sub.cc.{type}", a, b) == [(a - b) % top, int(a < b)]
-    rest = a - b - borrow
-    assert one_each(f"subc.cc.{type}", a, b, borrow) == [rest % top, int(rest < 0)]
-    assert one_each(f"subc.{type}", a, b, borrow) == [rest % top]
+    assert one_each(f"sub.cc.{type}", a, b) == [(a - b) % top, int(a >= b)]
+    total = a + (top - 1 - b) + carry
+    assert one_each(f"subc.cc.{type}", a, b, carry) == [total % top, total // top]
+    assert one_each(f"subc.{type}", a, b, carry) == [total % top]
+
+
+@pytest.mark.parametrize(("a", "b"), [(5, 3), (3, 5), (0, 0), (0, 1), (0xFFFFFFFF, 0)])
+def test_additions_and_subtractions_share_one_flag(a: int, b: int) -> None:
+    """ptxas gives `addc` after `sub.cc` the carry of `IADD3 d, P0, a, -b`, and `subc` after
+    `add.cc` becomes `IADD3.X` over the complement with the carry of the addition."""
+    no_borrow = one_each("sub.cc.u32", a, b)[1]
+    assert one_each("addc.u32", 10, 20, no_borrow) == [31 if a >= b else 30]
+    carry = one_each("add.cc.u32", a, b)[1]
+    assert one_each("subc.u32", 30, 20, carry) == [10 if a + b >= 1 << 32 else 9]
 
 
 @by_type

@@ -60,13 +60,51 @@ def test_module_directives() -> None:
 
 
 def test_registers_of_one_and_many() -> None:
-    function = parse(kernel(".reg .b32 %r<3>, x;\n.reg .pred %p<2>;")).function("k")
+    """A range declares those of its registers that are used; they are in declared order."""
+    declared = ".reg .b32 %r<3>, x;\n.reg .pred %p<2>;\n.reg .b64 %unused<1000000>;"
+    function = parse(kernel(f"{declared}\n@%p1 add.u32 %r2, %r0, x;")).function("k")
     assert function is not None
     assert function.registers == (
-        *(Register(f"%r{n}", B32) for n in range(3)),
+        Register("%r0", B32),
+        Register("%r2", B32),
         Register("x", B32),
-        *(Register(f"%p{n}", PRED) for n in range(2)),
+        Register("%p1", PRED),
     )
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        ".reg .b32 %r<3>, %r1;",
+        ".reg .b32 %r1; .reg .b32 %r<3>;",
+        ".reg .b32 %r<3>; .reg .f32 %r<9>;",
+        ".reg .b32 %r<20>; .reg .b32 %r1<5>;",
+        ".reg .b32 %r1<5>; .reg .b32 %r<20>;",
+    ],
+)
+def test_ranges_that_share_a_name_are_refused(declared: str) -> None:
+    with pytest.raises(PtxSyntaxError, match=r"is declared"):
+        parse(kernel(declared))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [".reg .b32 %r<3>, %r3, %r03;", ".reg .b32 %r<20>; .reg .b32 %r1x<5>, %r<0>;"],
+)
+def test_ranges_end_before_their_number(declared: str) -> None:
+    parse(kernel(declared))
+
+
+def test_an_inner_range_hides_outer_names() -> None:
+    body = """.reg .b32 %r<3>; .reg .f32 %f1;
+    { .reg .b64 %r<2>; .reg .b64 %f<2>; add.u64 %r1, %f1, %f0; mov.b32 %r2, 1; }
+    mov.b32 %r1, 2; mov.f32 %f1, 0f00000000;"""
+    made = [s for s in statements(body) if isinstance(s, Instruction)]
+    types = [[o.type.name for o in i.operands if isinstance(o, Register)] for i in made]
+    assert types == [["b64"] * 3, ["b32"], ["b32"], ["f32"]]
+    names = [o.name for i in made for o in i.operands if isinstance(o, Register)]
+    assert names[0] != names[4]
+    assert names[1] != names[5]
 
 
 def test_guards_labels_and_branches() -> None:

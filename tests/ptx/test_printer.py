@@ -57,7 +57,7 @@ def test_a_change_shows() -> None:
 def test_registers_are_declared_in_order_and_briefly() -> None:
     head = ".version 8.0\n.target sm_75\n.address_size 64\n"
     body = ".reg .b32 %r<3>, %r7, x; .reg .v2 .f32 v; .reg .v4 .f32 w; .reg .b32 y10;"
-    module = parse(f"{head}.entry k() {{ {body} }}")
+    module = parse(f"{head}.entry k() {{ {body} add.u32 %r0, %r1, %r2; }}")
     text = print_module(module)
     assert "\t.reg .b32 %r<3>;\n\t.reg .b32 %r7;\n\t.reg .b32 x;\n\t.reg .v2 .f32 v;" in text
     assert parse(text) == module
@@ -145,7 +145,10 @@ FIXED: tuple[Statement, ...] = (
     Prototype("proto", (), (Variable("_", Space.PARAM, B64),), noreturn=True),
     Targets("ts", ("L",), calls=False),
     Pragma('say "this\\that"'),
+    Instruction(decode("call.uni"), (Vector(REGISTERS), Symbol("callee"), Vector(()))),
 )
+"""Statements of each body; the call names all registers, since a range declares what is used."""
+
 bodies = st.lists(plain | calls, max_size=6).map(lambda made: (*FIXED, *made))
 functions = st.builds(
     Function,

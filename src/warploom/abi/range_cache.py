@@ -28,6 +28,7 @@ unrelated addresses have no entries; `cost.pattern_table` memoises their costs."
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -204,13 +205,21 @@ def _leaves_at_moving_bounds(program: Program) -> bool:
     """Returns whether a loop in a masked region, which is in an outer loop, has bounds (`_bounds`)
     that the outer loop writes, such as the length of a diagonal: then other lanes leave in each
     iteration of the outer loop, and a cache needs many keys."""
-    loops = [frozenset(blocks) for blocks in natural_loops(program, predecessors(program)).values()]
+    loops = {
+        header: frozenset(blocks)
+        for header, blocks in natural_loops(program, predecessors(program)).items()
+    }
+    around = defaultdict[int, list[frozenset[int]]](list)
+    for loop in loops.values():
+        for block in loop:
+            around[block].append(loop)
     return any(
         not _bounds(program, inner, region).isdisjoint(_written(program, outer - inner))
         for region in masked_regions(program)
-        for inner in loops
-        for outer in loops
-        if inner <= region.blocks < outer
+        for outer in around[min(region.blocks)]
+        if region.blocks < outer
+        for inner in map(loops.__getitem__, region.blocks & loops.keys())
+        if inner <= region.blocks
     )
 
 

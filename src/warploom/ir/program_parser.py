@@ -54,9 +54,9 @@ class ProgramParser:
             tuple(each for line in lines[word] for each in line.words[1:])
             for word in ("globals", "functions")
         )
-        self._names = Names(Cursor(tokenize("", name)), Outside())
-        self._names.known.update({each: each for each in (*slots, *targets, *functions)})
-        self._names.known.update(self._registers)
+        names = {each: each for each in (*slots, *targets, *functions)}
+        outside = Outside({**names, **self._registers})
+        self._names = Names(Cursor(tokenize("", name)), outside)
         numbered = [each for line in lines["block"] for each in _operation_lines(line)]
         instructions = tuple(line.read(self._operation) for line in numbered)
         blocks = self._program_blocks(lines["block"])

@@ -2,14 +2,16 @@
 
 A register is live if some path reads it before writing it. A guarded write may leave the old value,
 so it kills nothing; a plain write kills in each lane, whatever the active mask, since lanes that
-are inactive have their own program counter. Sets of registers are bit masks.
+are inactive have their own program counter. Sets of registers are bit masks, of those alone that
+some block reads before it writes them: most registers live within one block, and a mask of all
+would make memory grow with the square of a kernel's length.
 
     loop: add %r1, %r1, %r2;  setp.lt %p, %r1, %r3;  @%p bra loop;      live-in: %r1, %r2, %r3
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from warploom.isa.instruction import Instruction, Register
 from warploom.program.cfg import ProgramBlock
@@ -24,8 +26,11 @@ def live_in(
     """Returns the registers that are live at the start of each block: backward data flow to a fixed
     point. A guarded write leaves a register live. `registers` must have every register that
     `instructions` read or write."""
-    bits = {register.name: 1 << i for i, register in enumerate(registers)}
-    effects = [_gen_and_kill(instructions[b.start : b.stop], bits) for b in blocks]
+    effects = [_gen_and_kill(instructions[b.start : b.stop]) for b in blocks]
+    exposed = set[str]().union(*(read for read, _ in effects))
+    crossing = [register for register in registers if register.name in exposed]
+    bits = {register.name: i for i, register in enumerate(crossing)}
+    masks = [(_mask(read, bits), _mask(written & exposed, bits)) for read, written in effects]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
     predecessors: list[list[int]] = [[] for _ in live]
     for block in blocks:
@@ -35,7 +40,7 @@ def live_in(
     while pending:
         # The last block first: information flows backwards, so most blocks are visited once.
         index = pending.pop()
-        read, written = effects[index]
+        read, written = masks[index]
         after = 0
         for successor in blocks[index].successors:
             after |= live[successor]
@@ -43,14 +48,13 @@ def live_in(
         if before != live[index]:
             live[index] = before
             pending.extend(predecessors[index])
-    sets = {mask: _registers(mask, registers) for mask in set(live[:-1])}
+    sets = {mask: _registers(mask, crossing) for mask in set(live[:-1])}
     return tuple(sets[mask] for mask in live[:-1])
 
 
-def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
-    """Returns the bit masks of the registers that a block reads before an unguarded instruction of
-    it writes them (gen), and of all that its unguarded instructions write (kill). `bits` has the
-    bit of each of its registers, by name."""
+def _gen_and_kill(instructions: Sequence[Instruction]) -> tuple[set[str], set[str]]:
+    """Returns the registers that a block reads before an unguarded instruction of it writes them
+    (gen), and all that its unguarded instructions write (kill), by name."""
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):
@@ -58,7 +62,15 @@ def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> 
                 read.add(register.name)
         if instruction.guard is None:
             written.update(register.name for register in writes(instruction))
-    return sum(map(bits.__getitem__, read)), sum(map(bits.__getitem__, written))
+    return read, written
+
+
+def _mask(names: Iterable[str], bits: Mapping[str, int]) -> int:
+    """Returns the mask with the bits of registers set."""
+    mask = 0
+    for name in names:
+        mask |= 1 << bits[name]
+    return mask
 
 
 def _registers(mask: int, registers: Sequence[Register]) -> frozenset[Register]:

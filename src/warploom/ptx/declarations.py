@@ -16,15 +16,13 @@ from warploom.ptx.debug import string
 from warploom.ptx.module import Initializer, Masked, Variable
 from warploom.ptx.names import Names
 from warploom.ptx.samplers import sampler_settings
+from warploom.ptx.scopes import MOST_REGISTERS, RegisterRange
 
 SPACES = {
     f".{name}": Space(name) for name in ["reg", "param", "const", "global", "local", "shared"]
 }
 LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4}
-
-MOST_REGISTERS = 1 << 20
-"""More than this in one declaration is a mistake in the text, and would only fill memory."""
 
 
 def starts_variable(text: str) -> bool:
@@ -176,7 +174,7 @@ def initializer(cursor: Cursor, names: Names) -> Initializer:
 def _initial_value(cursor: Cursor, names: Names) -> Immediate | Symbol | Masked:
     """Return a number, the address of a symbol, or part of one: `0xff00(x)`."""
     at = cursor.at
-    if cursor.text == "generic" or cursor.text in names.known:
+    if cursor.text == "generic" or names.get(cursor.text) is not None:
         return _initial_symbol(cursor, names)
     mask = integer_literal(cursor.text)
     if mask is None or cursor.next_text != "(":
@@ -197,7 +195,7 @@ def _initial_symbol(cursor: Cursor, names: Names) -> Symbol:
         cursor.expect("(")
     name_at = cursor.at
     written = cursor.name("the name of a variable or a function")
-    known = names.known.get(written)
+    known = names.get(written)
     if not isinstance(known, str):
         raise cursor.error(names.undeclared(written), name_at)
     if in_generic:
@@ -222,8 +220,7 @@ def registers(cursor: Cursor, names: Names) -> None:
                 message = f"expected how many registers to declare, up to {MOST_REGISTERS}"
                 raise cursor.error(message, cursor.at - 1)
             cursor.expect(">")
-            for number in range(count.bits):
-                names.declare_register(f"{name}{number}", type, vector, at)
+            names.declare_registers(name, RegisterRange(count.bits, type, vector, at))
         else:
             names.declare_register(name, type, vector, at)
         if not cursor.accept(","):

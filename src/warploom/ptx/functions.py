@@ -63,7 +63,7 @@ class FunctionParser:
         returns = parameters(cursor, self.names) if cursor.text == "(" else ()
         at = cursor.at
         name = cursor.name("the function's name")
-        self.names.known[name] = name  # a function may name itself
+        self.names.name_function(name)
         arguments = parameters(cursor, self.names) if cursor.text == "(" else ()
         directives, noreturn = self._function_directives()
         body = None
@@ -77,7 +77,7 @@ class FunctionParser:
             link,
             noreturn,
             directives,
-            (*self.names.registers, *self.names.implicit),
+            self.names.registers,
             body,
             cursor.span(at),
         )
@@ -173,7 +173,7 @@ class FunctionParser:
         targets."""
         cursor = self.cursor
         span = cursor.span(cursor.at)
-        name = str(self.names.known[cursor.take()])
+        name = str(self.names.get(cursor.take()))
         cursor.expect(":")
         if cursor.text == ".callprototype":
             self.statements.append(self._prototype(name))
@@ -209,7 +209,7 @@ class FunctionParser:
         while True:
             at = cursor.at
             written = cursor.name("a function" if calls else "a label")
-            known = self.names.known.get(written)
+            known = self.names.get(written)
             if not isinstance(known, str):
                 raise cursor.error(self.names.undeclared(written), at)
             found.append(known)

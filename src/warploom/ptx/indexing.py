@@ -22,14 +22,14 @@ from warploom.ptx.names import Names
 def indexed(cursor: Cursor, names: Names) -> Indexed:
     """`a[...]`, which comes next."""
     at = cursor.at
-    name = str(names.known[cursor.take()])
+    name = str(names.get(cursor.take()))
     variable = names.variables.get(name)
     if variable is None or len(variable.shape) != 1 or variable.vector != 1:
         message = "only arrays of one dimension of scalars are indexed"
         raise cursor.error(f"{message}; write `[{cursor.texts[at]} + bytes]`", at)
     cursor.expect("[")
     index = None
-    if isinstance(names.known.get(cursor.text), Register):
+    if isinstance(names.get(cursor.text), Register):
         index = _index(cursor, names)
         number = offset(cursor)
     else:
@@ -40,7 +40,7 @@ def indexed(cursor: Cursor, names: Names) -> Indexed:
 
 
 def _index(cursor: Cursor, names: Names) -> Register:
-    at, known = cursor.at, names.known[cursor.take()]
+    at, known = cursor.at, names.get(cursor.take())
     assert isinstance(known, Register)
     if not known.type.is_integer or known.type.bits not in (32, names.address_bits):
         message = f"`{known.name}` ({known.type}) is no index; use a 32-bit integer register"

@@ -72,14 +72,14 @@ def _guard(cursor: Cursor, names: Names) -> Guard:
 
 
 def _operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
-    texts, known = cursor.texts, names.known
+    texts = cursor.texts
     if texts[cursor.at] == ";":
         cursor.at += 1
         return ()
     found: list[Operand] = []
     while True:
         at = cursor.at
-        meaning = known.get(texts[at])
+        meaning = names.get(texts[at])
         if type(meaning) is Register and texts[at + 1] in ENDING:  # the most frequent by far
             span = Span(cursor.lines[at], cursor.columns[at], len(texts[at]), cursor.tokens.source)
             found.append(Register(meaning.name, meaning.type, span))

@@ -7,19 +7,19 @@ Source: PTX ISA, "Identifiers" and "Labels and Function Scope" of the directives
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from operator import itemgetter
 
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import Register
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.module import Variable
-
-Meaning = Register | tuple[Register, ...] | str
-"""A register, the parts of a vector register, or the IR's name of anything else."""
+from warploom.ptx.scopes import Meaning, RegisterRange, Scope
 
 PARTS = ("x", "y", "z", "w")
 COLOURS = ("r", "g", "b", "a")
@@ -31,7 +31,7 @@ class Outside:
     """The declarations of a module so far: the names of its variables and functions, the variables
     by name, how wide an address is, and its version of PTX."""
 
-    names: dict[str, str] = field(default_factory=dict[str, str])
+    names: dict[str, Meaning] = field(default_factory=dict[str, Meaning])
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     address_bits: int = 32
     """Where `.address_size` is left out."""
@@ -43,92 +43,136 @@ class Names:
     """The names of one function, over those of its module; without `renaming`, the module's own,
     which keep their names whatever was declared before.
 
-    `known` maps the names of the text to what they mean here, `variables` the names of the IR to
-    what was declared; `registers` are all that were declared, in order; `implicit` those that
-    instructions use and no text shows.
+    `variables` maps the names of the IR to what was declared.
     """
 
     def __init__(self, cursor: Cursor, outside: Outside, *, renaming: bool = True) -> None:
         self.cursor = cursor
         self.address_bits, self.version = outside.address_bits, outside.version
-        self.known: dict[str, Meaning] = dict(outside.names)
-        self.variables = dict(outside.variables)
-        self.registers: list[Register] = []
-        self.implicit: list[Register] = []
-        self._used = set(self.known) if renaming else set[str]()
-        self._hidden: list[dict[str, Meaning | None]] = [{}]
+        self.variables = ChainMap[str, Variable]({}, outside.variables)
+        self._registers: list[tuple[int, int, Register]] = []
+        self._implicit: list[Register] = []
+        self._outside, self._renaming = outside.names, renaming
+        self._used = set[str]()
+        self._function, self._innermost = Scope(), Scope()
+        self._scopes = [self._function, self._innermost]
+
+    def get(self, name: str) -> Meaning | None:
+        """Returns what a name means here; None if nobody declared it."""
+        meaning = self._innermost.names.get(name)
+        if meaning is not None:
+            return meaning
+        for scope in reversed(self._scopes):
+            meaning = scope.names.get(name)
+            if meaning is None and scope.ranges:
+                meaning = self._of_range(scope, name)
+            if meaning is not None:
+                return meaning
+        return self._outside.get(name)
+
+    @property
+    def registers(self) -> tuple[Register, ...]:
+        """Returns the registers that the text declares by name or uses, in the order of their
+        declarations, and behind them those that no text shows."""
+        ordered = sorted(self._registers, key=itemgetter(0, 1))
+        return (*(register for _, _, register in ordered), *self._implicit)
 
     def enter(self) -> None:
         """Open a scope."""
-        self._hidden.append({})
+        self._innermost = Scope()
+        self._scopes.append(self._innermost)
 
     def leave(self) -> None:
         """Close the innermost scope: its names mean again what they meant outside."""
-        for name, meaning in self._hidden.pop().items():
-            if meaning is None:
-                del self.known[name]
-            else:
-                self.known[name] = meaning
+        self._scopes.pop()
+        self._innermost = self._scopes[-1]
+
+    def name_function(self, name: str) -> None:
+        """Let a function name itself, unless it declares that name."""
+        self._function.names[name] = name
 
     def declare(self, name: str, at: int) -> str:
         """Give `name`, declared at token `at`, a meaning here; its name in the IR."""
         unique = self._unique(name)
-        self._mean(name, unique, at)
+        if not self._innermost.declare(name, unique):
+            raise self.cursor.error(f"`{name}` is declared twice in one scope", at)
         return unique
 
     def declare_register(self, name: str, type: ScalarType, vector: int, at: int) -> str:
         """Declare a register, or a vector of them whose parts are registers of their own; gives
         its name in the IR."""
-        unique, span = self._unique(name), self.cursor.span(at)
-        if vector == 1:
-            register = Register(unique, type, span)
-            self._mean(name, register, at)
-            self.registers.append(register)
-            return unique
-        parts = tuple(Register(f"{unique}.{part}", type, span) for part in PARTS[:vector])
-        self._mean(name, parts, at)
-        for part, colour, register in zip(PARTS, COLOURS, parts, strict=False):
-            self._mean(f"{name}.{part}", register, at)
-            self._mean(f"{name}.{colour}", register, at)
-        self.registers.extend(parts)
+        unique = self.declare(name, at)
+        self._define(self._innermost, name, unique, RegisterRange(1, type, vector, at), 0)
         return unique
+
+    def declare_registers(self, prefix: str, registers: RegisterRange) -> None:
+        """Declare a range of registers, whose names are a prefix and a number."""
+        if not self._innermost.declare_range(prefix, registers):
+            message = f"`{prefix}<{registers.count}>` has a name that is declared in this scope"
+            raise self.cursor.error(message, registers.at)
+
+    def _of_range(self, scope: Scope, name: str) -> Meaning | None:
+        """Returns what a name means that a range of a scope declares: the register, which is added
+        now, or a part of a vector."""
+        head = name.partition(".")[0]
+        found = scope.find_in_ranges(head) if head not in scope.names else None
+        if found is None:
+            return None
+        self._define(scope, head, self._unique(head), *found)
+        return scope.names.get(name)
+
+    def _define(
+        self, scope: Scope, name: str, unique: str, registers: RegisterRange, number: int
+    ) -> None:
+        """Add the register with a number in a range, or those of a vector, as a name's meaning."""
+        type, span, meanings = registers.type, self.cursor.span(registers.at), scope.names
+        if registers.vector == 1:
+            meanings[name] = register = Register(unique, type, span)
+            self._registers.append((registers.at, number, register))
+            return
+        parts = tuple(Register(f"{unique}.{p}", type, span) for p in PARTS[: registers.vector])
+        meanings[name] = parts
+        for part, colour, register in zip(PARTS, COLOURS, parts, strict=False):
+            meanings[f"{name}.{part}"] = meanings[f"{name}.{colour}"] = register
+        self._registers.extend((registers.at, number, part) for part in parts)
 
     def temporary(self, name: str, type: ScalarType) -> Register:
         """Return a register that the text does not declare, for a step that it leaves out."""
         register = Register(self._unique(name), type)
-        self.registers.append(register)
+        self._registers.append((self.cursor.at, 0, register))
         return register
 
     def implicit_register(self, name: str, type: ScalarType) -> Register:
         """Return a register that no text shows, the same throughout the function."""
         register = Register(name, type)
-        if register not in self.implicit:
-            self.implicit.append(register)
+        if register not in self._implicit:
+            self._implicit.append(register)
         return register
 
     def undeclared(self, name: str) -> str:
         """Return the message that nobody declared `name`."""
-        near = get_close_matches(name, [*self.known, *SPECIAL_REGISTERS], 3)
+        near = get_close_matches(name, [*self._known(), *SPECIAL_REGISTERS], 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         if name.startswith("%"):
             return f"`{name}` is neither a declared register nor a known special register{hint}"
         return f"`{name}` is not declared{hint}"
 
+    def _known(self) -> Iterator[str]:
+        """Yields the names that mean something here; of a range of registers those that are used
+        and the last."""
+        for scope in self._scopes:
+            yield from scope.names
+            yield from (f"{prefix}{one.count - 1}" for prefix, one in scope.ranges.items())
+        yield from self._outside
+
     def _unique(self, name: str) -> str:
         """`name`, or where the function has used it before, one made from it."""
         unique, count = name, 0
-        while unique in self._used:
+        while self._renaming and (unique in self._used or unique in self._outside):
             count += 1
             unique = f"{name}${count}"
         self._used.add(unique)
         return unique
-
-    def _mean(self, name: str, meaning: Meaning, at: int) -> None:
-        hidden = self._hidden[-1]
-        if name in hidden:
-            raise self.cursor.error(f"`{name}` is declared twice in one scope", at)
-        hidden[name] = self.known.get(name)
-        self.known[name] = meaning
 
 
 def labels_by_scope(cursor: Cursor) -> dict[int, list[int]]:

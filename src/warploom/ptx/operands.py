@@ -34,7 +34,7 @@ def operand(cursor: Cursor, names: Names) -> Operand:
     """Return the operand that comes next."""
     at = cursor.at
     text = cursor.texts[at]
-    known = names.known.get(text)
+    known = names.get(text)
     if type(known) is Register:
         cursor.at = at + 1
         span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
@@ -59,13 +59,13 @@ def _other(cursor: Cursor, names: Names) -> Operand:
         cursor.at += 1
         sink = Sink(cursor.span(at))
         return sink if cursor.text != "|" else _pair(cursor, names, sink, at)
-    if text == "!" and isinstance(names.known.get(cursor.next_text), Register):
+    if text == "!" and isinstance(names.get(cursor.next_text), Register):
         cursor.at += 1
         return Negated(register(cursor, names), cursor.span(at, cursor.at))
     if text in SPECIAL_REGISTERS:
         cursor.at += 1
         return Special(text, cursor.span(at))
-    if text == "-" and isinstance(names.known.get(cursor.next_text.partition(".")[0]), Register):
+    if text == "-" and isinstance(names.get(cursor.next_text.partition(".")[0]), Register):
         cursor.at += 1
         inner = operand(cursor, names)
         if isinstance(inner, Decorated):
@@ -74,7 +74,7 @@ def _other(cursor: Cursor, names: Names) -> Operand:
         return Decorated(inner, "", True, cursor.span(at, cursor.at))
     if NAME.match(text) and text != "WARP_SZ":
         base, _, part = text.rpartition(".")
-        known = names.known.get(base)
+        known = names.get(base)
         if isinstance(known, Register) and PART.fullmatch(part):
             cursor.at += 1
             span = cursor.span(at)
@@ -88,7 +88,7 @@ def _other(cursor: Cursor, names: Names) -> Operand:
 def register(cursor: Cursor, names: Names) -> Register:
     """Return a register, which must come next."""
     at, text = cursor.at, cursor.text
-    known = names.known.get(text)
+    known = names.get(text)
     if not isinstance(known, Register):
         if NAME.match(text) and known is None:
             raise cursor.error(names.undeclared(text), at)
@@ -106,7 +106,7 @@ def _pair(cursor: Cursor, names: Names, first: Operand, at: int) -> Pair:
 
 def _symbol(cursor: Cursor, names: Names) -> Symbol:
     at = cursor.at
-    name = str(names.known[cursor.take()])
+    name = str(names.get(cursor.take()))
     added = offset(cursor)
     return Symbol(name, added, cursor.span(at, cursor.at))
 
@@ -137,7 +137,7 @@ def _address(cursor: Cursor, names: Names) -> Address | Vector:
     at = cursor.at
     cursor.expect("[")
     base_at = cursor.at
-    known = names.known.get(cursor.text)
+    known = names.get(cursor.text)
     base: Register | Symbol | None = None
     if isinstance(known, Register):
         base = register(cursor, names)

@@ -1,7 +1,10 @@
 """Extended precision: PTX ISA, "Extended-Precision Integer Arithmetic Instructions".
 
 The carry flag of the condition code is a hidden predicate register, `%cc`: an operand like any
-other that no text shows. A subtraction puts its borrow there.
+other that no text shows. A subtraction adds the complement, and its flag is the carry out of that
+sum: 1 if nothing was borrowed. The manual calls it a borrow; where additions and subtractions are
+mixed the difference shows, and there ptxas' machine code decides: after `sub.cc.u32 d, a, b`, which
+becomes `IADD3 d, P0, a, -b, RZ`, an `addc` adds P0 as it is.
 """
 
 from __future__ import annotations
@@ -37,17 +40,14 @@ def sum_of(a: Term, b: Term, carry: Term | None) -> Carried:
     return reinterpret(total, a.type), over
 
 
-def difference_of(a: Term, b: Term, borrow: Term | None) -> Carried:
-    """a - b - borrow and what is borrowed for it."""
+def difference_of(a: Term, b: Term, carry: Term | None) -> Carried:
+    """a + ~b + carry and what is carried out of it; without a flag the carry in is 1."""
     whole = unsigned(a.type.bits)
     first, second = reinterpret(a, whole), reinterpret(b, whole)
-    rest = first - second
-    under = first < second
-    if borrow is not None:
-        before, taken = rest, number(borrow, whole)
-        rest = before - taken
-        under = any_of(under, before < taken)
-    return reinterpret(rest, a.type), under
+    if carry is None:
+        return reinterpret(first - second, a.type), first >= second
+    total, over = sum_of(first, ~second, carry)
+    return reinterpret(total, a.type), over
 
 
 def half_product(m: Modifiers, a: Term, b: Term) -> Term:
@@ -75,20 +75,20 @@ def addc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
 
 @op("sub.cc.type", dst=CARRIED, src=TWO, unit=Unit.INTEGER, type=TYPES)
 def sub_cc(_: Modifiers, a: Term, b: Term) -> Carried:
-    """d = a - b, borrow out to CC                  PTX ISA, Extended Precision: sub.cc"""
+    """d = a - b, carry of a + ~b + 1 to CC         PTX ISA, Extended Precision: sub.cc"""
     return difference_of(a, b, None)
 
 
 @op("subc.type", dst="d:type", src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
-def subc(_: Modifiers, a: Term, b: Term, borrow: Term) -> Term:
-    """d = a - (b + CC)                             PTX ISA, Extended Precision: subc"""
-    return difference_of(a, b, borrow)[0]
+def subc(_: Modifiers, a: Term, b: Term, carry: Term) -> Term:
+    """d = a + ~b + CC                              PTX ISA, Extended Precision: subc"""
+    return difference_of(a, b, carry)[0]
 
 
 @op("subc.cc.type", dst=CARRIED, src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
-def subc_cc(_: Modifiers, a: Term, b: Term, borrow: Term) -> Carried:
-    """d = a - (b + CC), borrow out to CC           PTX ISA, Extended Precision: subc"""
-    return difference_of(a, b, borrow)
+def subc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
+    """d = a + ~b + CC, carry out to CC             PTX ISA, Extended Precision: subc"""
+    return difference_of(a, b, carry)
 
 
 @op("mad.half.cc.type", dst=CARRIED, src=THREE, unit=Unit.INTEGER, half=HALVES, type=TYPES)

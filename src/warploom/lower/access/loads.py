@@ -137,11 +137,14 @@ def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value
 
 def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads one 4-byte word in each lane, where runs of two lanes read consecutive words: gathers
-    pairs of words as 64-bit elements if in each run both lanes are active or none is; else gathers
-    each word. Returns one vector of 32 lanes, 0 in inactive ones."""
+    pairs of words as 64-bit elements, without a mask, if in each run both lanes are active or none
+    is; else gathers each word. Returns one vector of 32 lanes; the contents of inactive ones do not
+    matter."""
     assert lane_addresses.run_pointers is not None
     b, begins, access_type = transfers.b, lane_addresses.run_pointers, lane_addresses.access_type
-    on, differ = transfers.pair_masks(lane_addresses.mask)
+    _, differ = transfers.pair_masks(lane_addresses.mask)
+    # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
+    on = repeated(1, I1, begins.type.count)
     blocks = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
     b.cbranch(differ, *blocks[:2]).set_weights([1, 99])
     b.position_at_end(blocks[0])

@@ -20,6 +20,7 @@ from llvmlite import ir
 
 from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, safe_pitches_at
 from warploom.helpers.calls import call
+from warploom.ir.access_plans import Move
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import FULL_WARP, LaneSet, LaneSets
@@ -69,19 +70,21 @@ class RangeCache:
         """Chooses the counter in which code emitted later counts accesses of a group, number
         `counter` (an i64) in the lane set's entry: sets its address, `group.counter`, and
         `counter_key`; emits no store. Loads as well what moves read after a hit: `group.step` where
-        each lane is a run; else, with several runs, `first_vector` and `safe_firsts`, where uniform
-        runs without active lanes have the address of a run with some, as they are read without a
-        mask."""
+        each lane is a run; else, with several runs, `first_vector` and `safe_firsts`. Where whole
+        runs are read without a mask, runs without active lanes have the address of a run with
+        some there."""
         group.counter = self._count_at(self._leader(group), lane_set.number, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
             group.step = self._word(self._entry(group, lane_set), RangeCacheEntry.step)
         elif group.base.width > 1:
             entry = self._entry(group, lane_set)
-            # Some lanes of a run may be off. If all its lanes have one address, a run without
-            # active lanes can be read at another run's address, so the load needs no mask.
-            uniform = group.step is None and group.base.stride == 0 and not lane_set.is_full
-            group.first_vector = self._safe_addresses(entry, group) if uniform else group.bases
+            # Some lanes of a run may be off. If all its lanes have one address, or are a pair that
+            # is moved as one element, a run without active lanes can be read at another run's
+            # address, so the load needs no mask: a masked gather is a branch for each element.
+            whole = group.step is None and (group.base.stride == 0 or group.plan.move is Move.PAIRS)
+            safe = whole and not lane_set.is_full
+            group.first_vector = self._safe_addresses(entry, group) if safe else group.bases
             runs = range(group.base.width)
             group.safe_firsts = [self.lanes.lane(group.first_vector, run) for run in runs]
 
