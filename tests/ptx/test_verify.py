@@ -144,7 +144,6 @@ def test_legal(line: str) -> None:
         ("call other;", "other", "launched, not called"),
         ("call g;", "g", "is no function"),
         ("call %rd1;", "%rd1", "needs a .callprototype"),
-        (".global .u32 inside;", "inside", "cannot be declared in a function"),
         (".shared .u32 inside = 3;", "inside", "cannot have an initial value"),
         (".shared .u32 inside[];", "inside", "has no length"),
         ("ts: .branchtargets g;", ".branchtargets", "is no label"),

@@ -154,6 +154,16 @@ class Indexed:
     span: Span = field(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`r + 1` as a source: a register and a constant. A finished instruction has a register that an
+    addition before it writes."""
+
+    register: Register
+    added: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 Operand = (
     Register
     | Special
@@ -167,6 +177,7 @@ Operand = (
     | Sink
     | Decorated
     | Indexed
+    | Sum
 )
 
 

@@ -5,6 +5,7 @@ Source: PTX ISA, "State Spaces, Types, and Variables".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from warploom.core.types import OPAQUE, TYPES, ScalarType
@@ -14,7 +15,7 @@ from warploom.ptx.constants import constant, integer, integer_literal, offset
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import string
 from warploom.ptx.module import Initializer, Masked, Variable
-from warploom.ptx.names import Names
+from warploom.ptx.names import PARTS, Names
 from warploom.ptx.samplers import sampler_settings
 from warploom.ptx.scopes import MOST_REGISTERS, RegisterRange
 
@@ -23,6 +24,8 @@ SPACES = {
 }
 LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4}
+STATIC = frozenset({Space.GLOBAL, Space.CONST})
+"""State spaces whose variables live as long as their module, wherever they are declared."""
 
 
 def starts_variable(text: str) -> bool:
@@ -85,11 +88,20 @@ def parameters(cursor: Cursor, names: Names) -> tuple[Variable, ...]:
     if cursor.accept(")"):
         return ()
     while True:
-        found.append(_variable(cursor, names))
+        found.extend(_by_part(_variable(cursor, names)))
         if cursor.accept(")"):
             return tuple(found)
         if not cursor.accept(","):
             raise cursor.wrong("`,` or `)`")
+
+
+def _by_part(parameter: Variable) -> Iterator[Variable]:
+    """Yields a parameter; one that is a vector of registers as a parameter for each part."""
+    if parameter.space is not Space.REG or parameter.vector == 1:
+        yield parameter
+        return
+    for part in PARTS[: parameter.vector]:
+        yield replace(parameter, name=f"{parameter.name}.{part}", vector=1)
 
 
 def _variable(cursor: Cursor, names: Names) -> Variable:
@@ -132,7 +144,7 @@ def _declarator(cursor: Cursor, names: Names, common: Variable) -> Variable:
         written = cursor.name("a name")
         name = names.declare_register(written, common.type, common.vector, at)
     else:
-        name = names.declare(cursor.name("a name"), at)
+        name = names.declare(cursor.name("a name"), at, static=common.space in STATIC)
     shape = _shape(cursor)
     initial = None
     if cursor.accept("="):

@@ -12,6 +12,7 @@ from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
 from warploom.ptx.declarations import (
     LINKAGES,
+    STATIC,
     numbers,
     parameters,
     pragma,
@@ -21,7 +22,15 @@ from warploom.ptx.declarations import (
     variables,
 )
 from warploom.ptx.instructions import instruction
-from warploom.ptx.module import Function, Label, Pragma, Prototype, Statement, Targets
+from warploom.ptx.module import (
+    Function,
+    Label,
+    Pragma,
+    Prototype,
+    Statement,
+    Targets,
+    Variable,
+)
 from warploom.ptx.names import Names, Outside, labels_by_scope
 
 Directive = tuple[str, tuple[int | str, ...]]
@@ -46,6 +55,9 @@ class FunctionParser:
         self.cursor, self.locations = cursor, locations
         self.names = Names(cursor, module)
         self.statements: list[Statement] = []
+        self.statics: list[Variable] = []
+        """Variables of the module that the function declares."""
+
         self.location: Location | None = None
         self.labels: dict[int, list[int]] = {}
         self._directives: dict[str, Callable[[], object]] = {
@@ -156,7 +168,8 @@ class FunctionParser:
         if handler is not None:
             handler()
         elif starts_variable(text) or text in LINKAGES:
-            self.statements.extend(variables(self.cursor, self.names))
+            for variable in variables(self.cursor, self.names):
+                (self.statics if variable.space in STATIC else self.statements).append(variable)
         else:
             raise self.cursor.wrong("a statement")
 

@@ -1,9 +1,10 @@
-"""Elements of arrays as operands: `a[3]`, `a[r]`, `a[r + 1]`.
+"""Operands that are computed before their instruction: `a[3]`, `a[r]`, `a[r + 1]`, `r + 1`.
 
-They stand for an address, and are read as the address that they stand for. One that a register
-chooses is worked out by instructions of its own, which are counted as such. ptxas scales by the
-elements' type whatever the dimensions; so only arrays of one dimension of scalars are indexed here.
-Source: PTX ISA, "Arrays as Operands".
+Elements of arrays stand for an address, and are read as the address that they stand for. One that a
+register chooses, and the sum of a register and a constant, are computed by instructions of their
+own, which are counted as such: ptxas, too, emits an IADD3 for `st.global.u32 [p], r + 1`. It scales
+by the elements' type whatever the dimensions; so only arrays of one dimension of scalars are
+indexed here. Source: PTX ISA, "Arrays as Operands"; the manual does not show sums of registers.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warploom.core.types import B32, TYPES, ScalarType
-from warploom.isa.instruction import Address, Immediate, Indexed, Instruction, Register, Symbol
+from warploom.core.types import B32, TYPES, Kind, ScalarType
+from warploom.isa.instruction import Address, Immediate, Indexed, Instruction, Register, Sum, Symbol
 from warploom.isa.spec import decode
 from warploom.ptx.constants import integer, offset
 from warploom.ptx.cursor import Cursor
@@ -48,12 +49,18 @@ def _index(cursor: Cursor, names: Names) -> Register:
     return Register(known.name, known.type, cursor.span(at))
 
 
-def addressed(made: Instruction, names: Names) -> tuple[Instruction, ...]:
-    """Return an instruction with addresses in the place of elements, behind what works these
-    out."""
+def with_computed_operands(made: Instruction, names: Names) -> tuple[Instruction, ...]:
+    """Return an instruction with the addresses of elements and the registers of sums in their
+    places, behind the instructions that compute these."""
     before: list[Instruction] = []
     plain = list(made.operands)
     for place, (spec, given) in enumerate(zip(made.operation.spec.operands, plain, strict=False)):
+        if isinstance(given, Sum):
+            if spec.written:
+                message = f"`{given.register.name} + {given.added}` is no register to write to"
+                raise names.cursor.unsupported(message, given.span)
+            plain[place] = target = names.temporary("%sum", given.register.type)
+            before.append(_addition(given, target, made))
         if not isinstance(given, Indexed):
             continue
         type = made.operation.type_of(spec)
@@ -67,6 +74,27 @@ def addressed(made: Instruction, names: Names) -> tuple[Instruction, ...]:
             before += _steps(given, given.index, found, made)
         plain[place] = _as_address(found) if spec.type == "address" else found
     return (*before, replace(made, operands=tuple(plain)))
+
+
+def sum_of(register: Register, cursor: Cursor) -> Sum:
+    """`+ n` behind a register, which comes next. As ptxas does, refuses registers that are no
+    integers of 16 to 64 bits."""
+    at = cursor.at
+    added = offset(cursor)
+    span = cursor.span(at - 1, cursor.at)
+    type = register.type
+    if type.kind in (Kind.FLOAT, Kind.PREDICATE) or type.bits not in (16, 32, 64):
+        message = f"`{register.name}` ({type}) cannot be added to here; add it by an instruction"
+        raise cursor.error(message, at - 1)
+    return Sum(register, added, span)
+
+
+def _addition(given: Sum, target: Register, made: Instruction) -> Instruction:
+    """Return `target` = a register plus a constant."""
+    add = decode(f"add.u{target.type.bits}")
+    return replace(
+        made, operation=add, operands=(target, given.register, Immediate(given.added)), guard=None
+    )
 
 
 def _pointer(names: Names) -> ScalarType:

@@ -20,13 +20,14 @@ from warploom.isa.instruction import (
     Instruction,
     Operand,
     Register,
+    Sum,
     Vector,
 )
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.indexing import addressed
+from warploom.ptx.indexing import sum_of, with_computed_operands
 from warploom.ptx.names import Names
 from warploom.ptx.operands import operand, operands_until, register
 
@@ -53,11 +54,13 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
         operands = _with_implicit(operation, operands, names)
     if not UNFINISHED.isdisjoint(map(type, operands)):
         operation, operands = _undecorated(cursor, operation, operands)
-        return addressed(Instruction(operation, operands, guard, span, location), names)
+        return with_computed_operands(
+            Instruction(operation, operands, guard, span, location), names
+        )
     return (Instruction(operation, operands, guard, span, location),)
 
 
-UNFINISHED = frozenset({Decorated, Indexed})
+UNFINISHED = frozenset({Decorated, Indexed, Sum})
 """Operands that a finished instruction does not have."""
 
 
@@ -86,6 +89,8 @@ def _operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
             cursor.at = at + 1
         else:
             found.append(operand(cursor, names))
+            if texts[cursor.at] == "+" and isinstance(found[-1], Register):
+                found[-1] = sum_of(found[-1], cursor)
         text = texts[cursor.at]
         if text not in ENDING:
             raise cursor.wrong("`,` or `;`")
@@ -117,7 +122,11 @@ def _call(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
 def _list(cursor: Cursor, names: Names) -> Vector:
     at = cursor.at
     cursor.expect("(")
-    return Vector(operands_until(")", cursor, names), cursor.span(at, cursor.at))
+    # A vector of registers is a parameter for each part, as in `declarations.parameters`.
+    passed: list[Operand] = []
+    for each in operands_until(")", cursor, names):
+        passed.extend(each.elements if isinstance(each, Vector) else (each,))
+    return Vector(tuple(passed), cursor.span(at, cursor.at))
 
 
 def _with_implicit(

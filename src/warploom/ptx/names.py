@@ -54,8 +54,9 @@ class Names:
         self._implicit: list[Register] = []
         self._outside, self._renaming = outside.names, renaming
         self._used = set[str]()
-        self._function, self._innermost = Scope(), Scope()
-        self._scopes = [self._function, self._innermost]
+        self._function = ""
+        self._innermost = Scope()
+        self._scopes = [Scope(), self._innermost]
 
     def get(self, name: str) -> Meaning | None:
         """Returns what a name means here; None if nobody declared it."""
@@ -89,11 +90,12 @@ class Names:
 
     def name_function(self, name: str) -> None:
         """Let a function name itself, unless it declares that name."""
-        self._function.names[name] = name
+        self._function = self._scopes[0].names[name] = name
 
-    def declare(self, name: str, at: int) -> str:
-        """Give `name`, declared at token `at`, a meaning here; its name in the IR."""
-        unique = self._unique(name)
+    def declare(self, name: str, at: int, *, static: bool = False) -> str:
+        """Give `name`, declared at token `at`, a meaning here; its name in the IR. One that is
+        `static`, of the module, has its function's name in it."""
+        unique = self._unique(f"{name}${self._function}" if static and self._function else name)
         if not self._innermost.declare(name, unique):
             raise self.cursor.error(f"`{name}` is declared twice in one scope", at)
         return unique

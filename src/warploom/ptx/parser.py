@@ -7,7 +7,7 @@ grammar or the scopes forbid is an error here. Source: PTX ISA, "Directives".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from warploom.isa.versions import newest
@@ -149,12 +149,18 @@ class _ModuleParser:
         start = cursor.at
         link = linkage(cursor)
         if cursor.text in (".entry", ".func"):
-            function = FunctionParser(cursor, self.outside, self.locations).parse(link)
+            parser = FunctionParser(cursor, self.outside, self.locations)
+            function = parser.parse(link)
+            self._add_variables(parser.statics)
             self.outside.names[function.name] = function.name
             self.functions.append(function)
             return
         cursor.at = start
-        for variable in variables(cursor, Names(cursor, self.outside, renaming=False)):
+        self._add_variables(variables(cursor, Names(cursor, self.outside, renaming=False)))
+
+    def _add_variables(self, declared: Iterable[Variable]) -> None:
+        """Add variables of the module."""
+        for variable in declared:
             self.variables.append(variable)
             self.outside.names[variable.name] = variable.name
             self.outside.variables[variable.name] = variable

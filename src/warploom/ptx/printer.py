@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from dataclasses import replace
+from itertools import groupby, zip_longest
 
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import (
@@ -24,6 +25,7 @@ from warploom.isa.instruction import (
     Sink,
     Space,
     Special,
+    Sum,
     Symbol,
     Vector,
 )
@@ -94,8 +96,8 @@ def _function(function: Function) -> Iterator[str]:
         yield ";"
         return
     yield "{"
-    signature = {p.name for p in (*function.returns, *function.parameters)}
-    shown = signature | {r.name for r in _implicit(function)}
+    signature = (*function.returns, *function.parameters, *_implicit(function))
+    shown = {one.name.partition(".")[0] for one in signature}
     declared = [r for r in function.registers if r.name.partition(".")[0] not in shown]
     yield from (f"\t{line}" for line in _registers(declared))
     yield from (f"\t{_statement(s)}" for s in function.body)
@@ -130,7 +132,17 @@ def _directive(name: str, values: tuple[int | str, ...]) -> str:
 
 
 def _parameters(parameters: Iterable[Variable]) -> str:
-    return f"({', '.join(_variable(p) for p in parameters)})"
+    return f"({', '.join(map(_variable, _with_vectors(parameters)))})"
+
+
+def _with_vectors(parameters: Iterable[Variable]) -> Iterator[Variable]:
+    """Yields parameters, those that are the parts of one vector of registers as this vector."""
+    for stem, group in groupby(parameters, lambda one: one.name.partition(".")[0]):
+        parts = list(group)
+        if "." in parts[0].name:
+            yield replace(parts[0], name=stem, vector=len(parts))
+        else:
+            yield from parts
 
 
 def _variable(variable: Variable) -> str:
@@ -281,6 +293,8 @@ def print_operand(operand: Operand) -> str:
         case Indexed(symbol, index, scale):
             number = str(symbol.offset // scale)
             return f"{symbol.name}[{f'{index.name} + {number}' if index else number}]"
+        case Sum(register, added):
+            return f"{register.name} + {added}"
         case Decorated(register, part, negated):
             return f"{'-' * negated}{register.name}{f'.{part}' * bool(part)}"
 
