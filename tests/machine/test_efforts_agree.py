@@ -85,7 +85,7 @@ def test_the_effort_follows_from_the_size(
 .address_size 64
 .visible .entry k(.param .u64 buffer)
 {{
-.reg .b32 %r<64>;
+.reg .b32 {", ".join(f"%r{n}" for n in range(64))};
 .reg .b64 %at;
 .reg .pred %p;
 ld.param.u64 %at, [buffer];

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, auto
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.range_cache import RangeCacheLayout
+from warploom.core.lazy import cached_property
 from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Space

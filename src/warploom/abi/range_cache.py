@@ -31,12 +31,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.core.lazy import cached_property
 from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import ACCESSES_BY_LANE
 from warploom.program.accesses import AccessRecord, bytes_of

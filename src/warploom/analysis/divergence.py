@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.isa.instruction import Instruction, Register
 from warploom.isa.kinds import Needs, OpKind
 from warploom.isa.spec import Unit

@@ -15,13 +15,13 @@ from collections import defaultdict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
+from warploom.core.lazy import cached_property
+from warploom.core.mutex import Mutex
 from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
@@ -106,7 +106,7 @@ class Session:
         """What the sanitizers of launches found."""
         self.alive: Callable[[], list[LiveAllocation]] = list
         """Lists the memory that the program has not freed."""
-        self._lock = Lock()
+        self._lock = Mutex("record a launch")
         self.if_nothing_ran = ""
         """The likely reason, reported at the end, where the process never launched a kernel."""
         self.launched = False
@@ -283,7 +283,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 _session: Session | None = None
-_making = Lock()
+_making = Mutex("begin a session")
 
 
 def session() -> Session:

@@ -6,8 +6,8 @@ It is imported only for a kernel that the cache on disk does not have.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -57,7 +57,10 @@ class KernelIR:
 
 
 def emit(
-    layout: CountLayout, variant: KernelVariant, effort: Effort, lock: threading.Lock
+    layout: CountLayout,
+    variant: KernelVariant,
+    effort: Effort,
+    lock: AbstractContextManager[None],
 ) -> EmittedKernel:
     """Compiles a kernel to an object: passes, emission of LLVM IR, LLVM at the level `effort`. Only
     LLVM runs under `lock`. Raises CompileError beyond the time limit of emission."""

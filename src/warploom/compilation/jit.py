@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 from warploom.abi.environment import CountLayout
 from warploom.core.forked_task import ForkedTask
 from warploom.core.interrupts import interrupts_held
+from warploom.core.mutex import Mutex, hold_in_forks
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import load_helpers
 from warploom.ir.variant import KernelVariant
@@ -29,7 +30,8 @@ from warploom.lower.access.shared_functions import Define, cache_functions, load
 from warploom.program.digest import digest
 from warploom.program.program import Program
 
-_LOCK = threading.Lock()
+_LOCK = Mutex("compile a kernel")
+"""Held by the one thread that is in LLVM."""
 
 _HEADER = struct.Struct("<?qi")
 """The header of an entry: whether the kernel is scheduled, the bytes of a warp's context, and the
@@ -156,8 +158,8 @@ def load_compiled(wanted: Compilation, entry: bytes) -> CompiledKernel | None:
 def _compile_and_store(wanted: Compilation) -> bytes:
     """Compiles a kernel and the shared functions that it calls, and stores all of them in the cache
     on disk; returns the kernel's entry. Called in a forked process, so it does not acquire `_LOCK`,
-    which the parent held when it forked."""
-    entry, functions = _compile(wanted, threading.Lock())
+    which the parent's thread held when it forked."""
+    entry, functions = _compile(wanted, nullcontext())
     cache_functions(functions)
     disk_cache.store("kernel", wanted.key, entry)
     return entry
@@ -168,6 +170,10 @@ def _llvm_lock() -> Any:
     none by that name."""
     binding: Any = llvm
     return getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)
+
+
+if (_lock_of_llvm := _llvm_lock()) is not None:
+    hold_in_forks(_lock_of_llvm)  # finalizers of llvmlite's objects acquire it alone
 
 
 def _link(
@@ -195,7 +201,9 @@ def _link(
     )
 
 
-def _compile(wanted: Compilation, lock: threading.Lock) -> tuple[bytes, Mapping[str, Define]]:
+def _compile(
+    wanted: Compilation, lock: AbstractContextManager[None]
+) -> tuple[bytes, Mapping[str, Define]]:
     """Compiles a kernel, LLVM under `lock`; returns its cache entry (header, names of shared
     functions, object), and the definitions, by name, of the shared functions that it calls."""
     from warploom.compilation.emission import (

@@ -8,10 +8,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+
+from warploom.core.lazy import cached_property
 
 SHOWN_CHARACTERS = 60
 """Longer values are cut in messages."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from warploom.abi.environment import Slot, Status
 from warploom.compilation.jit import CompiledKernel
+from warploom.core.lazy import cached_property
 from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import WatchedRange

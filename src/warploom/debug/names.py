@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 
+from warploom.core.lazy import cached_property
 from warploom.core.mangled import read_symbol
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame

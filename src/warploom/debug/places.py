@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import PurePath
 
+from warploom.core.lazy import cached_property
 from warploom.core.mangled import read_symbol
 from warploom.core.source import Location
 from warploom.program.program import Program, Site

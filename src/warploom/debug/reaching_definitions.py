@@ -6,8 +6,7 @@ only writes it later: before that, it holds nothing of the variable.
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from warploom.core.lazy import cached_property
 from warploom.program.program import Program
 from warploom.program.uses import writes
 

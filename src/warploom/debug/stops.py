@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import SPACE_CODES, CountLayout
+from warploom.core.lazy import cached_property
 from warploom.core.types import Kind
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import CostRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
 from warploom.isa.kinds import Needs

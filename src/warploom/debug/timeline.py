@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import CountLayout
+from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import access_rules
 from warploom.debug.checkpoints import Checkpoint, Interval
 from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, TurnEngine

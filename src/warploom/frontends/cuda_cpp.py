@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import CompileError
+from warploom.core.mutex import Mutex
 from warploom.frontends.precompiled import precompiled_ptx
 
 _REGISTER_LIMIT = re.compile(r"--?maxrregcount=(\d+)")
 _BARE_ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*\([^)]*\))\s*\{")
+
+_IN_NVRTC = Mutex("compile CUDA C++")
+"""Held by the one thread that is in NVRTC."""
 
 INSTALL_NVRTC = 'pip install "warploom[cuda]"'
 
@@ -46,15 +50,17 @@ def compile_cuda(
     if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
         chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
     encoded = [option.encode() for option in ("-lineinfo", *chosen)]
-    program = _value(nvrtc, nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
-    try:
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise _refusal(name, _log(nvrtc, program))
-        size = _value(nvrtc, nvrtc.nvrtcGetPTXSize(program))
-        return _limited(_filled(nvrtc, nvrtc.nvrtcGetPTX, program, size), options)
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+    # NVRTC has locks of its own, which a process that is forked while it works would wait for.
+    with _IN_NVRTC:
+        program = _value(nvrtc, nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+        try:
+            (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+            if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+                raise _refusal(name, _log(nvrtc, program))
+            size = _value(nvrtc, nvrtc.nvrtcGetPTXSize(program))
+            return _limited(_filled(nvrtc, nvrtc.nvrtcGetPTX, program, size), options)
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
 
 
 def _limited(ptx: str, options: Sequence[str]) -> str:
@@ -84,12 +90,13 @@ def has_nvrtc() -> bool:
 
 def _nvrtc() -> Any | None:
     """Return NVRTC's Python module, None where it or the library is missing."""
-    try:
-        module = importlib.import_module("cuda.bindings.nvrtc")
-        module.nvrtcVersion()
-    except (ImportError, RuntimeError):
-        return None
-    return module
+    with _IN_NVRTC:  # the first call loads the library
+        try:
+            module = importlib.import_module("cuda.bindings.nvrtc")
+            module.nvrtcVersion()
+        except (ImportError, RuntimeError):
+            return None
+        return module
 
 
 def header_folders() -> list[Path]:

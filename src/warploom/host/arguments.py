@@ -10,12 +10,12 @@ import operator
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from warploom.core.errors import LaunchError
+from warploom.core.lazy import cached_property
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.local_memory import LocalMemory

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import AccessRules, MemoryOptions, access_rules
 from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, checking_engine, find_engine

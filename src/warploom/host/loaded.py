@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from warploom.core.lazy import cached_property
 from warploom.core.source import NO_TEXT, Text
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.host.arguments import Packer

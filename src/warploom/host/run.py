@@ -6,10 +6,10 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Protocol, TypedDict, Unpack
 
 from warploom.core.errors import WarploomError
+from warploom.core.lazy import cached_property
 from warploom.core.options import checked
 from warploom.core.values import OneOf
 from warploom.devices.occupancy import Occupancy

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from warploom.core.errors import LaunchError
 from warploom.core.forked import forget_in_child
-from warploom.machine.turn import Cancellation, refuse_in_callback
+from warploom.machine.turn import Cancellation, refuse_in_launch
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Queued(Generic[T]):
             self.future.set_result(result)
 
     def check_reachable(self) -> None:
-        refuse_in_callback("wait for a stream")
+        refuse_in_launch("wait for a stream")
         if os.getpid() != self.process:
             raise LaunchError(
                 "a launch that was queued before this process was forked does not run in it; wait"

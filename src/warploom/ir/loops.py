@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum, auto
-from functools import cached_property
 from typing import Any
 
+from warploom.core.lazy import cached_property
 from warploom.ir.access_groups import AccessGroup
 from warploom.isa.instruction import Register
 from warploom.program.program import Program

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 
 from warploom.abi.environment import CountLayout
+from warploom.core.lazy import cached_property
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import AccessPlan, Guard
 from warploom.ir.kernel_accesses import KernelAccesses, facts_of

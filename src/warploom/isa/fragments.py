@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.isa.scales import Scales
 from warploom.isa.sparsity import Sparsity
 

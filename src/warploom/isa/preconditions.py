@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 from warploom.asynchronous.mbarrier import COUNT_BITS, VALID_AT
+from warploom.core.lazy import cached_property
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.terms import Term, argument, eq, extend, ne
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
+from warploom.core.lazy import cached_property
 from warploom.core.types import U32
 from warploom.isa.spec import Operation
 from warploom.isa.terms import Term, argument, constant, shift_right

@@ -13,8 +13,9 @@ B is written with its columns as rows, as everywhere (`isa.fragments`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from warploom.core.lazy import cached_property
 from warploom.core.types import U32, U64
 from warploom.isa.fragments import WARP, WIDTHS, Fragment, Position
 from warploom.isa.terms import (

@@ -21,8 +21,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 
+from warploom.core.lazy import cached_property
 from warploom.core.types import TYPES, ScalarType, widened
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import BY_NAME, Precondition

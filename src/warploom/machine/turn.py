@@ -1,9 +1,10 @@
 """Serialises kernels of a device: one runs at a time, in the order of the launch calls.
 
 `LaunchLock` is a ticket lock: a launch to a stream draws a ticket when it is called and runs when
-all launches with lower tickets have ended, though streams have threads of their own. `callback`
-marks host code that runs in the middle of a kernel (the output callback of printf), from which a
-launch would deadlock. `Cancellation` stops the launch that runs.
+all launches with lower tickets have ended, though streams have threads of their own. Host code that
+runs in the middle of a kernel cannot launch another one, which would wait for the first: neither
+the output callback of printf, which `callback` marks, nor a signal handler in the thread of a
+launch. `Cancellation` stops the launch that runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from threading import Condition, Lock, local
 
 from warploom.core.errors import LaunchCancelled, LaunchError
 from warploom.core.forked import forget_in_child
+from warploom.core.mutex import Mutex
 
 
 class Cancellation:
@@ -75,8 +77,8 @@ class LaunchLock:
     def await_ticket(self, number: int) -> None:
         """Waits until every launch with a lower ticket has left, then records `number` as the
         ticket of this thread's launch. Ctrl-C stops the wait (KeyboardInterrupt) and cancels the
-        launch that is running. Raises LaunchError in a callback of the running kernel."""
-        refuse_in_callback("launch a kernel")
+        launch that is running. Raises LaunchError in the middle of a launch of this thread."""
+        refuse_in_launch("launch a kernel")
         try:
             with self._changed:
                 # Tickets are issued in rising order and removed in any, so the first one left is
@@ -104,9 +106,9 @@ class LaunchLock:
         thread stops the launch that holds it.
 
         Ctrl-C stops the wait (KeyboardInterrupt) and cancels the launch that holds the lock. Raises
-        LaunchError in a callback of the running kernel, which would wait for itself.
+        LaunchError in the middle of a launch of this thread, which would wait for itself.
         """
-        refuse_in_callback("launch a kernel")
+        refuse_in_launch("launch a kernel")
         try:
             self._lock.acquire()
         except KeyboardInterrupt:
@@ -116,10 +118,11 @@ class LaunchLock:
                 self._holder.request()
             raise
         self._holder = cancellation
+        _thread.launches = True
 
     def give_back(self) -> None:
         """Releases the lock, and removes the ticket of this thread's launch if it has one."""
-        self._holder = None
+        self._holder, _thread.launches = None, False
         self._lock.release()
         self.leave(self._current.number)
 
@@ -134,38 +137,49 @@ class LaunchLock:
     def forget(self) -> None:
         """Sets the lock to its initial state: unlocked, no tickets, numbers from 1. Called when it
         is made, and in a forked child process, in which the threads that hold it do not exist."""
-        self._lock, self._changed = Lock(), Condition()
+        self._lock = Lock()
+        tickets = Mutex("queue a launch", held_by_forks=False)
+        self._changed = Condition(tickets)  # pyright: ignore[reportArgumentType]  (any lock will do)
         self._holder: Cancellation | None = None
         self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
         self._issued = 0
 
 
-class _Callback(local):
-    """Holds, per thread, a flag that is set while user code runs in the middle of a kernel."""
+class _Thread(local):
+    """Holds, per thread, whether it is in the middle of a launch, and of user code that the kernel
+    called."""
 
-    running = False
+    launches = False
+    calls_back = False
 
 
-_callback = _Callback()
+_thread = _Thread()
 
 
 class callback:  # noqa: N801  (used as `with callback():`)
     """Marks the `with` body as user code that this thread runs in the middle of a kernel."""
 
     def __enter__(self) -> None:
-        """Marks the calling thread as in a callback (`refuse_in_callback`)."""
-        _callback.running = True
+        """Marks the calling thread as in a callback (`refuse_in_launch`)."""
+        _thread.calls_back = True
 
     def __exit__(self, *_: object) -> None:
         """Removes the mark from the calling thread, and lets an exception propagate."""
-        _callback.running = False
+        _thread.calls_back = False
 
 
-def refuse_in_callback(action: str) -> None:
-    """Raises LaunchError if the calling thread is in a `callback`, so that waiting for the kernel
-    would deadlock; `action` is a verb phrase for the message ("launch a kernel")."""
-    if _callback.running:
+def refuse_in_launch(action: str) -> None:
+    """Raises LaunchError if the calling thread is in the middle of a launch, or of a `callback` of
+    one, so that waiting for a kernel would deadlock; `action` is a verb phrase for the message
+    ("launch a kernel")."""
+    if _thread.calls_back:
         raise LaunchError(
             f"cannot {action} from the output callback: the kernel that prints waits for the"
             f" callback to return. Keep the text, and {action} after the launch has ended."
+        )
+    if _thread.launches:
+        raise LaunchError(
+            f"cannot {action} from a signal handler or a finalizer while this thread launches a"
+            f" kernel, which waits for the handler to return. Set a flag there, and {action} after"
+            f" the launch has ended; Ctrl-C ends a launch."
         )

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from warploom.core.errors import WarploomError
+from warploom.core.lazy import cached_property
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of

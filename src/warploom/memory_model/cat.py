@@ -17,10 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib import resources
 
 from warploom.core.errors import WarploomError
+from warploom.core.lazy import cached_property
 
 CHECKS = ("empty", "irreflexive", "acyclic")
 KEYWORDS = (*CHECKS, "let", "as")

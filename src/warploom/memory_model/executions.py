@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.memory_model.evaluation import Value as ModelValue
 from warploom.memory_model.events import Coordinates, Event, Kind, Place, Strength
 from warploom.memory_model.paths import Path

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from warploom.abi.log import (
     LogNode,
     LogSplit,
 )
+from warploom.core.lazy import cached_property
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import count_compiled

@@ -8,11 +8,11 @@ instructions, sum to those of the kernel. Nsight Compute's names are in `observe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.core.lazy import cached_property
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation

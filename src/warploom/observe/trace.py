@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
+from warploom.core.lazy import cached_property
 from warploom.core.unpacking import UnpackError, gunzip
 from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 from warploom.observe.columns import check_columns

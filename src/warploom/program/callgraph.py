@@ -13,8 +13,8 @@ address is taken and whose parameters and results have the sizes of the call's p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.isa.instruction import Instruction, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.program.services import service_function

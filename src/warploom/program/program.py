@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
 from warploom.isa.instruction import Instruction, Register, Space

@@ -12,7 +12,10 @@ from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from threading import Lock, local
+from functools import partial
+from threading import local
+
+from warploom.core.mutex import Mutex
 
 Clock = dict[Hashable, int]
 
@@ -57,7 +60,7 @@ class StreamOrder:
     _clocks: dict[Hashable, Clock] = field(default_factory=dict[Hashable, Clock])
     _blocking: set[Hashable] = field(default_factory=set[Hashable])
     _launched: Clock = field(default_factory=Clock)
-    _lock: Lock = field(default_factory=Lock)
+    _lock: Mutex = field(default_factory=partial(Mutex, "order streams"))
     _current: local = field(default_factory=local)
 
     @property

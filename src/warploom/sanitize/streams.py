@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from functools import partial
 from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation
+from warploom.core.mutex import Mutex
 from warploom.detector import layout as words
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.sanitize.findings import ERROR, Finding
@@ -110,7 +111,7 @@ class Streams:
     findings: list[Finding] = field(default_factory=list[Finding])
     _done: list[StreamWork] = field(default_factory=list[StreamWork])
     _running: WeakSet[IssuedWork] = field(default_factory=WeakSet[IssuedWork])
-    _lock: Lock = field(default_factory=Lock)
+    _lock: Mutex = field(default_factory=partial(Mutex, "order streams"))
     _triggers: dict[Hashable, IssuedWork] = field(default_factory=dict[Hashable, IssuedWork])
     """The last launch of each stream that lets the next begin, with what that knows then."""
 

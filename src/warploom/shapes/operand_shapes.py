@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.instruction import (
     Address,

@@ -30,10 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 from warploom.core.errors import WarploomError
+from warploom.core.lazy import cached_property
 from warploom.core.options import checked_fields
 from warploom.timing.layout import LINE_BYTES, MOST_WAYS, SET_WORDS, USER_WORDS
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from warploom.core.lazy import cached_property
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.machine.launch import Launch

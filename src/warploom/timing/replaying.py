@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
+from warploom.core.lazy import cached_property
 from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.result import Timing
 from warploom.timing.saved import ReplayState

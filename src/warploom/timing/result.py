@@ -3,10 +3,9 @@ the kernel."""
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
+from warploom.core.lazy import cached_property
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace

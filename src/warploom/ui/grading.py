@@ -11,12 +11,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as unguarded
-from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
 
 from warploom.core.errors import InstructionLimit, WarploomError
+from warploom.core.lazy import cached_property
 from warploom.host.buffer import Array
 from warploom.host.run import Run
 from warploom.ptx.printer import print_instruction

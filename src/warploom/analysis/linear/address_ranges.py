@@ -6,7 +6,6 @@ if (i < n) x[i] = 0;     store of 4 bytes at x + 4 * i, of which 4 * i is at mos
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from warploom.analysis.linear.affine import (
     LinearAnalysis,
@@ -19,6 +18,7 @@ from warploom.analysis.linear.dependence import AddressRange
 from warploom.analysis.linear.forms import form
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
+from warploom.core.lazy import cached_property
 from warploom.isa.kinds import ACCESSES_BY_LANE, OpKind
 
 BY_LANE = ACCESSES_BY_LANE | {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.driver.results import DriverError, Result
@@ -12,6 +11,7 @@ from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
 from warploom.clients.kept_ptx import kept_ptx
 from warploom.core.errors import WarploomError
+from warploom.core.lazy import cached_property
 from warploom.host.kernel import Kernel
 from warploom.host.module import Module
 from warploom.isa.instruction import Space

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import count
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -16,6 +16,7 @@ from warploom.clients.driver.attributes import attributes_of
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.host_stack import Frame, is_program, program_frames, shown_frames
 from warploom.clients.session import session
+from warploom.core.lazy import cached_property
 from warploom.host.device import Device
 from warploom.sanitize.findings import LEAK
 from warploom.sanitize.leaks import LiveAllocation

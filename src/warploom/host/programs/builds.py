@@ -11,10 +11,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeVar
 
 from warploom.core.collector import collector_paused
+from warploom.core.lazy import cached_property
 from warploom.devices.spec import DeviceSpec
 from warploom.host.programs.assembly import Assembly, NoAssembly, assembly_of
 from warploom.host.programs.resources import Resources, resources_of

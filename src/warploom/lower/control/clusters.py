@@ -8,9 +8,8 @@ host.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from warploom.abi.environment import SPACE_CODES, Slot, Status
+from warploom.core.lazy import cached_property
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I32, I64, Value, vector

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import cached_property
 
 from llvmlite import ir
 
@@ -14,6 +13,7 @@ from warploom.abi.environment import Slot
 from warploom.abi.log import SPACES
 from warploom.asynchronous.records import RequestEntry, WarpIssue
 from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.core.lazy import cached_property
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import OpKind

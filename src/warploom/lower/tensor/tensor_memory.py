@@ -4,14 +4,13 @@ registers in an array beside them."""
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.asynchronous.records import TensorMemoryOperands
 from warploom.asynchronous.tensor_memory.layout import COMMIT, LOAD, MOST_REGISTERS, NOT_LOADED, OP
 from warploom.asynchronous.tensors.requests import field
+from warploom.core.lazy import cached_property
 from warploom.core.types import B32, PRED, U32
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space

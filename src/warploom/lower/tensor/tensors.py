@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 
 from llvmlite import ir
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.asynchronous.records import CopyOperands, PendingList, RequestQueue, WarpIssue
 from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.core.lazy import cached_property
 from warploom.cost.fields import CostRecord
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from llvmlite import ir
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
+from warploom.core.lazy import cached_property
 from warploom.core.types import PRED, U64, ScalarType
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol

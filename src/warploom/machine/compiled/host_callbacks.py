@@ -12,7 +12,6 @@ import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from warploom.abi.environment import Slot, local_stride
 from warploom.core.errors import Allocation
+from warploom.core.lazy import cached_property
 from warploom.cost.address_pattern import interleaved
 from warploom.isa.instruction import Space, Vector
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error

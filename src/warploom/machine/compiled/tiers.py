@@ -23,7 +23,6 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from warploom.compilation.jit import (
     Compilation,
@@ -34,8 +33,10 @@ from warploom.compilation.jit import (
     start_compiling,
 )
 from warploom.core.errors import CompileError
+from warploom.core.forked import forget_in_child
 from warploom.core.forked_task import ForkedTask
 from warploom.core.interrupts import interrupts_held
+from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import AccessRules
 from warploom.ir.variant import KernelVariant
 from warploom.llvm.opt_level import BASELINE, VARIABLE, Effort, chosen_effort, effort
@@ -55,7 +56,7 @@ median, and twice as fast as level 0; level 3 is 1.03 times as fast as level 1, 
 for one kernel in ten, and compiles 1.5 times as long."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Tiers:
     """The code of a program for launches of one variant, which the program caches. `seconds` is the
     time that launches have run in the current code (`add_seconds`), in baseline code with that of
@@ -71,6 +72,14 @@ class Tiers:
     _is_final: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _improving: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Registers the locks to be renewed in forked processes."""
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Renews the locks in a forked child process: a thread of the parent may have held them."""
+        self._lock, self._improving = threading.Lock(), threading.Lock()
 
     def kernel(self) -> CompiledKernel:
         """Returns the code for a launch that begins now: the best that is compiled, on disk or due,

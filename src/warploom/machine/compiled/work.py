@@ -6,13 +6,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import Slot, Status
 from warploom.compilation.jit import CompiledKernel
+from warploom.core.lazy import cached_property
 from warploom.machine.compiled.handover import hand_over
 from warploom.machine.compiled.host_callbacks import HostCallbacks
 from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate, TieredTemplate

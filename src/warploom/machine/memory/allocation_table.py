@@ -4,9 +4,9 @@ snapshot."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from warploom.core.errors import Allocation
+from warploom.core.lazy import cached_property
 from warploom.simt.allocations import Allocations
 
 

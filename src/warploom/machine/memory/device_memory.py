@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.core.forked import forget_in_child
+from warploom.core.mutex import FinalizerLock
 from warploom.machine.memory.allocation_table import AllocationTable, MemoryState
 from warploom.machine.memory.allocator import ALIGNMENT, Allocator
-from warploom.machine.memory.finalizers import FinalizerLock
 from warploom.machine.memory.heap import Heap
 from warploom.machine.memory.reservation import Reservation, reserve
 from warploom.machine.memory.textures import TextureTable
@@ -77,12 +77,11 @@ class DeviceMemory:
         launch that can."""
         self.heap = Heap()
         self.textures = TextureTable(self._base, self.capacity)
-        self._lock = FinalizerLock()
+        self._lock = FinalizerLock("use device memory")
         forget_in_child(self)
 
     def forget(self) -> None:
-        """Resets the lock in a forked child process, and drops the parent's running launches."""
-        self._lock = FinalizerLock()
+        """Drops the parent's running launches in a forked child process."""
         self._launches.clear()
 
     @property

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.memory.finalizers import FinalizerLock
+from warploom.core.mutex import FinalizerLock
 from warploom.texture import descriptors as d
 from warploom.texture.descriptors import TextureHeader, TextureRow
 
@@ -59,7 +59,7 @@ class TextureTable:
         self._base, self._size = base, size
         self._rows: list[Words] = []
         self._table: LocatedTable | None = None
-        self._lock = FinalizerLock()
+        self._lock = FinalizerLock("use device memory")
 
     def add(self, description: TextureDescription) -> int:
         """Appends the row of a description, drops the cached table, and returns the new handle:

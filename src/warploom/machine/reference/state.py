@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +19,7 @@ from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.core.errors import Dim3
+from warploom.core.lazy import cached_property
 from warploom.core.types import PRED, U32, U64
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 
+from warploom.core.lazy import cached_property
 from warploom.isa.instruction import Space
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.timing.accelsim.files import KernelHead, TracedBlock

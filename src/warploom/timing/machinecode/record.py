@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from warploom.core.lazy import cached_property
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.merged import Merging
 from warploom.program.program import Site

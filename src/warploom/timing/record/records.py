@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.access_kinds import operation_number, space_number
 from warploom.abi.log import LEFT_OUT, LOST, OPS, SPACES, LogAccess, LogEntry
+from warploom.core.lazy import cached_property
 from warploom.core.unique_rows import hash_rows, unique_rows
 from warploom.isa.instruction import Space
 from warploom.isa.spec import Unit
