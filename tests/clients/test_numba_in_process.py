@@ -291,3 +291,33 @@ def test_what_needs_a_driver_says_so() -> None:
         _ = cuda.set_memory_manager
     with pytest.raises(wl.WarploomError, match="warploom run"):
         cuda.jit(link=["x.cu"])
+
+
+def _add_one(x: Any, y: Any) -> None:
+    i = cuda.grid(1)
+    y[i] = x[i] + 1
+
+
+READ_ONLY = np.zeros(4, np.float32)
+READ_ONLY.flags.writeable = False
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(4), np.zeros(4, ">f4"), READ_ONLY, np.zeros((2, 2))])
+def test_a_signature_refuses_arrays_of_other_types(wrong: Any) -> None:
+    kernel = cuda.jit("void(float32[:], float32[:])")(_add_one)
+    y = np.full(4, 7, np.float32)
+    with pytest.raises(Exception, match=r"No matching definition|Unsupported array dtype: >f4"):
+        kernel[1, 4](wrong, y)
+    with pytest.raises(Exception, match=r"No matching definition|Unsupported array dtype: >f4"):
+        kernel[1, 4](y, wrong)
+    assert y.tolist() == [7] * 4
+
+
+def test_device_arrays_have_the_byte_order_of_devices() -> None:
+    kernel = cuda.jit(_add_one)
+    x, y = cuda.to_device(np.arange(4, dtype=">f4")), cuda.device_array(4, np.dtype(">f4"))
+    kernel[1, 4](x, y)
+    host = np.zeros(4, ">f4")
+    assert y.copy_to_host(host).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="memory of a device is little-endian"):
+        y.view(np.dtype(">f4"))

@@ -42,6 +42,19 @@ extern "C" __global__ void skip_in_a_loop(int *o) {
 extern "C" __global__ void alone(int *o) {
   if (threadIdx.x < 40) __syncthreads();
 }
+extern "C" __global__ void alone_twice(int *o) {
+  if (threadIdx.x < 32) __syncthreads(); else { __syncthreads(); __syncthreads(); }
+}
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void block_group(int *o) {
+  if (threadIdx.x < 16) cg::this_thread_block().sync();
+}
+extern "C" __global__ void leave_at_the_end(int *o) {
+  if (threadIdx.x >= 48) return;
+  o[threadIdx.x] = 1;
+  __syncthreads();
+}
 extern "C" __global__ void skip_of_lanes(int *o) {
   int i = threadIdx.x;
   if (i % 32 < 16) __syncwarp();
@@ -54,13 +67,17 @@ SKIPPED = {
     "skip": "kernel.cu:18",
     "skip_by_a_warp": "kernel.cu:23",
     "skip_in_a_loop": "kernel.cu:28",
-    "alone": "",
-    "skip_of_lanes": "kernel.cu:36",
+    "alone": "kernel.cu:32",
+    "alone_twice": "kernel.cu:35",
+    "block_group": "kernel.cu:40",
+    "leave_at_the_end": "",
+    "skip_of_lanes": "kernel.cu:49",
 }
-"""The line of the barrier that is skipped. Nothing is behind that of the last kernel, so threads
-that do not come to it may as well have left."""
-BY_WARPS = SKIPPED | {"skip": "", "skip_of_lanes": ""}
-"""Below 7.0 a warp comes to a barrier as a whole, if some of its lanes do (PTX ISA, "bar")."""
+"""The line of the barrier that is skipped. No code follows that of `leave_at_the_end`, so threads
+that skip it may as well have left; a condition around a barrier alone is meant for the barrier."""
+BY_WARPS = SKIPPED | {"skip_of_lanes": ""}
+"""Below 7.0 all lanes of a warp execute a barrier together (PTX ISA, "bar"); `bar.warp.sync` does
+nothing."""
 
 
 @pytest.mark.parametrize("cc", ["6.1", "9.0"])
@@ -76,3 +93,15 @@ def test_what_threads_skip_is_reported_and_what_they_leave_is_not(
         places = {one.line.rpartition("/")[2] for one in skips}
         assert places == ({line} if line else set()), (name, skips)
         assert all((one.kind, one.severity) == ("skipped barrier", "warning") for one in skips)
+
+
+def test_a_barrier_of_the_grid_that_threads_skip_is_reported() -> None:
+    source = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void grid_group() {
+  if (threadIdx.x < 16) cooperative_groups::this_grid().sync();
+}
+"""
+    kernel = wl.Device("h100").compile(source)["grid_group"]
+    run = kernel[2, 64](cooperative=True, sanitize=("sync",))
+    assert {one.line.rpartition("/")[2] for one in run.findings} == {"kernel.cu:4"}

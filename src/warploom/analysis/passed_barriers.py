@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.analysis.block_uniformity import has_uniform_barriers
+from warploom.analysis.block_uniformity import has_uniform_barriers, is_uniform_branch
+from warploom.analysis.uniformity import shapes_of
 from warploom.detector import layout as words
 from warploom.isa.kinds import Effect
+from warploom.isa.spec import Unit
+from warploom.program.cfg import can_diverge
 from warploom.program.effects.synchronising import event_of
+from warploom.program.masked_loops import blocks_between
 from warploom.program.program import Program
+from warploom.shapes.operand_shapes import OperandShapes, computes
+from warploom.shapes.warp_layout import WarpLayout
 
 
 def barriers_passed_by_all(program: Program) -> frozenset[int]:
@@ -24,14 +30,15 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     the barrier.
 
     These are barriers of a warp; of the thread block only if its threads may execute them in
-    different orders (`has_uniform_barriers` is False). Empty for a kernel with calls that are not
-    inlined, since the barriers of callees are not followed."""
+    different orders (`has_uniform_barriers` is False). Among them are those of `if (c) sync();`,
+    whatever follows: a thread that ends early leaves out more than a barrier. Empty for a kernel
+    with calls that are not inlined, since the barriers of callees are not followed."""
     if program.depth is not None:
         return frozenset()
     uniform = has_uniform_barriers(program)
     executed_by_all = set(_post_dominators(program, 0)) | {0}
     kinds = (words.WARP_SYNC,) if uniform else (words.WARP_SYNC, words.BARRIER_SYNC)
-    barriers = set[int]()
+    barriers = set[int]() if uniform else _lone_barriers(program)
     for basic_block in program.blocks:
         passed = any(
             each in executed_by_all and _has_effect(program, each)
@@ -44,6 +51,45 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
                 if event_of(program.instructions[index]) in kinds
             }
     return frozenset(barriers)
+
+
+def _lone_barriers(program: Program) -> set[int]:
+    """Returns the barriers of the thread block that are all that a conditional path does: they lie
+    between a branch at which threads of a block may differ and its reconvergence point, and nothing
+    else on that path has an effect."""
+    registers = shapes_of(program, WarpLayout.BLOCK).by_register
+    operand_shapes = OperandShapes(program, WarpLayout.BLOCK, registers)
+    barriers = set[int]()
+    for branch in program.blocks:
+        last = program.terminator(branch)
+        if not can_diverge(last) or is_uniform_branch(operand_shapes, last):
+            continue
+        point = program.reconvergence[branch.index]
+        for successor in branch.successors:
+            path = blocks_between(program, (successor,), point)
+            inside = [
+                index
+                for number in path
+                for index in range(program.blocks[number].start, program.blocks[number].stop)
+            ]
+            if branch.index not in path and not any(_acts(program, index) for index in inside):
+                barriers |= {
+                    index
+                    for index in inside
+                    if event_of(program.instructions[index]) == words.BARRIER_SYNC
+                }
+    return barriers
+
+
+def _acts(program: Program, index: int) -> bool:
+    """Returns whether an instruction that is no barrier of the thread block accesses memory, calls,
+    or is executed by another unit; False for the code of barriers in CUDA's own headers, such as
+    that of `grid_group::sync`."""
+    instruction = program.instructions[index]
+    if instruction.operation.spec.unit in (Unit.BARRIER, Unit.CONTROL, Unit.INTEGER):
+        return instruction.operation.has(Effect.CALLS)
+    location = instruction.location
+    return not (computes(instruction) or (location is not None and location.in_toolkit))
 
 
 def _post_dominators(program: Program, block: int) -> Iterator[int]:

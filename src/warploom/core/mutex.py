@@ -62,7 +62,7 @@ class Mutex:
 
 
 class FinalizerLock(Mutex):
-    """A mutex for data that finalizers of Python objects change. Python runs them at any point, even
+    """A mutex for data that finalizers of Python objects change. Python runs them anywhere, even
     where their thread holds the mutex: changes that they request meanwhile (`run_locked`) are made
     when it is released."""
 

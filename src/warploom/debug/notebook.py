@@ -16,11 +16,13 @@ from queue import Queue
 from typing import Any
 
 from warploom.core.errors import WarploomError
+from warploom.core.options import convert
+from warploom.core.values import Instance
 from warploom.debug.attaching import AttachedDebugger
 from warploom.debug.session import Session
 from warploom.debug.terminal.shell import Terminal
 from warploom.debug.values import written
-from warploom.host.debugging import Quit, attach
+from warploom.host.debugging import attach
 from warploom.host.launcher import Launcher
 
 AROUND = 4
@@ -66,7 +68,7 @@ class DebuggedLaunch:
         attach(AttachedDebugger(face))
         try:
             launcher(*args, **options)
-        except (WarploomError, Quit) as error:
+        except BaseException as error:  # which the thread of the caller raises
             self._error = error
         finally:
             attach(None)
@@ -147,4 +149,5 @@ def debugger(launcher: Launcher, *args: Any, **options: Any) -> DebuggedLaunch:
     """Launch a kernel with these arguments in the debugger: `launcher` is `kernel[grid, block]`,
     `options` are those of `LaunchOptions`. The launch waits at its begin until the user continues
     it. Raises LaunchError for what does not fit."""
+    convert("debugger(...)", "launcher", launcher, Instance(Launcher))
     return DebuggedLaunch(launcher, args, options)

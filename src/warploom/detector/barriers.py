@@ -54,9 +54,10 @@ from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 @jitable
 def report_skips(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     """Reports the first thread of block number `block`, whose state is `slot`, that has
-    not arrived at the barrier of all threads at which others have (`report_skip`); in lockstep a
-    warp of which a lane has arrived counts whole. Nothing if none has arrived, all have, or without
-    SYNC. Called when the next interval begins or the block has ended."""
+    not arrived at the barrier of all threads at which others have (`report_skip`). In lockstep this
+    includes lanes of a warp of which others have arrived: hardware counts the warp whole, and PTX
+    leaves such a barrier undefined. Nothing if none has arrived, all have, or without SYNC. Called
+    when the next interval begins or the block has ended."""
     barrier = slot.barrier_line - 1
     if barrier < 0 or state.tools & SYNC == 0:
         return
@@ -65,8 +66,6 @@ def report_skips(state: DetectorState, slot: ResidentBlock, block: int) -> None:
         arrived = own_warp.arrived if own_warp.interval == slot.interval else 0
         count = min(state.block_threads - (warp << 5), 32)
         missing = ((1 << count) - 1) & ~arrived
-        if state.lockstep and arrived:
-            missing = 0  # a warp counts whole
         if missing:
             own = state.current_block
             state.current_block = block

@@ -14,11 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from warploom.core.byte_order import in_device_order
 from warploom.core.errors import LaunchError
 from warploom.core.lazy import cached_property
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.local_memory import LocalMemory
+from warploom.host.ownership import check_owner
 from warploom.host.programs.cpp_types import Class
 from warploom.host.programs.names import source_name
 from warploom.host.programs.signatures import Parameter
@@ -44,8 +46,9 @@ class Arguments:
     borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
 
     def lend(self, host: Array, what: str, memory: DeviceMemory) -> Buffer:
-        """Copy a host array to the device now, and back after the launch."""
-        buffer = upload(memory, host, what)
+        """Copy a host array to the device now, and back after the launch. Kernels cannot write the
+        copy of a read-only array, since its results would be lost."""
+        buffer = upload(memory, host, what, constant=not host.flags.writeable)
         self.borrowed.append((host, buffer))
         return buffer
 
@@ -151,6 +154,7 @@ class _Packing:
         """Return a structure by value: bytes, or a NumPy scalar or array of just its size."""
         size = self.parameter.size
         if isinstance(value, TensorMap):
+            check_owner(value.memory, self.memory, f"{self.what}: the tensor map")
             value = bytes(value)
         if not isinstance(value, (bytes, bytearray, memoryview, np.generic, np.ndarray)):
             raise self._refuse(
@@ -158,6 +162,8 @@ class _Packing:
                 f"is a structure of {size} bytes, passed by value: give it bytes or a NumPy"
                 f" structured scalar",
             )
+        if isinstance(value, (np.generic, np.ndarray)):
+            value = in_device_order(np.asarray(cast(Array, value)))
         data = bytes(value) if isinstance(value, (bytes, bytearray)) else value.tobytes()
         if len(data) != size:
             raise self._refuse(value, f"is a structure of {size} bytes, and this has {len(data)}")
@@ -168,10 +174,7 @@ class _Packing:
             raise self._refuse(buffer, "takes a number, not a pointer")
         if packed.strict and buffer.dtype not in self._fitting:
             self._check_elements("buffer", buffer.dtype)
-        if buffer.memory is not self.memory:
-            raise LaunchError(
-                f"{self.what}: {buffer} is in the memory of another device; make it with this one"
-            )
+        check_owner(buffer.memory, self.memory, f"{self.what}: {buffer}")
         packed.buffers.append(buffer)
         return buffer.address.to_bytes(8, "little")
 
@@ -179,8 +182,7 @@ class _Packing:
         """Return a texture or a surface by its number."""
         if not self._takes_pointers:
             raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
-        if value.memory is not self.memory:
-            raise LaunchError(f"{self.what}: {value} belongs to another device; make it with this")
+        check_owner(value.memory, self.memory, f"{self.what}: {value}")
         packed.handles.append(value)
         return value.handle.to_bytes(8, "little")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.core.byte_order import device_type
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.machine.memory.device_memory import DeviceMemory
 
@@ -18,7 +19,7 @@ class Buffer:
     """An array in the memory of a device; exactly as long as its shape and type say.
 
     It lives until `free()` is called or nobody holds it any more. Kernels cannot write a constant
-    one.
+    one. Its type has the byte order of devices (`core.byte_order`).
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Buffer:
         constant: bool = False,
     ) -> None:
         self.shape = shape
-        self.dtype = dtype
+        self.dtype = device_type(dtype)
         self.nbytes = dtype.itemsize
         for n in shape:
             self.nbytes *= n
@@ -75,15 +76,17 @@ class Buffer:
         return f"Buffer({self.name}, shape={self.shape}, dtype={self.dtype})"
 
 
-def upload(memory: DeviceMemory, host: Any, name: str) -> Buffer:
+def upload(memory: DeviceMemory, host: Any, name: str, *, constant: bool = False) -> Buffer:
     """Return a new buffer with the content of an array, or of anything that NumPy makes one of."""
+    if isinstance(host, Buffer):
+        host = host.copy_to_host()
     array = np.asarray(host)
     if array.dtype.hasobject:
         raise LaunchError(
             f"{name}: an array of {array.dtype} holds Python objects, which a device cannot read;"
             f" give its elements a number type"
         )
-    buffer = Buffer(memory, array.shape, array.dtype, name)
+    buffer = Buffer(memory, array.shape, array.dtype, name, constant=constant)
     if buffer.nbytes:
         buffer.view[...] = array
     return buffer

@@ -257,7 +257,7 @@ class Device(MakesTextures, MakesTensorMaps):
     @checked("Device.stream(...)")
     def stream(self) -> Stream:
         """Return a new stream for `kernel[grid, block, stream]`."""
-        return Stream()
+        return Stream(self.memory)
 
     def _next_name(self) -> str:
         self._buffers += 1

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from warploom.core.errors import WarploomError
+from typing import cast
+
+from warploom.core.errors import OptionTypeError, WarploomError
+from warploom.core.options import checked
 from warploom.core.source import NO_TEXT, Text
 from warploom.core.types import OPAQUE
+from warploom.core.values import shown
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
+from warploom.host.ownership import check_owner
 from warploom.host.programs.builds import Builds
 from warploom.host.programs.names import find_kernel
 from warploom.host.ready_launch import LaunchHooks
@@ -49,7 +54,13 @@ class Module:
         return tuple(entry.name for entry in self.ir.entries)
 
     def __getitem__(self, name: str) -> Kernel:
-        """Return the kernel that PTX or C++ calls `name`; LaunchError where there is none."""
+        """Return the kernel that PTX or C++ calls `name`; LaunchError where there is none,
+        TypeError for anything but a name."""
+        if not isinstance(cast(object, name), str):
+            raise OptionTypeError(
+                f"{self.name}[...] takes the name of a kernel, not {shown(name)}. Its kernels:"
+                f" {', '.join(self.kernels) or 'none'}."
+            )
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
             given = self._context, self.ir, self.image, symbol, self.source, self.terms
@@ -57,9 +68,12 @@ class Module:
             kernel.hooks = self._hooks
         return self._kernels[symbol]
 
+    @checked("Module.bind(...)")
     def bind(self, variable: str, handle: Handle) -> None:
         """Let a variable of type .texref or .surfref stand for a texture or a surface, from the
-        next launch on; WarploomError where the module has no such variable."""
+        next launch on; WarploomError where the module has no such variable, LaunchError for a
+        handle of another device."""
+        check_owner(handle.memory, self._context.memory, f"{handle}")
         opaque = {v.name for v in self.ir.variables if v.type.name in OPAQUE}
         if variable not in opaque:
             known = ", ".join(sorted(opaque)) or "none"

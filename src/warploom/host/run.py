@@ -237,6 +237,7 @@ class Run:
         """Returns what was recorded for timing; None on a device without `record=True`."""
         return self._outcome.result().record
 
+    @checked("run.metric(...)")
     def metric(self, name: str) -> int:
         """Return one of Nsight Compute's metrics, such as
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from warploom.core.errors import LaunchError
 from warploom.core.forked import forget_in_child
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.turn import Cancellation, refuse_in_launch
 
 T = TypeVar("T")
@@ -84,10 +85,12 @@ class Queued(Generic[T]):
 class Stream:
     """A queue of launches with a thread of its own; launches run in the order of their calls.
 
-    The thread never holds the process at its end: what still runs then is cancelled.
+    The thread never holds the process at its end: what still runs then is cancelled. `memory` is
+    that of its device; a stream without one queues launches of any device.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: DeviceMemory | None = None) -> None:
+        self.memory = memory
         self._open_queue()
         _streams.add(self)
         forget_in_child(self)

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from warploom.core.byte_order import in_device_order
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.buffer import Array
 from warploom.host.local_memory import LocalMemory
@@ -152,7 +153,7 @@ def _load(text: str, file: str) -> Array:
         raise _unreadable(text, f"{file} cannot be loaded ({reason})") from None
     if not isinstance(loaded, np.ndarray):
         raise _unreadable(text, f"{file} holds several arrays, and one is needed (np.save)")
-    return cast(Array, loaded)
+    return in_device_order(cast(Array, loaded))
 
 
 def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[int, ...]) -> Array:

@@ -73,6 +73,8 @@ class Counts(Mapping[str, int]):
         return self["thread_instructions"] / warps if warps else 0.0
 
     def __getitem__(self, name: str) -> int:
+        if name not in self._values:
+            raise KeyError(f"there is no counter {name!r}; there are {', '.join(self)}")
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:

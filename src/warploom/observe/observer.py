@@ -70,11 +70,12 @@ class Observer:
         written in place, WarploomError for functions that Numba cannot compile."""
         is_usable = isinstance(cast(object, state), np.ndarray)
         is_usable = is_usable and state.flags.c_contiguous and state.flags.writeable
-        if not is_usable or state.dtype.hasobject:
+        if not is_usable or state.dtype.hasobject or not state.dtype.isnative:
             kind = type(cast(object, state)).__name__
+            kind += f" of {state.dtype}" if isinstance(cast(object, state), np.ndarray) else ""
             raise OptionTypeError(
-                f"{self.name}(...) takes its state: an array of NumPy in C order, of numbers, which"
-                f" can be written to. Got {kind}."
+                f"{self.name}(...) takes its state: an array of NumPy in C order, of numbers in"
+                f" native byte order, which can be written to. Got {kind}."
             )
         dtype: np.dtype[Any] = state.dtype
         compiled = {

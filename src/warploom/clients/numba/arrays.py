@@ -16,6 +16,7 @@ import numpy.typing as npt
 from warploom.clients.driver import ordering
 from warploom.clients.numba.streams import handle_of
 from warploom.clients.session import session
+from warploom.core.byte_order import check_device_type, device_type
 from warploom.core.errors import WarploomError
 from warploom.host.buffer import Array, Buffer
 
@@ -26,6 +27,8 @@ class DeviceArray:
     """An array in device memory; `owner` is what keeps the memory."""
 
     def __init__(self, view: Array, owner: object) -> None:
+        """Raises ValueError for a view in another byte order than that of devices."""
+        check_device_type(view.dtype, "memory of a device")
         self._view, self._owner = view, owner
         self.numba_type: Any = None
         """Its type in Numba's words, once that was asked for."""
@@ -103,7 +106,7 @@ class DeviceArray:
         self._copied(stream, writes=False)
         if ary is None:
             return self._view.copy(order="K")
-        if ary.size != self.size or ary.dtype != self.dtype:
+        if ary.size != self.size or device_type(ary.dtype) != self.dtype:
             raise ValueError(
                 f"an array of {self.shape} {self.dtype} does not go into {ary.shape} {ary.dtype}"
             )
@@ -196,8 +199,9 @@ def device_array(
     order: Any = "C",
     stream: object = 0,
 ) -> DeviceArray:
-    """Return an array in device memory; what it holds is not promised."""
-    made = np.dtype(dtype)
+    """Return an array in device memory, in the byte order of devices; what it holds is not
+    promised."""
+    made = device_type(np.dtype(dtype))
     dims = shape if isinstance(shape, tuple) else (int(shape),)
     count = 1
     for n in dims:

@@ -125,10 +125,24 @@ class Kernel:
         return Specialized(ptx, kernel, packers, layout, any(name in ptx for name in GRID_SYNC))
 
     def types_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the Numba types of arguments; those of the signature where the kernel has one."""
-        if self.signatures:
-            return self.signatures[0]
-        return tuple(type_of(value) for value in args)
+        """Return the Numba types of arguments; those of the signature where the kernel has one.
+        Raises TypeError for an array that the signature does not accept."""
+        if not self.signatures:
+            return tuple(type_of(value) for value in args)
+        for position, (wanted, value) in enumerate(zip(self.signatures[0], args, strict=False)):
+            if isinstance(wanted, types.Array):
+                self._check_array(position, wanted, type_of(value))
+        return self.signatures[0]
+
+    def _check_array(self, position: int, wanted: Any, actual: Any) -> None:
+        """Raises TypeError where an array has another element type, rank or layout than the
+        signature, or is read-only where the signature is not."""
+        if actual.can_convert_to(None, wanted) is None:
+            raise TypeError(
+                f"No matching definition for argument {position} of {self.py_func.__name__}: its"
+                f" signature has {wanted}, and this is {actual}. Convert the array, or leave out"
+                f" the signature."
+            )
 
     def launch(self, configured: Configured, args: Sequence[Any]) -> None:
         """Compile where needed, launch, and bring host arrays back."""

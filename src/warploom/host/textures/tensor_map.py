@@ -15,6 +15,8 @@ import numpy as np
 from warploom.asynchronous.records import MapWords
 from warploom.asynchronous.tensors import maps, packed
 from warploom.core.errors import WarploomError
+from warploom.host.buffer import Buffer
+from warploom.machine.memory.device_memory import DeviceMemory
 
 INTERLEAVES = {"none": maps.NO_INTERLEAVE, "16B": maps.INTERLEAVE_16B, "32B": maps.INTERLEAVE_32B}
 
@@ -166,7 +168,12 @@ class TensorMap:
 
     def __init__(self, map: MapWords) -> None:
         self._data = map.words.tobytes()
-        self.buffer: object = None
+        self.buffer: Buffer | None = None
+
+    @property
+    def memory(self) -> DeviceMemory | None:
+        """Returns the memory that it describes; None where that is known by its address alone."""
+        return None if self.buffer is None else self.buffer.memory
 
     def __bytes__(self) -> bytes:
         return self._data

@@ -18,6 +18,7 @@ from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.core.values import Integer, OneOf
 from warploom.host.buffer import Buffer
+from warploom.host.ownership import check_owner
 from warploom.host.textures.tensor_map import (
     FILLS,
     INTERLEAVES,
@@ -28,6 +29,7 @@ from warploom.host.textures.tensor_map import (
     encode_tiled,
     type_of,
 )
+from warploom.machine.memory.device_memory import DeviceMemory
 
 Swizzle = Annotated[str, OneOf(tuple(SWIZZLES))]
 Interleave = Annotated[str, OneOf(tuple(INTERLEAVES))]
@@ -88,6 +90,8 @@ def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill
 class MakesTensorMaps:
     """The tensor maps of a device."""
 
+    memory: DeviceMemory
+
     @checked("Device.tensor_map(...)")
     def tensor_map(
         self,
@@ -112,6 +116,7 @@ class MakesTensorMaps:
         bits. Raises WarploomError for what cuTensorMapEncodeTiled refuses.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
+        check_owner(buffer.memory, self.memory, f"{buffer}")
         made = encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])
         made.buffer = buffer
         return made
@@ -141,6 +146,7 @@ class MakesTensorMaps:
         WarploomError for what cuTensorMapEncodeIm2col and -Im2colWide refuse.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
+        check_owner(buffer.memory, self.memory, f"{buffer}")
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)
         corners = tuple(lower)[::-1], tuple(upper)[::-1]
         made = encode_im2col(tensor, *corners, channels, pixels, COLUMN_MODES[mode])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.core.byte_order import in_device_order
 from warploom.core.errors import WarploomError
 from warploom.host.buffer import Array, Buffer
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -75,7 +76,7 @@ def store_texels(
 ) -> Texels:
     """Copy an array or a buffer and its smaller levels; WarploomError for what is no texture."""
     given = (level.view if isinstance(level, Buffer) else level for level in (array, *mipmaps))
-    levels = [np.ascontiguousarray(level) for level in given]
+    levels = [in_device_order(np.ascontiguousarray(level)) for level in given]
     first = levels[0]
     _check_array(first, name, channels, layers=layers, cube=cube)
     lead, tail = int(layers or cube), int(channels > 1)

@@ -389,7 +389,10 @@ def _advice(fault: Fault, program: Program) -> str:
     if fault.kind is FaultKind.MISALIGNED:
         return f"An access of {fault.size} bytes needs an address that {fault.size} divides."
     if fault.kind is FaultKind.READ_ONLY:
-        return "Constant memory cannot be written by a kernel; use __device__ memory."
+        return (
+            "Kernels cannot write constant memory (use __device__ memory), nor a read-only array of"
+            " the host, which would not get the results (pass a copy, x.copy())."
+        )
     return (
         "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
         " covers."
