@@ -118,6 +118,13 @@ def test_a_kernel_that_never_ends_is_stopped() -> None:
     assert "stopped after 3 seconds" in given.message
 
 
+def test_a_trace_that_is_too_long_is_refused() -> None:
+    given = outcome(request(), Limits(output=100))
+    assert isinstance(given, Refusal)
+    assert given.kind == "output"
+    assert "Record fewer" in given.message
+
+
 def test_a_run_has_so_much_memory_and_no_more() -> None:
     given = outcome(request(args=("f64[4000000000]=zeros",)), Limits(memory=1 << 30))
     assert isinstance(given, Refusal)

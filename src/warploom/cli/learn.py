@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
-from warploom.ui.grading import grade, starting_source
+from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
     SUFFIX,
     SYLLABUS,
@@ -25,7 +26,8 @@ from warploom.ui.lessons import (
 )
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
 from warploom.ui.record import record
-from warploom.ui.schema import Judged, Lesson, Show, Verdict
+from warploom.ui.runner import LIMITED, Limits, run
+from warploom.ui.schema import Assignment, Judged, Lesson, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
 
 MARKS = {DONE: "✓", READ: "·"}
@@ -126,7 +128,7 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise WarploomError(f"{file} cannot be read: it is no UTF-8 text") from None
-    verdict = grade(lesson, source, str(file))
+    verdict = _verdict(Assignment(lesson, source, str(file)))
     if verdict.passed:
         note_progress(lesson.id, DONE)
     print(
@@ -136,6 +138,17 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     )
     if not verdict.passed:
         sys.exit(1)
+
+
+def _verdict(assignment: Assignment) -> Verdict:
+    """Returns how a kernel did in a task, graded in a process with limits. Raises WarploomError
+    where the lesson's own kernels do not run."""
+    answer = asyncio.run(run(assignment, Limits()))
+    if isinstance(answer, bytes):
+        return msgspec.json.decode(answer, type=Verdict)
+    if answer.kind in LIMITED:
+        return Verdict(lesson=assignment.lesson.id, passed=False, error=answer.message)
+    raise WarploomError(answer.message)
 
 
 def _verdict_text(verdict: Verdict) -> str:

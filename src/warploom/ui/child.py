@@ -1,8 +1,8 @@
 """Runs a kernel in a process of its own for the server: reads a request, and writes a trace, a
 verdict or a refusal.
 
-Nothing that a kernel does here affects the server: the process has a limit of memory, and the
-server ends it after a time limit.
+Nothing that a kernel does here affects the server: the process has limits (`ui.child_limits`), and
+the server ends it after a time limit. It ends with the server, however that ends.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import msgspec
 
 from warploom.core.errors import WarploomError
+from warploom.ui.child_limits import end_with, limit_resources
 from warploom.ui.schema import Assignment, LaunchRequest, Refusal
 
 TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
@@ -24,34 +25,27 @@ LAUNCH, GRADE = "launch", "grade"
 
 TOO_MUCH = "The run wanted more memory than it may have (--memory)."
 
-OWN_BYTES = 6 << 30
-"""Addresses that the interpreter, the compilers and their libraries reserve at most; they use a
-small part of them (`ui.runner` watches how much)."""
+LENGTH_BYTES = 8
+"""The size of the number in front of a request, little-endian: the request's length in bytes."""
 
 
 def main() -> None:
-    """Read a request from the standard input, write the answer to the standard output."""
-    kind, most = sys.argv[1], int(sys.argv[2])
-    limit_memory(most)
-    given = sys.stdin.buffer.read()
+    """Read a request from the standard input, write the answer to the standard output.
+
+    The input stays open as long as the server runs.
+    """
+    kind, most, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    stdin = sys.stdin.buffer
+    given = stdin.read(int.from_bytes(stdin.read(LENGTH_BYTES), "little"))
+    end_with(stdin.fileno())
+    limit_resources(most, seconds)
     request: Requested
     if kind == GRADE:
         request = msgspec.json.decode(given, type=Assignment)
     else:
         request = msgspec.json.decode(given, type=LaunchRequest)
     sys.stdout.buffer.write(answer_to(request, most))
-
-
-def limit_memory(most: int) -> None:
-    """Bound the addresses that this process can reserve: so many bytes for each of two devices,
-    which reserve all of their memory at once (`ui.record` makes one to time a launch, and one to
-    trace it), and as many for all else."""
-    try:
-        import resource
-    except ImportError:  # systems without such limits
-        return
-    whole = OWN_BYTES + 3 * most
-    resource.setrlimit(resource.RLIMIT_AS, (whole, whole))
+    sys.stdout.buffer.flush()
 
 
 def answer_to(request: Requested, most: int) -> bytes:
@@ -64,7 +58,8 @@ def answer_to(request: Requested, most: int) -> bytes:
             return TRACE + record(request, most).to_bytes()
         from warploom.ui.grading import grade
 
-        return VERDICT + msgspec.json.encode(grade(request.lesson, request.source))
+        verdict = grade(request.lesson, request.source, request.name or None)
+        return VERDICT + msgspec.json.encode(verdict)
     except WarploomError as error:
         refusal = refusal_of(error)
     except MemoryError:
