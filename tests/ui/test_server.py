@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import pytest
 
+from warploom.host.programs.confinement import Confinement
 from warploom.observe.trace import Trace
 from warploom.ui import runner, server
 from warploom.ui.lessons import find_lesson
@@ -169,7 +170,7 @@ def test_the_page_stands_in_no_frame_and_loads_nothing_from_elsewhere(viewer: Vi
 def test_more_runs_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three requests at once two run; when they have ended another can run."""
 
-    async def slow(asked: LaunchRequest, limits: Limits) -> bytes:
+    async def slow(asked: LaunchRequest, limits: Limits, confinement: Confinement) -> bytes:
         await asyncio.sleep(0.2)
         return b"trace"
 

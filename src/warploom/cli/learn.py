@@ -14,6 +14,7 @@ from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
+from warploom.host.programs.confinement import Confinement
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
     SUFFIX,
@@ -25,8 +26,8 @@ from warploom.ui.lessons import (
     requests_of,
 )
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
-from warploom.ui.record import record
-from warploom.ui.runner import LIMITED, Limits, run
+from warploom.ui.record import confined, record
+from warploom.ui.runner import LIMITED, NOTHING, Limits, run
 from warploom.ui.schema import Assignment, Judged, Lesson, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
 
@@ -74,7 +75,8 @@ def learn(
     if check is not None:
         _grade(lesson, check, as_json=as_json)
         return
-    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    with confined(NOTHING):  # the kernels are from whoever wrote the lesson
+        traces = [record(request).to_bytes() for request in requests_of(lesson)]
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
@@ -143,7 +145,8 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
 def _verdict(assignment: Assignment) -> Verdict:
     """Returns how a kernel did in a task, graded in a process with limits. Raises WarploomError
     where the lesson's own kernels do not run."""
-    answer = asyncio.run(run(assignment, Limits()))
+    confinement = Confinement((str(Path(assignment.name).parent),))
+    answer = asyncio.run(run(assignment, Limits(), confinement))
     if isinstance(answer, bytes):
         return msgspec.json.decode(answer, type=Verdict)
     if answer.kind in LIMITED:

@@ -12,6 +12,7 @@ import sys
 import msgspec
 
 from warploom.core.errors import WarploomError
+from warploom.host.programs.confinement import Confinement
 from warploom.ui.child_limits import end_with, limit_resources
 from warploom.ui.schema import Assignment, LaunchRequest, Refusal
 
@@ -20,8 +21,14 @@ TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
 
 Requested = LaunchRequest | Assignment
 
-LAUNCH, GRADE = "launch", "grade"
-"""The kinds of requests."""
+
+class Job(msgspec.Struct, frozen=True):
+    """A request for the child process, one of the two kinds, and what its sources may use."""
+
+    confinement: Confinement
+    launch: LaunchRequest | None = None
+    assignment: Assignment | None = None
+
 
 TOO_MUCH = "The run wanted more memory than it may have (--memory)."
 
@@ -34,37 +41,42 @@ def main() -> None:
 
     The input stays open as long as the server runs.
     """
-    kind, most, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    most, seconds = int(sys.argv[1]), float(sys.argv[2])
     stdin = sys.stdin.buffer
     given = stdin.read(int.from_bytes(stdin.read(LENGTH_BYTES), "little"))
     end_with(stdin.fileno())
     limit_resources(most, seconds)
-    request: Requested
-    if kind == GRADE:
-        request = msgspec.json.decode(given, type=Assignment)
-    else:
-        request = msgspec.json.decode(given, type=LaunchRequest)
-    sys.stdout.buffer.write(answer_to(request, most))
+    sys.stdout.buffer.write(answer_to(msgspec.json.decode(given, type=Job), most))
     sys.stdout.buffer.flush()
 
 
-def answer_to(request: Requested, most: int) -> bytes:
+def answer_to(job: Job, most: int) -> bytes:
     """Returns the trace of a launch on a device with `most` bytes of memory, the verdict on an
     assignment, or why there is neither."""
-    from warploom.ui.record import record, refusal_of
+    from warploom.ui.record import confined, refusal_of
 
     try:
-        if isinstance(request, LaunchRequest):
-            return TRACE + record(request, most).to_bytes()
-        from warploom.ui.grading import grade
-
-        verdict = grade(request.lesson, request.source, request.name or None)
-        return VERDICT + msgspec.json.encode(verdict)
+        with confined(job.confinement):
+            return _result(job, most)
     except WarploomError as error:
         refusal = refusal_of(error)
     except MemoryError:
         refusal = Refusal("memory", TOO_MUCH)
     return REFUSAL + msgspec.json.encode(refusal)
+
+
+def _result(job: Job, most: int) -> bytes:
+    """Returns the trace or the verdict that is asked for."""
+    if job.launch is not None:
+        from warploom.ui.record import record
+
+        return TRACE + record(job.launch, most).to_bytes()
+    from warploom.ui.grading import grade
+
+    assert job.assignment is not None
+    given = job.assignment
+    verdict = grade(given.lesson, given.source, given.name or None)
+    return VERDICT + msgspec.json.encode(verdict)
 
 
 if __name__ == "__main__":

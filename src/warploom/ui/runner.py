@@ -15,14 +15,14 @@ from pathlib import Path
 
 import msgspec
 
+from warploom.host.programs.confinement import Confinement
 from warploom.ui.child import (
-    GRADE,
-    LAUNCH,
     LENGTH_BYTES,
     REFUSAL,
     TOO_MUCH,
     TRACE,
     VERDICT,
+    Job,
     Requested,
 )
 from warploom.ui.schema import LaunchRequest, Refusal
@@ -37,6 +37,9 @@ LIMITED = frozenset(["time", "memory", "output", "stopped"])
 LOOKS_PER_SECOND = 50
 
 PAGE = mmap.PAGESIZE
+
+NOTHING = Confinement()
+"""Entitles sources to no files but the toolkit's, and to options that name none."""
 
 
 STDERR_BYTES = 64 << 10
@@ -54,20 +57,23 @@ class Limits:
     output: int = 512 << 20
 
 
-async def run(request: Requested, limits: Limits) -> bytes | Refusal:
+async def run(
+    request: Requested, limits: Limits, confinement: Confinement = NOTHING
+) -> bytes | Refusal:
     """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, or why
-    there is neither. The child process and those that it started have ended then, also if this
-    coroutine is cancelled."""
-    kind = LAUNCH if isinstance(request, LaunchRequest) else GRADE
+    there is neither; `confinement` is what sources may use. The child process and those that it
+    started have ended then, also if this coroutine is cancelled."""
+    is_launch = isinstance(request, LaunchRequest)
+    job = Job(confinement, request) if is_launch else Job(confinement, assignment=request)
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "warploom.ui.child"),
-        *(kind, str(limits.memory), str(limits.seconds)),
+        *(str(limits.memory), str(limits.seconds)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is the server's, and all that the child starts has an end
     )
-    answering = asyncio.create_task(_answer(child, msgspec.json.encode(request), limits.output))
+    answering = asyncio.create_task(_answer(child, msgspec.json.encode(job), limits.output))
     watching = asyncio.create_task(too_large(child.pid, OWN_RESIDENT + limits.memory))
     try:
         await asyncio.wait(

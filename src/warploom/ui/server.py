@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 import uvicorn
@@ -21,11 +22,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from warploom.host.programs.confinement import Confinement
 from warploom.ui.guard import HOST, Guard
 from warploom.ui.lessons import find_lesson
 from warploom.ui.page import live_page
 from warploom.ui.progress import DONE, READ, note_progress
-from warploom.ui.runner import Limits, run
+from warploom.ui.runner import NOTHING, Limits, run
 from warploom.ui.schema import (
     Assignment,
     CheckRequest,
@@ -101,7 +103,7 @@ class Viewer:
             asked = msgspec.json.decode(await _body(request), type=LaunchRequest)
         except msgspec.DecodeError as error:
             return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
-        answer = await self._in_a_process(asked, request)
+        answer = await self._in_a_process(asked, request, self._confinement(asked))
         if isinstance(answer, Response):
             return answer
         return Response(answer, media_type="application/octet-stream")
@@ -131,8 +133,18 @@ class Viewer:
         note_progress(note.lesson, READ)
         return Response(status_code=204)
 
+    def _confinement(self, asked: LaunchRequest) -> Confinement:
+        """Returns what a changed version of the user's own kernel may use: what that may."""
+        shown = self.show.request if self.show.lesson is None else None
+        if shown is None or Path(asked.name).parent != Path(shown.name).parent:
+            return NOTHING
+        return Confinement.of(shown.source, shown.name, shown.options)
+
     async def _in_a_process(
-        self, asked: LaunchRequest | Assignment, request: Request
+        self,
+        asked: LaunchRequest | Assignment,
+        request: Request,
+        confinement: Confinement = NOTHING,
     ) -> bytes | Response:
         """Returns what a process of its own makes of what a request asks for, or the response that
         refuses it. The process ends when the client leaves."""
@@ -143,7 +155,7 @@ class Viewer:
             )
             return _refused(Refusal("busy", busy), 429)
         self._running += 1
-        running = asyncio.create_task(run(asked, self.limits))
+        running = asyncio.create_task(run(asked, self.limits, confinement))
         leaving = asyncio.create_task(_disconnected(request))
         try:
             await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)

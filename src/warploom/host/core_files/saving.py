@@ -19,6 +19,7 @@ import msgspec
 
 from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault, WarploomError
 from warploom.core.source import Location
+from warploom.core.source_files import read_source
 from warploom.host.core_files.format import (
     VERSION,
     Core,
@@ -156,12 +157,9 @@ class Snapshot:
             if not place.in_toolkit and place.file != source.name
         )
         for name in names:
-            path = Path(name)
-            try:
-                if path.stat().st_size <= LARGEST_SOURCE:
-                    yield name, path.read_text(errors="replace")
-            except OSError:
-                continue
+            text = read_source(name, LARGEST_SOURCE)
+            if text is not None:
+                yield name, text
 
 
 class CoreSaver:
