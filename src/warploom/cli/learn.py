@@ -14,6 +14,7 @@ from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
+from warploom.core.output_files import writing
 from warploom.host.programs.confinement import Confinement
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
@@ -87,11 +88,8 @@ def learn(
 def _write_new(file: Path, text: str) -> None:
     """Write a file, which must not exist. Raises WarploomError where it does, or
     cannot be written."""
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be written: {error.strerror}") from None
+    with writing(file), file.open("x", encoding="utf-8") as stream:
+        stream.write(text)
 
 
 def _list() -> None:
@@ -125,7 +123,7 @@ def _lesson(name: str) -> Lesson:
 def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     """Print how a kernel does in a task; exits with 1 where it does not pass."""
     try:
-        source = file.read_text()
+        source = file.read_text("utf-8")
     except OSError as error:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -13,6 +13,7 @@ from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_bytes
 from warploom.observe.trace import Trace
 from warploom.sanitize.findings import TOOLS
 from warploom.ui.record import record
@@ -81,7 +82,7 @@ def view(
         trace = record(request)
     data = trace.to_bytes()
     if outputs.save is not None:
-        outputs.save.write_bytes(data)
+        write_bytes(outputs.save, data)
     if outputs.export is not None:
         write_page(outputs.export, exported_show(file.name, (file.name,)), [data])
     if outputs.save is None and outputs.export is None:

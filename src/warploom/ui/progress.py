@@ -24,7 +24,7 @@ def progress_file() -> Path:
 def read_progress() -> dict[str, str]:
     """Returns READ or DONE for each lesson of which one is kept; nothing of a damaged file."""
     try:
-        kept = json.loads(progress_file().read_text())
+        kept = json.loads(progress_file().read_text("utf-8"))
         return {str(name): str(state) for name, state in kept.items() if state in (READ, DONE)}
     except (OSError, ValueError, AttributeError):
         return {}
@@ -40,5 +40,5 @@ def note_progress(lesson: str, state: str) -> None:
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps({**kept, lesson: state}, indent=2, sort_keys=True))
+        beside.write_text(json.dumps({**kept, lesson: state}, indent=2, sort_keys=True), "utf-8")
         beside.replace(file)
