@@ -134,7 +134,8 @@ except KeyboardInterrupt:
 def test_ctrl_c_during_imports_shows_no_traceback(folder: Path) -> None:
     """A package that the commands import is replaced by one whose import lasts."""
     (folder / "typer.py").write_text(SLOW_IMPORT)
-    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
     process = subprocess.Popen(
         command("devices"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     )
@@ -187,3 +188,22 @@ def test_signals_leave_no_temporary_folders(name: str) -> None:
     process.wait(60)
     assert process.returncode == -signal.Signals[name]
     assert not folder.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes there")
+@pytest.mark.parametrize(
+    ("verb", "options"), [("run", []), ("profile", []), ("view", ["--export", "page.html"])]
+)
+def test_names_of_files_are_any_bytes(folder: Path, verb: str, options: list[str]) -> None:
+    name = os.fsdecode(b"saxpy\xff.cu")
+    (folder / "saxpy.cu").rename(folder / name)
+    result = ended(verb, name, *LAUNCH[1:], *options)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_a_wrong_address_of_a_cluster_is_an_error(folder: Path) -> None:
+    pytest.importorskip("distributed")
+    for address in ("127.0.0.1:1", "tcp://127.0.0.1:1", "nowhere", "127.0.0.1:99999"):
+        result = ended("explore", *LAUNCH, "--cluster", address)
+        assert result.returncode == 2
+        assert result.stderr.startswith(b"error: no Dask scheduler answers at '" + address.encode())

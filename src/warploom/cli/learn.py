@@ -15,6 +15,7 @@ from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
 from warploom.core.output_files import writing
+from warploom.core.source_files import printable_name
 from warploom.host.programs.confinement import Confinement
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
@@ -128,7 +129,7 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise WarploomError(f"{file} cannot be read: it is no UTF-8 text") from None
-    verdict = _verdict(Assignment(lesson, source, str(file)))
+    verdict = _verdict(Assignment(lesson, source, printable_name(file)))
     if verdict.passed:
         note_progress(lesson.id, DONE)
     print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,12 @@ def limited_source_files(*folders: str) -> Generator[None]:
         yield
     finally:
         _folders = before
+
+
+def printable_name(file: str | Path) -> str:
+    """Returns the name of a file as a text that has an encoding: bytes that are no UTF-8 are
+    escaped."""
+    return os.fsencode(file).decode("utf-8", "backslashreplace")
 
 
 def read_source(name: str | Path, most_bytes: int = LARGEST) -> str | None:

@@ -10,14 +10,16 @@ import json
 import os
 from pathlib import Path
 
+from warploom.core.user_folders import user_folder
+
 READ, DONE = "read", "done"
 """What is kept of a lesson: its captions were read to the end; its task is done."""
 
 
 def progress_file() -> Path:
     """Returns the file: in WARPLOOM_DATA_DIR, else in `warploom` of the user's data."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    folder = Path(os.environ.get("WARPLOOM_DATA_DIR") or Path(base) / "warploom")
+    named = os.environ.get("WARPLOOM_DATA_DIR")
+    folder = Path(named) if named else user_folder("XDG_DATA_HOME", ".local", "share") / "warploom"
     return folder / "progress.json"
 
 
