@@ -27,6 +27,7 @@ from warploom.clients.import_hook import watch_imports
 from warploom.clients.session import Session, session, use
 from warploom.clients.settings import Settings
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_text
 from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.debugging import Quit, attach
 from warploom.host.device import Device
@@ -220,7 +221,8 @@ def warploom_run(
             [*command, *args],
             env=environment_for(chosen),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
         )
 
@@ -254,7 +256,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     elif file := session.config.getoption("--warploom-report"):
         everyone: list[dict[str, Any]] = [here.data(), *_others]
         kernels = [kernel for one in everyone for kernel in one["kernels"]]
-        Path(file).write_text(json.dumps({"kernels": kernels}, indent=2))
+        write_text(file, json.dumps({"kernels": kernels}, indent=2))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import warploom as wl
 from warploom.llvm import disk_cache
+from warploom.ui.progress import progress_file
 
 PTX = """
 .version 8.0
@@ -214,3 +215,64 @@ def test_what_others_can_write_is_not_executed(
     if open_to_others == "folder":
         disk_cache.store("thing", "other", b"content")
         assert [*entry.parent.iterdir()] == [entry]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="entries of POSIX")
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_file_is_no_entry(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
+    disk_cache.store("thing", "key", b"content")
+    [entry] = (tmp_path / "cache").iterdir()
+    entry.unlink()
+    if kind == "pipe":
+        os.mkfifo(entry, 0o600)
+    elif kind == "folder":
+        entry.mkdir(0o700)
+    else:
+        entry.symlink_to("/dev/zero")
+    assert disk_cache.find("thing", "key") is None
+    assert not disk_cache.sizes()
+    disk_cache.store("thing", "key", b"content")
+    assert not [*entry.parent.glob("*.new")]
+    assert disk_cache.find("thing", "key") == (None if kind == "folder" else b"content")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    """A limit of the size of files fails writes, as a full disk does."""
+    code = (
+        "import resource, signal\n"
+        "from warploom.llvm import disk_cache\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "disk_cache.store('thing', 'key', bytes(1000))\n"
+    )
+    environment = {**os.environ, "WARPLOOM_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners of POSIX")
+def test_the_advice_fits_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", "/dev/null")
+    with pytest.warns(UserWarning, match=r"/dev/null is not used .*: it is no folder;") as found:
+        disk_cache.find("thing", "key")
+    assert "chmod" not in str(found[0].message)
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    if tmp_path.stat().st_uid:
+        with pytest.warns(UserWarning, match="belongs to another user"):
+            disk_cache.find("thing", "key")
+
+
+def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("WARPLOOM_CACHE_DIR", "XDG_CACHE_HOME", "WARPLOOM_DATA_DIR", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert disk_cache.cache_directory().name == "warploom"
+    assert progress_file().name == "progress.json"

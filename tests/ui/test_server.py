@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import pytest
 
+from warploom.host.programs.confinement import Confinement
 from warploom.observe.trace import Trace
 from warploom.ui import runner, server
 from warploom.ui.lessons import find_lesson
@@ -118,6 +119,13 @@ def test_a_kernel_that_never_ends_is_stopped() -> None:
     assert "stopped after 3 seconds" in given.message
 
 
+def test_a_trace_that_is_too_long_is_refused() -> None:
+    given = outcome(request(), Limits(output=100))
+    assert isinstance(given, Refusal)
+    assert given.kind == "output"
+    assert "Record fewer" in given.message
+
+
 def test_a_run_has_so_much_memory_and_no_more() -> None:
     given = outcome(request(args=("f64[4000000000]=zeros",)), Limits(memory=1 << 30))
     assert isinstance(given, Refusal)
@@ -162,7 +170,7 @@ def test_the_page_stands_in_no_frame_and_loads_nothing_from_elsewhere(viewer: Vi
 def test_more_runs_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three requests at once two run; when they have ended another can run."""
 
-    async def slow(asked: LaunchRequest, limits: Limits) -> bytes:
+    async def slow(asked: LaunchRequest, limits: Limits, confinement: Confinement) -> bytes:
         await asyncio.sleep(0.2)
         return b"trace"
 

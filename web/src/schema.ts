@@ -434,6 +434,7 @@ export interface Lesson {
 export interface Assignment {
   lesson: Lesson;
   source: string;
+  name: string;
 }
 
 export interface LessonHead {

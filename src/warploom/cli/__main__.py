@@ -1,5 +1,5 @@
 """`python -m warploom.cli`: the program `warploom`."""
 
-from warploom.cli.main import main
+from warploom.cli.start import main
 
 main()

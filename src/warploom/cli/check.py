@@ -23,6 +23,7 @@ from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_text
 from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions as Options
 from warploom.host.requests import Request, prepared
@@ -70,7 +71,7 @@ class FindingOptions:
         """Returns the summary of findings; writes the SARIF file, if one is wanted."""
         summary = summarised(findings, self.suppress, self.limit)
         if self.sarif:
-            self.sarif.write_text(summary.sarif())
+            write_text(self.sarif, summary.sarif())
         return summary
 
 

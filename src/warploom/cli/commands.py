@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from warploom.cli.start import raise_interrupts
 from warploom.cli.typer_commands import GroupedCommand, convert_without_pydantic
 from warploom.cli.verbs import (
     CHECK_PROGRAM,
@@ -131,6 +132,7 @@ def imported(name: str) -> Any:
     command = COMMANDS[name]
     with without_collections():
         module = import_module(f"warploom.cli.{command.module}")
+    raise_interrupts()
     function = getattr(module, command.name)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(

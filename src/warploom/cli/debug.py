@@ -53,7 +53,7 @@ def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
     found: list[str] = []
     if script is not None:
         try:
-            found += script.read_text().splitlines()
+            found += script.read_text("utf-8").splitlines()
         except OSError as error:
             raise WarploomError(f"--script {script}: {error.strerror}") from None
     return found + (commands or [])

@@ -96,7 +96,7 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> int:
     os.close(writer)
 
     def forward() -> None:
-        with os.fdopen(reader, "r", errors="replace") as printed:
+        with os.fdopen(reader, "r", encoding="utf-8", errors="replace") as printed:
             for line in printed:
                 server.client.connection.event("output", category="stdout", output=line)
 

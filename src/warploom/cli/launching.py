@@ -11,11 +11,14 @@ import numpy as np
 from warploom.cli.progress import ProgressLine
 from warploom.core.errors import WarploomError
 from warploom.core.mangled import read_symbol
+from warploom.core.output_files import writing
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
 from warploom.host.requests import Request, prepared
 from warploom.host.run import Run
 from warploom.host.values import Argument, BufferArgument, parse_arguments
+
+SUFFIX = ".npy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ def launch(gpu: Device, request: Request) -> Launched:
             progress=progress,
         )
     for name, target in files.items():
-        np.save(target, ready.buffers[name].copy_to_host())
+        with writing(target), target.open("wb") as file:
+            np.save(file, ready.buffers[name].copy_to_host())
     return Launched(made, ready.buffers)
 
 
@@ -55,5 +59,7 @@ def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
         folder = Path(target).absolute().parent
         if not folder.is_dir():
             raise WarploomError(f"--save {text!r}: there is no folder {folder}. Make it first.")
-        files[name] = Path(target)
+        if Path(target).is_dir():
+            raise WarploomError(f"--save {text!r}: {target} is a folder. Name a file in it.")
+        files[name] = Path(target if target.endswith(SUFFIX) else target + SUFFIX)
     return files

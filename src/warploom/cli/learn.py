@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,10 @@ from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
-from warploom.ui.grading import grade, starting_source
+from warploom.core.output_files import writing
+from warploom.core.source_files import printable_name
+from warploom.host.programs.confinement import Confinement
+from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
     SUFFIX,
     SYLLABUS,
@@ -24,8 +28,9 @@ from warploom.ui.lessons import (
     requests_of,
 )
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
-from warploom.ui.record import record
-from warploom.ui.schema import Judged, Lesson, Show, Verdict
+from warploom.ui.record import confined, record
+from warploom.ui.runner import LIMITED, NOTHING, Limits, run
+from warploom.ui.schema import Assignment, Judged, Lesson, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
 
 MARKS = {DONE: "✓", READ: "·"}
@@ -72,7 +77,8 @@ def learn(
     if check is not None:
         _grade(lesson, check, as_json=as_json)
         return
-    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    with confined(NOTHING):  # the kernels are from whoever wrote the lesson
+        traces = [record(request).to_bytes() for request in requests_of(lesson)]
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
@@ -83,11 +89,8 @@ def learn(
 def _write_new(file: Path, text: str) -> None:
     """Write a file, which must not exist. Raises WarploomError where it does, or
     cannot be written."""
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be written: {error.strerror}") from None
+    with writing(file), file.open("x", encoding="utf-8") as stream:
+        stream.write(text)
 
 
 def _list() -> None:
@@ -121,12 +124,12 @@ def _lesson(name: str) -> Lesson:
 def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     """Print how a kernel does in a task; exits with 1 where it does not pass."""
     try:
-        source = file.read_text()
+        source = file.read_text("utf-8")
     except OSError as error:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise WarploomError(f"{file} cannot be read: it is no UTF-8 text") from None
-    verdict = grade(lesson, source, str(file))
+    verdict = _verdict(Assignment(lesson, source, printable_name(file)))
     if verdict.passed:
         note_progress(lesson.id, DONE)
     print(
@@ -136,6 +139,18 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     )
     if not verdict.passed:
         sys.exit(1)
+
+
+def _verdict(assignment: Assignment) -> Verdict:
+    """Returns how a kernel did in a task, graded in a process with limits. Raises WarploomError
+    where the lesson's own kernels do not run."""
+    confinement = Confinement((str(Path(assignment.name).parent),))
+    answer = asyncio.run(run(assignment, Limits(), confinement))
+    if isinstance(answer, bytes):
+        return msgspec.json.decode(answer, type=Verdict)
+    if answer.kind in LIMITED:
+        return Verdict(lesson=assignment.lesson.id, passed=False, error=answer.message)
+    raise WarploomError(answer.message)
 
 
 def _verdict_text(verdict: Verdict) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from warploom.cli.options import Json, LaunchOptions, grouped
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_text, writing
 from warploom.host.device import Device
 from warploom.host.exploration.litmus import WeakOutcome, WeakOutcomes, litmus_test
 from warploom.host.exploration.litmus import litmus as litmus_of
@@ -56,9 +57,10 @@ def litmus(
         ready = prepared(Device(launched.device), launched.request(file))
         found = litmus_of(ready.launcher, *ready.values, model=model, rounds=rounds)
     if dot is not None:
-        dot.mkdir(parents=True, exist_ok=True)
+        with writing(dot):
+            dot.mkdir(parents=True, exist_ok=True)
         for number, one in enumerate(found.outcomes):
-            (dot / f"{number}.dot").write_text(one.dot, "utf-8")
+            write_text(dot / f"{number}.dot", one.dot)
     print(json.dumps(_as_json(found), indent=2) if as_json else _as_text(found, graphs=graphs))
     if found.answer is False:
         sys.exit(HOLDS_NOT)

@@ -7,7 +7,6 @@ launch was refused, 5 the kernel did something wrong.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -15,6 +14,8 @@ import typer
 
 import warploom
 from warploom.cli.commands import LazyCommands
+from warploom.cli.start import INTERRUPTED
+from warploom.cli.streams import discard_output, report
 from warploom.cli.typer_commands import USAGE_ERRORS, usage_message
 from warploom.cli.verbs import verbs
 from warploom.core.errors import (
@@ -26,6 +27,7 @@ from warploom.core.errors import (
     PtxError,
     WarploomError,
 )
+from warploom.core.output_files import write_error
 
 BAD_USAGE, BAD_SOURCE, BAD_LAUNCH, BAD_KERNEL = 2, 3, 4, 5
 
@@ -68,21 +70,40 @@ def options(
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    sys.exit(_code_of_command())
+
+
+def _code_of_command() -> int:
+    """Runs the command line; returns its exit code, after an error is reported."""
     try:
-        sys.exit(app(verbs(sys.argv[1:]), prog_name="warploom", standalone_mode=False))
+        try:
+            code = app(verbs(sys.argv[1:]), prog_name="warploom", standalone_mode=False)
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
+        if code == INTERRUPTED:  # which typer makes of KeyboardInterrupt
+            raise KeyboardInterrupt
+        return code if isinstance(code, int) else 0
     except USAGE_ERRORS as error:
-        print(usage_message(error) if sys.argv[1:] else error, file=sys.stderr)
-        sys.exit(BAD_USAGE)
+        report(usage_message(error) if sys.argv[1:] else error)
+        return BAD_USAGE
     except WarploomError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(exit_code(error))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        report(f"error: {error}")
+        return exit_code(error)
+    except (KeyboardInterrupt, typer.Abort):
+        # Where Ctrl-C came in an exec of text, Python would end by SIGINT, whatever the status is:
+        # it remembers that until the next one.
+        exec("pass")
+        report("interrupted")
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone: nothing is left to say, not even on closing it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        discard_output()
+        return 1
+    except OSError as error:
+        discard_output()
+        report(f"error: {write_error(error.filename or 'standard output', error)}")
+        return BAD_USAGE
 
 
 def exit_code(error: WarploomError) -> int:

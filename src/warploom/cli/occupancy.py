@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from warploom.cli.options import CompilerOption, DeviceName, File, Json, KernelName, grouped
-from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_text
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
@@ -146,7 +146,4 @@ def _as_json(
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise WarploomError(f"{path} cannot be written: {error.strerror}") from None
+    write_text(path, text)

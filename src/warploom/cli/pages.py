@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from warploom.core.output_files import write_text
 from warploom.ui.schema import Show
 
 Export = Annotated[
@@ -43,4 +44,4 @@ def write_page(target: Path, show: Show, traces: list[bytes]) -> None:
     """Write a page that needs no server."""
     from warploom.ui.page import export as export_page
 
-    target.write_text(export_page(show, traces))
+    write_text(target, export_page(show, traces))

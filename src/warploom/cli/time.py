@@ -26,6 +26,7 @@ from warploom.cli.options import (
 )
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_bytes, write_text
 from warploom.host.device import Device
 from warploom.observe.trace import Trace
 from warploom.report.roofline import as_svg, as_text, roofline_of
@@ -126,7 +127,7 @@ def _draw(made: Timing, file: Path) -> None:
     line = roofline_of(made)
     if line is None:
         raise WarploomError("there is no roofline: the kernel computes nothing")
-    file.write_text(as_svg(line))
+    write_text(file, as_svg(line))
     print(as_text(line), file=sys.stderr)
 
 
@@ -144,7 +145,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
 
 
 def _write_trace(trace: Trace, file: Path) -> None:
-    file.write_bytes(trace.to_bytes())
+    write_bytes(file, trace.to_bytes())
     modelled = trace.modelled
     assert modelled is not None
     left_out = f"; {modelled.left_out:,} cycles of warps left out" if modelled.left_out else ""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from warploom.cli.options import LaunchOptions, RuleOptions
+from warploom.core.source_files import printable_name
 from warploom.host.programs.sources import source_of
 from warploom.ui.schema import AUTOMATIC, LaunchRequest
 
@@ -40,7 +41,7 @@ def request_of(
     """Return the launch as the page has it, so that it can change it."""
     source, _ = source_of(file)
     return LaunchRequest(
-        name=str(file),
+        name=printable_name(file),
         source=source,
         kernel=launched.kernel or "",
         grid=launched.grid,

@@ -65,7 +65,7 @@ def _names_program(name: str) -> bool:
     path = Path(name)
     if path.suffix == ".cu":
         try:
-            return bool(MAIN.search(path.read_text(errors="replace")))
+            return bool(MAIN.search(path.read_text("utf-8", errors="replace")))
         except OSError:
             return False
     if path.suffix.lower() in (".ptx", ".cl"):

@@ -13,6 +13,8 @@ from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_bytes
+from warploom.core.source_files import printable_name
 from warploom.observe.trace import Trace
 from warploom.sanitize.findings import TOOLS
 from warploom.ui.record import record
@@ -79,14 +81,14 @@ def view(
         request = request_of(file, launched, rules, traced)
         request = added.to(request)
         trace = record(request)
-    data = trace.to_bytes()
+    data, title = trace.to_bytes(), printable_name(file.name)
     if outputs.save is not None:
-        outputs.save.write_bytes(data)
+        write_bytes(outputs.save, data)
     if outputs.export is not None:
-        write_page(outputs.export, exported_show(file.name, (file.name,)), [data])
+        write_page(outputs.export, exported_show(title, (title,)), [data])
     if outputs.save is None and outputs.export is None:
         place = f"#step={step}&warp={warp}" if step or warp else ""
-        page.serve(live_show(file.name, 1, request=request), [data], place)
+        page.serve(live_show(title, 1, request=request), [data], place)
 
 
 def _read(file: Path) -> Trace:

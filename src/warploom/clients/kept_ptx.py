@@ -53,7 +53,7 @@ def kept_ptx(address: int) -> str | None:
     if not folder or not names:
         return None
     files = sorted(Path(folder).glob("*.ptx"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for text in (file.read_text(errors="replace") for file in files):
+    for text in (file.read_text("utf-8", errors="replace") for file in files):
         entries = set(re.findall(r"\.entry\s+([\w$]+)", text))
         if entries.issuperset(names):
             return text.rstrip("\0")

@@ -107,7 +107,8 @@ def build_program(source: Path, options: Sequence[str] = ()) -> Path:
     made = subprocess.run(
         [nvcc, *completed([*options, str(source), "-o", str(target)])],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
     if made.returncode:

@@ -18,6 +18,7 @@ from pathlib import Path
 from warploom.clients.nvcc import INSTALL, completed, real_nvcc
 from warploom.clients.settings import Settings
 from warploom.core.errors import CompileError, WarploomError
+from warploom.core.output_files import write_text
 from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda
 
@@ -88,12 +89,13 @@ def compile_kernels(request: Request) -> None:
         )
     [source] = request.sources
     try:
-        text = source.read_text()
+        text = source.read_text("utf-8", errors="replace")
     except OSError as error:
         raise CompileError(f"{source} cannot be read: {error.strerror}") from None
     device = find_device(Settings.from_environment().device)
     name = str(source.absolute())
-    request.target.write_text(compile_cuda(text, name, device.compute_capability, request.options))
+    ptx = compile_cuda(text, name, device.compute_capability, request.options)
+    write_text(request.target, ptx)
 
 
 def forward(nvcc: str, arguments: Sequence[str]) -> int:

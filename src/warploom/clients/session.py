@@ -22,6 +22,7 @@ from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
 from warploom.core.lazy import cached_property
 from warploom.core.mutex import Mutex
+from warploom.core.output_files import write_text
 from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
@@ -175,7 +176,7 @@ class Session:
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
-            Path(name).write_text(json.dumps(self.data(), indent=2))
+            write_text(name, json.dumps(self.data(), indent=2))
         if self.settings.sanitize:
             self._tell_findings()
 
@@ -193,7 +194,7 @@ class Session:
         sys.stdout.flush()
         print(summary.text(), file=sys.stderr, end="", flush=True)
         if settings.sanitize_sarif:
-            Path(settings.sanitize_sarif).write_text(summary.sarif())
+            write_text(settings.sanitize_sarif, summary.sarif())
         if summary.number(ERROR) and settings.sanitize_exitcode:
             os._exit(settings.sanitize_exitcode)
 

@@ -27,7 +27,7 @@ def usable_cores() -> int:
 def _quota(path: Path) -> int:
     """Returns the whole cores of a control group's limit, at least 1; 0 if there is no limit."""
     try:
-        quota, period = path.read_text().split()
+        quota, period = path.read_text("ascii").split()
         return 0 if quota == "max" else max(1, int(quota) // int(period))
     except (OSError, ValueError, ZeroDivisionError):
         return 0

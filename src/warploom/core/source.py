@@ -43,6 +43,12 @@ _TOOLKIT = re.compile(r"(^|/)(nvidia/cu\d+|cuda(-[\d.]+)?|targets/[\w-]+)/includ
 """Folders of CUDA's headers, in wheels and in installations of the toolkit."""
 
 
+def in_toolkit(file: str) -> bool:
+    """Returns whether a file is part of CUDA, by its name."""
+    file = file.replace("\\", "/")
+    return file.endswith(BUILT_IN_HEADER) or _TOOLKIT.search(file) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A place in the program that was compiled to PTX, as its `.loc` directive tells it.
@@ -68,8 +74,7 @@ class Location:
     @property
     def in_toolkit(self) -> bool:
         """Returns whether the file is part of CUDA."""
-        file = self.file.replace("\\", "/")
-        return file.endswith(BUILT_IN_HEADER) or _TOOLKIT.search(file) is not None
+        return in_toolkit(self.file)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from warploom.core.errors import WarploomError
+from warploom.core.source_files import read_source
 from warploom.debug import expressions as tree
 from warploom.debug.evaluation import Evaluator
 from warploom.debug.expressions import parse
@@ -202,10 +203,9 @@ class Inspection:
         if PurePath(source.name).name == PurePath(file).name and source.content:
             return source.content.split("\n")
         for path in (Path(file), Path(source.name).parent / Path(file).name):
-            try:
-                return path.read_text(errors="replace").split("\n")
-            except OSError:
-                continue
+            text = read_source(path)
+            if text is not None:
+                return text.split("\n")
         return None
 
     def statement(self) -> Statement | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from warploom.core.lazy import cached_property
 from warploom.core.mangled import read_symbol
+from warploom.core.source_files import read_source
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame
 from warploom.debug.reaching_definitions import ReachingDefinitions
@@ -231,10 +231,7 @@ class Names:
         content, location = self._kernel.source.content, self._program.instructions[0].location
         if location is None or (content and content != self._program.module.text):
             return content
-        try:
-            return Path(location.written.file).read_text(errors="replace")
-        except OSError:
-            return ""
+        return read_source(location.written.file) or ""
 
     @cached_property
     def _own_source(self) -> str:

@@ -49,10 +49,10 @@ def compile_cuda(
     chosen += [f"-I{path}" for path in header_folders()]
     if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
         chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
-    encoded = [option.encode() for option in ("-lineinfo", *chosen)]
+    encoded = [_bytes(option) for option in ("-lineinfo", *chosen)]
     # NVRTC has locks of its own, which a process that is forked while it works would wait for.
     with _IN_NVRTC:
-        program = _value(nvrtc, nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+        program = _value(nvrtc, nvrtc.nvrtcCreateProgram(_bytes(text), _bytes(name), 0, [], []))
         try:
             (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
             if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -131,6 +131,11 @@ def _filled(nvrtc: Any, fill: Any, program: Any, size: int) -> str:
     buffer = b" " * size
     fill(program, buffer)
     return buffer.rstrip(b"\0").decode(errors="replace")
+
+
+def _bytes(text: str) -> bytes:
+    """Returns a text, or the name of a file, for NVRTC: names may be any bytes."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _log(nvrtc: Any, program: Any) -> str:

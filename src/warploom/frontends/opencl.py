@@ -12,12 +12,12 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from warploom.core.errors import CompileError
+from warploom.core.temporary import temporary_folder
 from warploom.frontends.opencl_functions import functions_text
 
 TARGET = "nvptx64-nvidia-nvcl"
@@ -48,11 +48,10 @@ def compile_opencl(
     libdevice is missing.
     """
     clang, libraries = _clang(), [_libclc(), _libdevice()]
-    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
-        place = Path(folder)
-        (place / "functions.h").write_text(functions_text())
+    with temporary_folder() as place:
+        (place / "functions.h").write_text(functions_text(), "utf-8")
         source = place / "source.cl"
-        source.write_text(f'#line 1 "{_quoted(Path(name))}"\n{text}')
+        source.write_text(f'#line 1 "{_quoted(Path(name))}"\n{text}', "utf-8")
         command = [
             *(clang, *COMPILING, "-include", str(place / "functions.h")),
             *(f"-march=sm_{_architecture(clang, compute_capability)}", f"-I{Path(name).parent}"),
@@ -60,12 +59,12 @@ def compile_opencl(
             *(f"-fdebug-prefix-map={Path.cwd()}=", *_standard(options), *options),
         ]
         _run([*command, "-S", "-emit-llvm", str(source), "-o", str(place / "made.ll")], name)
-        ir = (place / "made.ll").read_text()
+        ir = (place / "made.ll").read_text("utf-8", errors="replace")
         backend = [clang, "-x", "ir", "-target", TARGET, "-O2", "-Wno-override-module"]
         march = next(word for word in command if word.startswith("-march="))
         made = [*backend, march, "-S", str(place / "made.ll"), "-o", str(place / "made.ptx")]
         _run([*made, "-Xclang", "-ffp-contract=fast"], name)
-        return _completed((place / "made.ptx").read_text(), ir)
+        return _completed((place / "made.ptx").read_text("utf-8", errors="replace"), ir)
 
 
 def _completed(ptx: str, ir: str) -> str:
@@ -79,7 +78,9 @@ def _completed(ptx: str, ir: str) -> str:
 
 
 def _run(command: Sequence[str], name: str) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, capture_output=True, check=False, encoding="utf-8", errors="replace"
+    )
     if ended.returncode:
         log = ended.stderr.strip()
         raise CompileError(
@@ -166,7 +167,8 @@ def _known(clang: str) -> tuple[int, ...]:
     result = subprocess.run(
         [clang, "--print-supported-cpus", "--target=nvptx64"],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
     return tuple(int(n) for n in re.findall(r"\bsm_(\d+)\s", result.stdout + result.stderr + "\n"))

@@ -16,6 +16,8 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import shlex
+import stat
 import warnings
 import zlib
 from collections.abc import Iterable
@@ -25,6 +27,7 @@ from pathlib import Path
 import llvmlite
 import numpy as np
 
+from warploom.core.user_folders import user_folder
 from warploom.llvm.target import processor
 
 MOST_BYTES = 1 << 30
@@ -48,9 +51,9 @@ KEY_DIGITS = 40
 
 def cache_directory() -> Path:
     """Returns the folder of the cache: WARPLOOM_CACHE_DIR, else `warploom` in XDG_CACHE_HOME or
-    ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("WARPLOOM_CACHE_DIR") or Path(base) / "warploom")
+    ~/.cache (`core.user_folders`)."""
+    named = os.environ.get("WARPLOOM_CACHE_DIR")
+    return Path(named) if named else user_folder("XDG_CACHE_HOME", ".cache") / "warploom"
 
 
 def find(kind: str, key: str) -> bytes | None:
@@ -59,8 +62,8 @@ def find(kind: str, key: str) -> bytes | None:
     entries are removed."""
     path = _path(kind, key)
     try:
-        if not (_is_ours(path.parent) and _is_ours(path)):
-            return None
+        if not (_is_ours(path.parent) and path.is_file() and _is_ours(path)):
+            return None  # a pipe, for example, would be read without an end
         data = path.read_bytes()
     except OSError:
         return None
@@ -83,9 +86,13 @@ def store(kind: str, key: str, content: bytes) -> None:
         if not _is_ours(path.parent):
             return
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(content).digest() + content)
-        os.replace(name, path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
         if zlib.crc32(path.name.encode()) % WRITES_PER_CLEANUP == 0:
             _remove_oldest(path.parent, MOST_BYTES)
     except OSError:
@@ -115,7 +122,8 @@ def _entries() -> list[tuple[str, Path]]:
     folder = cache_directory()
     paths = folder.iterdir() if folder.is_dir() else ()
     parts = ((path.name.rpartition("-"), path) for path in paths)
-    return [(kind, path) for (kind, _, key), path in parts if len(key) == KEY_DIGITS and kind]
+    named = ((kind, path) for (kind, _, key), path in parts if len(key) == KEY_DIGITS and kind)
+    return [(kind, path) for kind, path in named if path.is_file()]
 
 
 def key_of(parts: Iterable[str], sources: Iterable[str] = SOURCES) -> str:
@@ -139,7 +147,7 @@ def _key(begin: bytes, parts: Iterable[str]) -> str:
     """Returns KEY_DIGITS hexadecimal digits of a digest of a prefix and of texts."""
     digest = hashlib.sha256(begin)
     for part in parts:
-        data = part.encode()
+        data = part.encode("utf-8", "surrogateescape")  # names of files may be any bytes
         # The length in front of a text keeps ("ab", "c") and ("a", "bc") different.
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:KEY_DIGITS]
@@ -158,15 +166,27 @@ def _is_ours(path: Path) -> bool:
     if not hasattr(os, "getuid"):
         return True
     status = path.stat()
-    ours = status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
-    if not ours and path not in _warned:
+    reason = _unusable_because(path, status)
+    if reason and path not in _warned:
         _warned.add(path)
         warnings.warn(
-            f"warploom: {path} is not used as a cache of compiled code, for other users can write"
-            f" to it: `chmod go-w {path}`, or name another folder in WARPLOOM_CACHE_DIR",
+            f"warploom: {path} is not used as a cache of compiled code: {reason} name another"
+            f" folder in WARPLOOM_CACHE_DIR",
             stacklevel=2,
         )
-    return ours
+    return not reason
+
+
+def _unusable_because(path: Path, status: os.stat_result) -> str:
+    """Returns why a file or folder is not used, and what to do beside naming another folder; empty
+    if nothing is wrong with it."""
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        return "it is no folder;"
+    if status.st_uid not in (os.getuid(), 0):
+        return "it belongs to another user;"
+    if status.st_mode & 0o022:
+        return f"other users can write to it; run `chmod go-w {shlex.quote(str(path))}`, or"
+    return ""
 
 
 _warned: set[Path] = set()
@@ -202,7 +222,7 @@ def _numba_version() -> str:
     spec = importlib.util.find_spec("numba")
     assert spec is not None
     assert spec.origin is not None
-    return Path(spec.origin).with_name("_version.py").read_text()
+    return Path(spec.origin).with_name("_version.py").read_text("utf-8")
 
 
 def _remove_oldest(folder: Path, most: int) -> None:

@@ -18,6 +18,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
+from warploom.core.output_files import write_bytes
 from warploom.timing.readings import CopyInFlight, StateInterval
 from warploom.timing.result import Timing
 
@@ -33,7 +34,7 @@ def write_trace(timing: Timing, file: Path, sm: int = 0) -> int:
     """Write what the warps of an SM did; gives how many states there were.
 
     The timing must have been asked for a timeline: `run.time(timeline=N)` keeps N states of each
-    SM. Raises OSError where the file cannot be written.
+    SM. Raises WarploomError where the file cannot be written.
     """
     states = timing.timeline(sm)
     made = _Writer(Trace())
@@ -44,7 +45,7 @@ def write_trace(timing: Timing, file: Path, sm: int = 0) -> int:
     made.counter(IPC, _issued(states))
     most = timing.device.max_warps_per_sm
     made.counter(OCCUPANCY, ((at, 100 * warps / most) for at, warps in _resident(states)))
-    file.write_bytes(made.trace.SerializeToString())
+    write_bytes(file, made.trace.SerializeToString())
     return len(states)
 
 

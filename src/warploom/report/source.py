@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
+
+from warploom.core.source_files import read_source
 
 
 def source_line(file: str, number: int) -> str:
@@ -20,7 +21,4 @@ def split_line(line: str) -> tuple[str, int]:
 
 @cache
 def _lines(file: str) -> tuple[str, ...]:
-    try:
-        return tuple(Path(file).read_text("utf-8", errors="replace").splitlines())
-    except OSError:
-        return ()
+    return tuple((read_source(file) or "").splitlines())

@@ -36,7 +36,7 @@ def read_suppressions(path: Path) -> tuple[Suppression, ...]:
     """Returns the suppressions of a file: one a line; `#` begins a comment. Raises WarploomError
     for a line of another form, and for a file that cannot be read."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text("utf-8").splitlines()
     except OSError as error:
         raise WarploomError(f"{path} cannot be read: {error.strerror}") from None
     found = ((number, line.strip()) for number, line in enumerate(lines, 1))

@@ -12,6 +12,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import writing
 from warploom.timing.engine.state import Words
 
 MOST_BYTES = 1 << 30
@@ -61,8 +62,8 @@ class ReplayState:
 
     def save(self, path: str | Path) -> None:
         """Writes the state to a file (NumPy's .npz, compressed), replacing one there. Raises
-        OSError."""
-        with Path(path).open("wb") as file:
+        WarploomError."""
+        with writing(path), Path(path).open("wb") as file:
             np.savez_compressed(file, **asdict(self))
 
     @classmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_text
 from warploom.tuning.trial import About, Trial
 
 FORMATS = ("kernel-tuner", "t4")
@@ -24,10 +25,7 @@ def write_results(trials: Sequence[Trial], about: About, path: str | Path, form:
     if form not in FORMATS:
         raise WarploomError(f"there is no format {form!r}; choose of {', '.join(FORMATS)}")
     content = _cache(trials, about) if form == "kernel-tuner" else _results(trials)
-    try:
-        Path(path).write_text(json.dumps(content, indent="") + "\n", "utf-8")
-    except OSError as error:
-        raise WarploomError(f"{path} cannot be written: {error.strerror}") from None
+    write_text(path, json.dumps(content, indent="") + "\n")
 
 
 def _milliseconds(trial: Trial) -> float | None:

@@ -1,8 +1,8 @@
 """Runs a kernel in a process of its own for the server: reads a request, and writes a trace, a
 verdict or a refusal.
 
-Nothing that a kernel does here affects the server: the process has a limit of memory, and the
-server ends it after a time limit.
+Nothing that a kernel does here affects the server: the process has limits (`ui.child_limits`), and
+the server ends it after a time limit. It ends with the server, however that ends.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sys
 import msgspec
 
 from warploom.core.errors import WarploomError
+from warploom.host.programs.confinement import Confinement
+from warploom.ui.child_limits import end_with, limit_resources
 from warploom.ui.schema import Assignment, LaunchRequest, Refusal
 
 TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
@@ -19,57 +21,62 @@ TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
 
 Requested = LaunchRequest | Assignment
 
-LAUNCH, GRADE = "launch", "grade"
-"""The kinds of requests."""
+
+class Job(msgspec.Struct, frozen=True):
+    """A request for the child process, one of the two kinds, and what its sources may use."""
+
+    confinement: Confinement
+    launch: LaunchRequest | None = None
+    assignment: Assignment | None = None
+
 
 TOO_MUCH = "The run wanted more memory than it may have (--memory)."
 
-OWN_BYTES = 6 << 30
-"""Addresses that the interpreter, the compilers and their libraries reserve at most; they use a
-small part of them (`ui.runner` watches how much)."""
+LENGTH_BYTES = 8
+"""The size of the number in front of a request, little-endian: the request's length in bytes."""
 
 
 def main() -> None:
-    """Read a request from the standard input, write the answer to the standard output."""
-    kind, most = sys.argv[1], int(sys.argv[2])
-    limit_memory(most)
-    given = sys.stdin.buffer.read()
-    request: Requested
-    if kind == GRADE:
-        request = msgspec.json.decode(given, type=Assignment)
-    else:
-        request = msgspec.json.decode(given, type=LaunchRequest)
-    sys.stdout.buffer.write(answer_to(request, most))
+    """Read a request from the standard input, write the answer to the standard output.
+
+    The input stays open as long as the server runs.
+    """
+    most, seconds = int(sys.argv[1]), float(sys.argv[2])
+    stdin = sys.stdin.buffer
+    given = stdin.read(int.from_bytes(stdin.read(LENGTH_BYTES), "little"))
+    end_with(stdin.fileno())
+    limit_resources(most, seconds)
+    sys.stdout.buffer.write(answer_to(msgspec.json.decode(given, type=Job), most))
+    sys.stdout.buffer.flush()
 
 
-def limit_memory(most: int) -> None:
-    """Bound the addresses that this process can reserve: so many bytes for each of two devices,
-    which reserve all of their memory at once (`ui.record` makes one to time a launch, and one to
-    trace it), and as many for all else."""
-    try:
-        import resource
-    except ImportError:  # systems without such limits
-        return
-    whole = OWN_BYTES + 3 * most
-    resource.setrlimit(resource.RLIMIT_AS, (whole, whole))
-
-
-def answer_to(request: Requested, most: int) -> bytes:
+def answer_to(job: Job, most: int) -> bytes:
     """Returns the trace of a launch on a device with `most` bytes of memory, the verdict on an
     assignment, or why there is neither."""
-    from warploom.ui.record import record, refusal_of
+    from warploom.ui.record import confined, refusal_of
 
     try:
-        if isinstance(request, LaunchRequest):
-            return TRACE + record(request, most).to_bytes()
-        from warploom.ui.grading import grade
-
-        return VERDICT + msgspec.json.encode(grade(request.lesson, request.source))
+        with confined(job.confinement):
+            return _result(job, most)
     except WarploomError as error:
         refusal = refusal_of(error)
     except MemoryError:
         refusal = Refusal("memory", TOO_MUCH)
     return REFUSAL + msgspec.json.encode(refusal)
+
+
+def _result(job: Job, most: int) -> bytes:
+    """Returns the trace or the verdict that is asked for."""
+    if job.launch is not None:
+        from warploom.ui.record import record
+
+        return TRACE + record(job.launch, most).to_bytes()
+    from warploom.ui.grading import grade
+
+    assert job.assignment is not None
+    given = job.assignment
+    verdict = grade(given.lesson, given.source, given.name or None)
+    return VERDICT + msgspec.json.encode(verdict)
 
 
 if __name__ == "__main__":

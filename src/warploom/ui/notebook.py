@@ -16,6 +16,7 @@ from typing import Any
 
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked
+from warploom.core.output_files import write_text
 from warploom.observe.trace import Trace
 from warploom.ui.page import export
 from warploom.ui.shows import exported_show
@@ -58,7 +59,7 @@ class Shown:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file."""
-        Path(path).write_text(self.page)
+        write_text(path, self.page)
 
     def widget(self) -> Any:
         """Return the page as an anywidget. Raises WarploomError where anywidget is not

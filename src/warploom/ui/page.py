@@ -25,7 +25,7 @@ _HEAD_END = "</head>"
 def bundle() -> str:
     """Return the page without data. WarploomError where it was not built."""
     try:
-        return BUNDLE.read_text()
+        return BUNDLE.read_text("utf-8")
     except OSError:
         raise WarploomError(
             "the page of the view is not in this installation. `pip install --force-reinstall"

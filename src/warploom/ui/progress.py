@@ -10,21 +10,23 @@ import json
 import os
 from pathlib import Path
 
+from warploom.core.user_folders import user_folder
+
 READ, DONE = "read", "done"
 """What is kept of a lesson: its captions were read to the end; its task is done."""
 
 
 def progress_file() -> Path:
     """Returns the file: in WARPLOOM_DATA_DIR, else in `warploom` of the user's data."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    folder = Path(os.environ.get("WARPLOOM_DATA_DIR") or Path(base) / "warploom")
+    named = os.environ.get("WARPLOOM_DATA_DIR")
+    folder = Path(named) if named else user_folder("XDG_DATA_HOME", ".local", "share") / "warploom"
     return folder / "progress.json"
 
 
 def read_progress() -> dict[str, str]:
     """Returns READ or DONE for each lesson of which one is kept; nothing of a damaged file."""
     try:
-        kept = json.loads(progress_file().read_text())
+        kept = json.loads(progress_file().read_text("utf-8"))
         return {str(name): str(state) for name, state in kept.items() if state in (READ, DONE)}
     except (OSError, ValueError, AttributeError):
         return {}
@@ -40,5 +42,5 @@ def note_progress(lesson: str, state: str) -> None:
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps({**kept, lesson: state}, indent=2, sort_keys=True))
+        beside.write_text(json.dumps({**kept, lesson: state}, indent=2, sort_keys=True), "utf-8")
         beside.replace(file)

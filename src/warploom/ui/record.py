@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from warploom.core.errors import (
@@ -16,10 +18,13 @@ from warploom.core.errors import (
     WarploomError,
 )
 from warploom.core.source import Text
+from warploom.core.source_files import limited_source_files
 from warploom.devices.catalog import find_device
 from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.module import Module
+from warploom.host.programs.confinement import Confinement
+from warploom.host.programs.sources import LANGUAGES
 from warploom.host.requests import Prepared, Request, dims, launch_options, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
@@ -145,8 +150,29 @@ def _compiled(gpu: Device, request: LaunchRequest) -> Module:
         module = gpu.compile(request.ptx, "ptx", name=f"{request.name}.ptx")
         module.source = Text(request.name, request.source)
         return module
-    language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
-    return gpu.compile(request.source, language, request.options, name=request.name)
+    language = LANGUAGES.get(Path(request.name).suffix.lower(), "cuda")
+    given = request.source, language, request.options
+    if _confinement is None or language == "ptx":
+        return gpu.compile(*given, name=request.name)
+    _confinement.check(request.source, language, request.name, request.options)
+    with _confinement.withheld(request.name):
+        return gpu.compile(*given, name=request.name)
+
+
+_confinement: Confinement | None = None
+
+
+@contextmanager
+def confined(confinement: Confinement) -> Generator[None]:
+    """Confines all sources that this process compiles for the page or a lesson meanwhile, and the
+    source files that it shows."""
+    global _confinement
+    before, _confinement = _confinement, confinement
+    try:
+        with limited_source_files(*confinement.folders):
+            yield
+    finally:
+        _confinement = before
 
 
 def refusal_of(error: WarploomError) -> Refusal:

@@ -1,48 +1,79 @@
-"""Runs kernels for the server: each in a child process, which ends when its time is up."""
+"""Runs kernels for the server: each in a child process, which has limits of time, memory and
+output, and ends with the server."""
 
 from __future__ import annotations
 
 import asyncio
 import mmap
+import os
+import signal
 import sys
+from asyncio.subprocess import Process
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from warploom.ui.child import GRADE, LAUNCH, REFUSAL, TOO_MUCH, TRACE, VERDICT, Requested
+from warploom.host.programs.confinement import Confinement
+from warploom.ui.child import (
+    LENGTH_BYTES,
+    REFUSAL,
+    TOO_MUCH,
+    TRACE,
+    VERDICT,
+    Job,
+    Requested,
+)
 from warploom.ui.schema import LaunchRequest, Refusal
 
 OWN_RESIDENT = 512 << 20
 """Memory of a run for the interpreter, the compilers and their libraries, which use some 300 MiB;
 `Limits.memory` comes on top."""
 
+LIMITED = frozenset(["time", "memory", "output", "stopped"])
+"""The kinds of refusals of runs that reached a limit."""
+
 LOOKS_PER_SECOND = 50
 
 PAGE = mmap.PAGESIZE
 
+NOTHING = Confinement()
+"""Entitles sources to no files but the toolkit's, and to options that name none."""
+
+
+STDERR_BYTES = 64 << 10
+"""So much of what a run writes to stderr is held; of more, the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of runs: seconds and bytes of memory each, and how many go on at once."""
+    """Limits of runs: seconds, bytes of memory and bytes of the answer of each, and how many go on
+    at once."""
 
     seconds: float = 30.0
     memory: int = 4 << 30
     runs: int = 2
+    output: int = 512 << 20
 
 
-async def run(request: Requested, limits: Limits) -> bytes | Refusal:
+async def run(
+    request: Requested, limits: Limits, confinement: Confinement = NOTHING
+) -> bytes | Refusal:
     """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, or why
-    there is neither."""
-    kind = LAUNCH if isinstance(request, LaunchRequest) else GRADE
+    there is neither; `confinement` is what sources may use. The child process and those that it
+    started have ended then, also if this coroutine is cancelled."""
+    is_launch = isinstance(request, LaunchRequest)
+    job = Job(confinement, request) if is_launch else Job(confinement, assignment=request)
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "warploom.ui.child", kind, str(limits.memory)),
+        *(sys.executable, "-m", "warploom.ui.child"),
+        *(str(limits.memory), str(limits.seconds)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is the server's, and all that the child starts has an end
     )
-    asked = msgspec.json.encode(request)
-    answering = asyncio.create_task(child.communicate(asked))
+    answering = asyncio.create_task(_answer(child, msgspec.json.encode(job), limits.output))
     watching = asyncio.create_task(too_large(child.pid, OWN_RESIDENT + limits.memory))
     try:
         await asyncio.wait(
@@ -53,18 +84,69 @@ async def run(request: Requested, limits: Limits) -> bytes | Refusal:
         answer, wrong = answering.result()
     finally:
         watching.cancel()
-        if child.returncode is None:
-            child.kill()
+        answering.cancel()
+        await _end(child)
+    return _read_answer(answer, wrong, child.returncode, limits)
+
+
+async def _answer(child: Process, request: bytes, most: int) -> tuple[bytes, bytes]:
+    """Returns what a child process writes to stdout, `most` bytes and one more of it at most, and
+    to stderr. The pipe to the child stays open."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdin.write(len(request).to_bytes(LENGTH_BYTES, "little") + request)
+    errors = asyncio.create_task(_tail(child.stderr))
+    try:
+        answer = bytearray()
+        while len(answer) <= most and (part := await child.stdout.read(1 << 20)):
+            answer += part
+        if len(answer) <= most:
             await child.wait()
-        await asyncio.wait((answering,))
+            return bytes(answer), await errors
+        return bytes(answer), b""
+    finally:
+        errors.cancel()
+
+
+async def _tail(stream: asyncio.StreamReader) -> bytes:
+    """Returns the last STDERR_BYTES of a stream."""
+    tail = b""
+    while part := await stream.read(STDERR_BYTES):
+        tail = (tail + part)[-STDERR_BYTES:]
+    return tail
+
+
+async def _end(child: Process) -> None:
+    """Ends a child process, and those that it started, where it has not ended."""
+    if child.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, signal.SIGKILL)
+        else:
+            child.kill()
+    await child.wait()
+
+
+def _read_answer(
+    answer: bytes, wrong: bytes, status: int | None, limits: Limits
+) -> bytes | Refusal:
+    """Returns the trace or the verdict in the answer of a child process, or why there is none."""
+    if len(answer) > limits.output:
+        return Refusal(
+            "output",
+            f"The run was stopped: its trace has more than {limits.output >> 20} MiB. Record fewer"
+            f" warps or steps.",
+        )
     if answer[:1] in (TRACE, VERDICT):
         return answer[1:]
     if answer[:1] == REFUSAL:
         return msgspec.json.decode(answer[1:], type=Refusal)
-    if child.returncode == -9 or b"MemoryError" in wrong or b"bad_alloc" in wrong:
+    if status == -9 or b"MemoryError" in wrong or b"bad_alloc" in wrong:
         return Refusal("memory", TOO_MUCH)
     last = wrong.decode(errors="replace").strip().rpartition("\n")[2]
-    return Refusal("stopped", f"The process of the run ended with {child.returncode}. {last}")
+    return Refusal("stopped", f"The process of the run ended with {status}. {last}")
 
 
 def _late(limits: Limits) -> Refusal:
@@ -84,7 +166,7 @@ async def too_large(pid: int, most: int) -> None:
     status = Path(f"/proc/{pid}/statm")
     while True:
         try:
-            resident = int(status.read_text().split()[1]) * PAGE
+            resident = int(status.read_text("ascii").split()[1]) * PAGE
         except (OSError, IndexError, ValueError):
             resident = 0
         if resident > most:

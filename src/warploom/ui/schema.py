@@ -60,7 +60,7 @@ class SourceError(msgspec.Struct, frozen=True):
 
 class Refusal(msgspec.Struct, frozen=True):
     """A reason for which there is no trace: `kind` is "compile", "launch", "time", "memory",
-    "stopped", "busy" or "usage"."""
+    "output", "stopped", "busy" or "usage"."""
 
     kind: str
     message: str
@@ -213,10 +213,11 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A lesson, and a kernel to be held against its task."""
+    """A lesson, and a kernel to be held against its task; `name` is its file, empty for none."""
 
     lesson: Lesson
     source: str
+    name: str = ""
 
 
 class LessonHead(msgspec.Struct, frozen=True):

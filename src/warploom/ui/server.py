@@ -7,25 +7,27 @@ those that name another host (a name that was made to point here).
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
+from warploom.host.programs.confinement import Confinement
+from warploom.ui.guard import HOST, Guard
 from warploom.ui.lessons import find_lesson
 from warploom.ui.page import live_page
 from warploom.ui.progress import DONE, READ, note_progress
-from warploom.ui.runner import Limits, run
+from warploom.ui.runner import NOTHING, Limits, run
 from warploom.ui.schema import (
     Assignment,
     CheckRequest,
@@ -37,18 +39,13 @@ from warploom.ui.schema import (
     Verdict,
 )
 
-HOST = "127.0.0.1"
 LARGEST_REQUEST = 4 << 20
 
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:;"
-    " font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'"
-)
-"""Content-Security-Policy: the page is one file with its scripts and styles in it, asks this server
-alone, and stands in no frame of another."""
+GRACE_SECONDS = 1
+"""So long a client that does not read its answer can delay the end of the server."""
 
-Next = Callable[[Request], Awaitable[Response]]
+CLIENT_GONE = 499
+"""The status, which nobody reads, of a request whose client has left."""
 
 
 @dataclass
@@ -60,28 +57,35 @@ class Viewer:
     limits: Limits = field(default_factory=Limits)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _running: int = 0
+    _ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     def app(self, port: int) -> Starlette:
         """Return the application, for that port."""
+        self._ending = asyncio.Event()
         routes = [
             Route("/", self._page),
-            Route("/trace/{number:int}", self._trace),
+            Route("/trace/{number}", self._trace),
             Route("/lesson/{name}", self._lesson),
             Route("/run", self._run, methods=["POST"]),
             Route("/check", self._check, methods=["POST"]),
             Route("/progress", self._progress, methods=["POST"]),
         ]
-        guard = Middleware(Guard, token=self.token, port=port)
+        guard = Middleware(Guard, token=self.token, port=port, ending=self._ending)
         return Starlette(routes=routes, middleware=[guard])
+
+    def end(self) -> None:
+        """Ends the requests in progress, and the runs for them."""
+        self._ending.set()
 
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(live_page(self.show))
 
     async def _trace(self, request: Request) -> Response:
-        number = int(request.path_params["number"])
-        if number >= len(self.traces):
+        numbers = {str(number): trace for number, trace in enumerate(self.traces)}
+        trace = numbers.get(request.path_params["number"])
+        if trace is None:
             return Response(status_code=404)
-        return Response(self.traces[number], media_type="application/octet-stream")
+        return Response(trace, media_type="application/octet-stream")
 
     async def _lesson(self, request: Request) -> Response:
         lesson = self._find(request.path_params["name"])
@@ -99,7 +103,7 @@ class Viewer:
             asked = msgspec.json.decode(await _body(request), type=LaunchRequest)
         except msgspec.DecodeError as error:
             return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
-        answer = await self._in_a_process(asked)
+        answer = await self._in_a_process(asked, request, self._confinement(asked))
         if isinstance(answer, Response):
             return answer
         return Response(answer, media_type="application/octet-stream")
@@ -112,7 +116,7 @@ class Viewer:
         lesson = self._find(asked.lesson)
         if lesson is None:
             return Response(status_code=404)
-        answer = await self._in_a_process(Assignment(lesson, asked.source))
+        answer = await self._in_a_process(Assignment(lesson, asked.source), request)
         if isinstance(answer, Response):
             return answer
         if msgspec.json.decode(answer, type=Verdict).passed:
@@ -129,8 +133,21 @@ class Viewer:
         note_progress(note.lesson, READ)
         return Response(status_code=204)
 
-    async def _in_a_process(self, request: LaunchRequest | Assignment) -> bytes | Response:
-        """Returns what a process of its own makes of a request, or the response that refuses it."""
+    def _confinement(self, asked: LaunchRequest) -> Confinement:
+        """Returns what a changed version of the user's own kernel may use: what that may."""
+        shown = self.show.request if self.show.lesson is None else None
+        if shown is None or Path(asked.name).parent != Path(shown.name).parent:
+            return NOTHING
+        return Confinement.of(shown.source, shown.name, shown.options)
+
+    async def _in_a_process(
+        self,
+        asked: LaunchRequest | Assignment,
+        request: Request,
+        confinement: Confinement = NOTHING,
+    ) -> bytes | Response:
+        """Returns what a process of its own makes of what a request asks for, or the response that
+        refuses it. The process ends when the client leaves."""
         if self._running >= self.limits.runs:
             busy = (
                 f"{self._running} runs are in progress, and no more are allowed. Wait for one to"
@@ -138,15 +155,29 @@ class Viewer:
             )
             return _refused(Refusal("busy", busy), 429)
         self._running += 1
+        running = asyncio.create_task(run(asked, self.limits, confinement))
+        leaving = asyncio.create_task(_disconnected(request))
         try:
-            answer = await run(request, self.limits)
+            await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                return Response(status_code=CLIENT_GONE)
+            answer = running.result()
         finally:
+            leaving.cancel()
+            running.cancel()
+            await asyncio.wait((running,))
             self._running -= 1
         return _refused(answer, 422) if isinstance(answer, Refusal) else answer
 
 
 def _refused(refusal: Refusal, status: int) -> Response:
     return Response(msgspec.json.encode(refusal), status, media_type="application/json")
+
+
+async def _disconnected(request: Request) -> None:
+    """Waits until the client of a request, whose body has been read, has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(request: Request) -> bytes:
@@ -159,31 +190,17 @@ async def _body(request: Request) -> bytes:
     return bytes(parts)
 
 
-class Guard(BaseHTTPMiddleware):
-    """Refuses who does not know the token, comes from another origin, or calls us by another
-    name."""
+class ViewServer(uvicorn.Server):
+    """A web server that ends the requests in progress, and their runs, when it is to end."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        super().__init__(app)
-        self._token = token
-        self._hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
-        self._origins = {f"http://{host}" for host in self._hosts}
+    def __init__(self, config: uvicorn.Config, viewer: Viewer) -> None:
+        super().__init__(config)
+        self._viewer = viewer
 
-    async def dispatch(self, request: Request, call_next: Next) -> Response:
-        if request.headers.get("host") not in self._hosts:
-            return Response("This server answers to its own address alone.", 403)
-        if request.headers.get("origin", next(iter(self._origins))) not in self._origins:
-            return Response("Pages of other origins may not ask here.", 403)
-        given = request.headers.get("x-warploom-token") or request.query_params.get("token", "")
-        if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return Response("The token is missing or wrong; open the URL as it was printed.", 403)
-        answer = await call_next(request)
-        answer.headers["Content-Security-Policy"] = POLICY
-        answer.headers["X-Frame-Options"] = "DENY"
-        answer.headers["Cache-Control"] = "no-store"
-        answer.headers["Referrer-Policy"] = "no-referrer"
-        answer.headers["X-Content-Type-Options"] = "nosniff"
-        return answer
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End all requests, then the server."""
+        self._viewer.end()
+        await super().shutdown(sockets)
 
 
 def serve(viewer: Viewer, opened: Callable[[str], object]) -> None:
@@ -192,7 +209,14 @@ def serve(viewer: Viewer, opened: Callable[[str], object]) -> None:
         listening.bind((HOST, 0))
         listening.listen()
         port = listening.getsockname()[1]
-        config = uvicorn.Config(viewer.app(port), log_level="warning", access_log=False)
-        server = uvicorn.Server(config)
+        config = uvicorn.Config(
+            viewer.app(port),
+            log_level="warning",
+            access_log=False,
+            ws="none",
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        server = ViewServer(config, viewer)
         opened(f"http://{HOST}:{port}/?token={viewer.token}")
         server.run(sockets=[listening])

@@ -143,7 +143,7 @@ class Terminal:
     def _source(self, file: str) -> bool:
         """Do the commands of a file."""
         try:
-            lines = Path(file).read_text().split("\n")
+            lines = Path(file).read_text("utf-8").split("\n")
         except OSError as error:
             self.shell.say(f"{file}: {error.strerror}")
             return False

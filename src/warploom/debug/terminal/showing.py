@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_bytes
 from warploom.debug.post_mortem import save_core
 from warploom.debug.recording import recorded
 from warploom.debug.scene import Place
@@ -285,10 +286,7 @@ def _core(shell: Shell, rest: str) -> None:
 def _view(shell: Shell, rest: str) -> None:
     found, here = recorded(shell.session), shell.session
     file = Path(rest or f"{here.kernel.name}.wl").absolute()
-    try:
-        file.write_bytes(found.trace.to_bytes())
-    except OSError as error:
-        raise DebugError(f"{file} cannot be written: {error.strerror}") from None
+    write_bytes(file, found.trace.to_bytes())
     command = ["view", str(file), "--step", str(found.step), "--warp", str(found.warp)]
     shell.say(f"Saved what block {here.focus.block} does; this opens it at the same step:")
     shell.say(f"  warploom {shlex.join(command)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import msgspec
 
 from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault, WarploomError
+from warploom.core.output_files import writing
 from warploom.core.source import Location
+from warploom.core.source_files import read_source
 from warploom.host.core_files.format import (
     VERSION,
     Core,
@@ -156,12 +158,9 @@ class Snapshot:
             if not place.in_toolkit and place.file != source.name
         )
         for name in names:
-            path = Path(name)
-            try:
-                if path.stat().st_size <= LARGEST_SOURCE:
-                    yield name, path.read_text(errors="replace")
-            except OSError:
-                continue
+            text = read_source(name, LARGEST_SOURCE)
+            if text is not None:
+                yield name, text
 
 
 class CoreSaver:
@@ -263,8 +262,10 @@ def _written(file: Path) -> Generator[ZipFile]:
     """Write an archive beside a file, and put it in that one's place when it is whole."""
     part = file.with_name(f"{file.name}.part")
     try:
-        with ZipFile(part, "w", ZIP_DEFLATED, compresslevel=1) as archive:
-            yield archive
-        part.replace(file)
-    except OSError as error:
-        raise WarploomError(f"core file {file} cannot be written: {error.strerror}") from None
+        with writing(file):
+            with ZipFile(part, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+                yield archive
+            part.replace(file)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Generator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from urllib.parse import urlsplit
 
 from warploom.core.errors import WarploomError
+
+CONNECT_SECONDS = 5.0
+"""The longest time that a scheduler has to accept a connection."""
 
 
 @contextmanager
@@ -26,5 +31,24 @@ def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor
             'a cluster needs Dask: `pip install "warploom[cluster]"`, here and where the workers'
             " run"
         ) from None
+    _check_address(cluster)
     with Client(cluster) as client, client.get_executor(pure=False) as executor:
         yield executor, len(client.nthreads())
+
+
+def _check_address(cluster: str) -> None:
+    """Raises WarploomError if nothing listens at an address, to which Dask would try to connect for
+    long."""
+    address = urlsplit(cluster if "://" in cluster else f"tcp://{cluster}")
+    try:
+        if address.scheme == "inproc":
+            return
+        if not address.hostname or not address.port:
+            raise ValueError("an address is HOST:PORT, such as 10.0.0.1:8786")
+        socket.create_connection((address.hostname, address.port), CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise WarploomError(
+            f"no Dask scheduler answers at {cluster!r}: {reason}. Start one there (`dask"
+            f" scheduler`), or give the address that it prints."
+        ) from None

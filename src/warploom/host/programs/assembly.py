@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warploom.core.temporary import temporary_folder
 from warploom.host.programs.ptxas import (
     INSTALL,
     SECONDS,
@@ -104,8 +104,8 @@ def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) 
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _ToolError(f"ptxas did not run: {error}") from error
     _check("ptxas", ended.code, ended.messages)
-    with tempfile.TemporaryDirectory() as folder:
-        binary = Path(folder) / "kernel.cubin"
+    with temporary_folder() as folder:
+        binary = folder / "kernel.cubin"
         binary.write_bytes(ended.binary)
         listings = [[nvdisasm, *kind, str(binary)] for kind in (NO_RANGES, RANGES)]
         with ThreadPoolExecutor(len(listings)) as pool:
@@ -119,7 +119,14 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a tool; _ToolError where it fails."""
     name = Path(command[0]).name
     try:
-        made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        made = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _ToolError(f"{name} did not run: {error}") from error
     _check(name, made.returncode, made.stderr.strip() or made.stdout)

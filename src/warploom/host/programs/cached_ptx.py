@@ -5,7 +5,7 @@ The key covers the text, its name, which the PTX's line table holds, the options
 and the text of every other file that an `#include` may name, in any folder, whether or not the
 preprocessor would come to the line; a file that appears later makes another key. What the text
 alone does not decide is compiled each time: the date, `__has_include`, a file named by a macro, and
-options that are not in PLAIN_OPTIONS.
+options that `compiler_options` does not have.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from warploom.host.programs.compiler_options import folder_in, is_plain
 from warploom.llvm import disk_cache
 
 _CONTINUED = re.compile(r"\\\r?\n")
@@ -25,17 +26,6 @@ _UNDECIDED = re.compile(
 )
 """What makes a compilation depend on more than the files that `_INCLUDE` finds, or writes a
 directive in a way in which that does not find it."""
-
-PLAIN_OPTIONS = (
-    *("-D", "--define-macro=", "-U", "--undefine-macro=", "-std", "--std", "-arch"),
-    *("--gpu-architecture", "-rdc", "--relocatable-device-code", "-use_fast_math"),
-    *("--use_fast_math", "-fmad", "--fmad", "-ftz", "--ftz", "-prec-", "--prec-"),
-    *("-maxrregcount", "--maxrregcount", "-lineinfo", "--generate-line-info", "-default-device"),
-    *("--device-as-default-execution-space", "-G", "--device-debug", "-restrict", "--restrict"),
-)
-"""The beginnings of options that name no file."""
-
-FOLDER_OPTIONS = ("-I", "--include-path=")
 
 
 def compile_cached(
@@ -61,13 +51,11 @@ def _key(
     """Returns the key of a source in the cache; None if it has to be compiled each time."""
     folders = [Path(name).parent]
     for option in options:
-        prefix = next((one for one in FOLDER_OPTIONS if option.startswith(one)), None)
-        if prefix is None and not option.startswith(PLAIN_OPTIONS):
+        folder = folder_in(option)
+        if folder == "" or (folder is None and not is_plain(option, "cuda")):
             return None
-        if prefix is not None:
-            if option == prefix:  # the folder is the next option
-                return None
-            folders.append(Path(option.removeprefix(prefix)))
+        if folder is not None:
+            folders.append(Path(folder))
     compiler = _compiler()
     files: dict[str, str] = {}
     if compiler is None or not _add_files(text, folders[:1], folders, files):

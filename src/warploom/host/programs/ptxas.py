@@ -10,12 +10,12 @@ import importlib
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from warploom.core.temporary import temporary_folder
 from warploom.llvm import disk_cache
 
 INSTALL = 'pip install "warploom[ptxas]"'
@@ -105,13 +105,20 @@ def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | 
     """Assemble a PTX text with its lines, all of it or one kernel, by the ptxas of that `identity`:
     whoever asks for resources and then for machine code gets both of one run. Raises OSError or
     subprocess.TimeoutExpired where ptxas does not run to its end."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, binary = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
-        source.write_text(ptx)
+    with temporary_folder() as folder:
+        source, binary = folder / "kernel.ptx", folder / "kernel.cubin"
+        source.write_text(ptx, "utf-8")
         command = [ptxas[0], "-v", "--generate-line-info", "--gpu-name", architecture]
         command += ["--entry", entry] if entry is not None else []
         command += [str(source), "-o", str(binary)]
-        made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        made = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
         if made.returncode < 0:
             raise ChildProcessError(f"signal {-made.returncode} ended it")
         written = made.stderr if made.stderr.strip() else made.stdout

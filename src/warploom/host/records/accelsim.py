@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warploom.core.errors import WarploomError
+from warploom.core.output_files import write_error
 from warploom.host.programs.assembly import NoAssembly
 from warploom.host.run import Run
 from warploom.machine.launch import shared_bytes
@@ -59,5 +60,5 @@ def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
         write_kernel(target / name, head, trace.blocks())
         write_list(target, [*known, name])
     except OSError as error:
-        raise WarploomError(f"{folder} cannot be written to: {error.strerror}") from None
+        raise WarploomError(write_error(folder, error)) from None
     return target / name

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from warploom.core.errors import Dim3, MemoryFault, WarploomError
 from warploom.core.mangled import read_symbol
+from warploom.core.source_files import read_source
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
@@ -195,11 +196,7 @@ def _sources(kernel: LoadedKernel) -> tuple[schema.SourceText, ...]:
 def _text_of(kernel: LoadedKernel, name: str) -> str | None:
     if Path(name).name == Path(kernel.source.name).name and kernel.source.content:
         return kernel.source.content
-    try:
-        file = Path(name)
-        return file.read_text() if file.stat().st_size <= LARGEST else None
-    except (OSError, UnicodeDecodeError):
-        return None
+    return read_source(name, LARGEST)
 
 
 def _file(instruction: Instruction) -> str:

@@ -89,7 +89,7 @@ def changed(request: LaunchRequest, variant: Variant) -> LaunchRequest:
 def read_lesson(file: Path) -> Lesson:
     """Returns the lesson of a file. Raises WarploomError for a file that has none."""
     try:
-        given: dict[str, Any] = tomllib.loads(file.read_text())
+        given: dict[str, Any] = tomllib.loads(file.read_text("utf-8"))
         launch = given.pop("launch", {})
         name = f"{file.stem}.{'py' if launch.get('ptx') else 'cu'}"
         request = {**launch, "name": name, "source": given.pop("source")}

@@ -174,7 +174,7 @@ def draw(graph: int, path: int, _flags: int) -> None:
     lines = [f'  {name} [label="{node.task.kind.name}"];' for node, name in names.items()]
     lines += [f"  {names[before]} -> {names[after]};" for before, after in found.edges()]
     try:
-        with open(text_at(path), "w") as file:
+        with open(text_at(path), "w", encoding="utf-8") as file:
             file.write("\n".join(["digraph {", *lines, "}", ""]))
     except OSError as error:
         raise DriverError(Result.OPERATING_SYSTEM, str(error)) from None

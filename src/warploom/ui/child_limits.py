@@ -1,0 +1,64 @@
+"""Bounds what the process of a run may use, and ends it with the server, however that ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+
+OWN_BYTES = 6 << 30
+"""Addresses that the interpreter, the compilers and their libraries reserve at most; they use a
+small part of them (`ui.runner` watches how much)."""
+
+MOST_FILE_BYTES = 256 << 20
+"""Size of the largest file that a run may write, for its compilers and the cache of its code."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def limit_resources(memory: int, seconds: float) -> None:
+    """Bounds the addresses, the processor time and the files of this process and of those that it
+    starts, on systems that have such limits.
+
+    `memory` bytes are allowed for each of two devices, which reserve all of their memory at once
+    (`ui.record` makes one to time a launch, and one to trace it), and as many for all else.
+    `seconds` are allowed on each core; the server ends a run earlier, by the clock.
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    processor = int(seconds * (os.cpu_count() or 1)) + 1
+    limits = {
+        resource.RLIMIT_AS: OWN_BYTES + 3 * memory,
+        resource.RLIMIT_CPU: processor,
+        resource.RLIMIT_FSIZE: MOST_FILE_BYTES,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, wanted in limits.items():
+        _, most = resource.getrlimit(kind)
+        limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(kind, (limit, limit))
+
+
+def end_with(parent: int) -> None:
+    """Ends this process when the parent process has ended: Linux sends it SIGKILL; on every system
+    a thread waits for the end of the pipe with the descriptor `parent`, whose other end the parent
+    holds open."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(pipe: int) -> None:
+    """Reads a pipe to its end, then ends this process and those that it started."""
+    with suppress(OSError):
+        while os.read(pipe, 1):
+            pass
+    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)

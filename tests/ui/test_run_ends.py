@@ -1,0 +1,142 @@
+"""Runs that the page asks for end with their client and with the server, however that ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SERVER = """
+from warploom.ui.runner import Limits
+from warploom.ui.server import Viewer, serve
+from warploom.ui.shows import live_show
+serve(Viewer(live_show("k.cu", 0), [], Limits(seconds=600)), lambda url: print(url, flush=True))
+"""
+
+ENDLESS = "__global__ void k(int *out) { while (true) atomicAdd(out, 1); }"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@dataclass
+class Served:
+    """A server in a process of its own, and where it answers."""
+
+    process: subprocess.Popen[str]
+    port: int
+    token: str
+
+    def ask(self, method: str, path: str, body: str = "") -> http.client.HTTPConnection:
+        """Returns the connection on which a request has been sent."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        connection.request(method, path, body, {"x-warploom-token": self.token})
+        return connection
+
+    def begin_run(self) -> http.client.HTTPConnection:
+        """Asks for a run that does not end; returns when its process is there."""
+        body = json.dumps({"name": "k.cu", "source": ENDLESS, "args": ["i32[1]=zeros"]})
+        connection = self.ask("POST", "/run", body)
+        wait_for(lambda: bool(self.children()))
+        return connection
+
+    def children(self) -> list[int]:
+        """Returns the processes of runs."""
+        return [pid for pid in processes() if parent_of(pid) == self.process.pid]
+
+
+def processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def parent_of(pid: int) -> int | None:
+    """Returns the parent of a process, None if it has ended."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state == "Z" else int(parent)
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    """Waits until something holds; fails after a time in which it should, on any computer."""
+    for _ in range(1200):
+        if holds():
+            return
+        time.sleep(0.1)
+    pytest.fail("it does not become true")
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    found = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline())
+    assert found is not None
+    made = Served(process, int(found[1]), found[2])
+    yield made
+    children = made.children()
+    process.kill()
+    process.wait()
+    for pid in children:
+        if parent_of(pid) is not None:
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL", "SIGHUP"])
+def test_a_run_ends_with_its_server(served: Served, name: str) -> None:
+    connection = served.begin_run()
+    [run] = served.children()
+    served.process.send_signal(signal.Signals[name])
+    served.process.wait(120)
+    wait_for(lambda: parent_of(run) is None)
+    connection.close()
+
+
+def test_a_run_ends_with_its_client(served: Served) -> None:
+    connection = served.begin_run()
+    [run] = served.children()
+    connection.close()
+    wait_for(lambda: parent_of(run) is None)
+    answer = served.ask("GET", "/").getresponse()
+    assert answer.status == 200
+
+
+def test_a_request_without_an_end_does_not_hold_the_server(served: Served) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port)
+    connection.putrequest("POST", "/run")
+    connection.putheader("x-warploom-token", served.token)
+    connection.putheader("content-length", "1000")
+    connection.endheaders(b"{")
+    time.sleep(0.5)
+    served.process.send_signal(signal.SIGINT)
+    served.process.wait(120)
+    connection.close()
+
+
+def test_a_trace_with_a_long_number_does_not_exist(served: Served) -> None:
+    assert served.ask("GET", f"/trace/{'1' * 5000}").getresponse().status == 404
+
+
+def test_two_runs_at_once_end_with_the_server(served: Served) -> None:
+    connections = [served.begin_run()]
+    thread = threading.Thread(target=lambda: connections.append(served.begin_run()))
+    thread.start()
+    thread.join()
+    wait_for(lambda: len(served.children()) == 2)
+    runs = served.children()
+    served.process.send_signal(signal.SIGTERM)
+    served.process.wait(120)
+    wait_for(lambda: all(parent_of(run) is None for run in runs))
