@@ -14,14 +14,15 @@ import pytest
 from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED, lanes_in
 from lesson_claims import CLAIMS, Claim
 
+from warploom.host.programs.confinement import Confinement
 from warploom.ui import server
-from warploom.ui.child import answer_to
+from warploom.ui.child import Job, Requested, answer_to
 from warploom.ui.lessons import ORDER, find_lesson, requests_of
 from warploom.ui.page import BUNDLE
 from warploom.ui.progress import read_progress
 from warploom.ui.record import record
 from warploom.ui.runner import Limits
-from warploom.ui.schema import Assignment, LaunchRequest, Lesson, Refusal
+from warploom.ui.schema import Lesson, Refusal
 from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import live_show
 
@@ -35,9 +36,9 @@ PATIENCE = 10_000
 DRAWINGS = 10
 
 
-async def run_here(request: LaunchRequest | Assignment, limits: Limits) -> bytes | Refusal:
+async def run_here(request: Requested, limits: Limits, confinement: Confinement) -> bytes | Refusal:
     """Does what a process of the server would do, in a thread of this one, which is quicker."""
-    answer = await asyncio.to_thread(answer_to, request, 1 << 30)
+    answer = await asyncio.to_thread(answer_to, Job.of(request, confinement), 1 << 30)
     if answer[:1] == b"R":
         return msgspec.json.decode(answer[1:], type=Refusal)
     return answer[1:]

@@ -29,6 +29,13 @@ class Job(msgspec.Struct, frozen=True):
     launch: LaunchRequest | None = None
     assignment: Assignment | None = None
 
+    @classmethod
+    def of(cls, request: Requested, confinement: Confinement) -> Job:
+        """Returns the job of a request."""
+        if isinstance(request, LaunchRequest):
+            return cls(confinement, launch=request)
+        return cls(confinement, assignment=request)
+
 
 TOO_MUCH = "The run wanted more memory than it may have (--memory)."
 

@@ -25,7 +25,7 @@ from warploom.ui.child import (
     Job,
     Requested,
 )
-from warploom.ui.schema import LaunchRequest, Refusal
+from warploom.ui.schema import Refusal
 
 OWN_RESIDENT = 512 << 20
 """Memory of a run for the interpreter, the compilers and their libraries, which use some 300 MiB;
@@ -63,8 +63,7 @@ async def run(
     """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, or why
     there is neither; `confinement` is what sources may use. The child process and those that it
     started have ended then, also if this coroutine is cancelled."""
-    is_launch = isinstance(request, LaunchRequest)
-    job = Job(confinement, request) if is_launch else Job(confinement, assignment=request)
+    job = Job.of(request, confinement)
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "warploom.ui.child"),
         *(str(limits.memory), str(limits.seconds)),
