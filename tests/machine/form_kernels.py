@@ -89,6 +89,17 @@ def covering(
     return made
 
 
+def drawn(
+    spec: OpSpec, rng: random.Random, legal: Callable[[Operation], bool] = lambda _: True
+) -> Operation:
+    """Returns a random legal operation of a form."""
+    every = choices(spec) or {("", "")}
+    while True:
+        operation = _drawn(spec, rng, rng.choice(sorted(every)), every)
+        if operation is not None and legal(operation):
+            return operation
+
+
 def _drawn(
     spec: OpSpec, rng: random.Random, fixed: Choice, wanted: set[Choice]
 ) -> Operation | None:
@@ -323,9 +334,9 @@ def run(
 
 def assert_agreement(
     kernel: Kernel, specs: Sequence[OpSpec], seed: int, prepare: Prepare = lambda _: None
-) -> None:
+) -> frozenset[Operation]:
     """Asserts that both machines have equal outcomes, and that both executed every choice of every
-    slot of the forms."""
+    slot of the forms; returns the operations that both executed."""
     expected = run(kernel, seed, ReferenceEngine(), prepare)
     got = run(kernel, seed, CompiledEngine(), prepare)
     wrong = np.flatnonzero((got.results != expected.results).any(axis=0)).tolist()
@@ -339,3 +350,4 @@ def assert_agreement(
             assert of_spec, f"{spec.syntax} was not executed"
             missing = choices(spec).difference(*map(chosen, of_spec))
             assert not missing, f"{spec.syntax} was not executed with {missing}"
+    return expected.executed & got.executed

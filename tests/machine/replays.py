@@ -89,10 +89,18 @@ def ends(text: str, engine: str) -> None:
             module[name][1, 40, 0, 64](gpu.zeros(64, np.uint32), max_instructions=800)
 
 
+def agree_forms(text: str, family: str, seed: int) -> None:
+    """Runs a program of the operations that a text lists (`form_families`) on both machines."""
+    import form_families  # which imports this module
+
+    form_families.agree_forms(text, family, seed)
+
+
 RUNNERS: dict[str, Callable[..., None]] = {
     "agree": agree,
     "agree_shaped": agree_shaped,
     "agree_stepped": agree_stepped,
+    "agree_forms": agree_forms,
     "ends": ends,
 }
 

@@ -4,6 +4,7 @@ policy: results are equal bit by bit, whatever waits and writes are in between."
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -35,18 +36,24 @@ def opcode_of(spec: OpSpec, rng: random.Random) -> str:
     return ".".join(parts)
 
 
-def program(number: int) -> tuple[str, list[str]]:
-    """Returns a random program, and its opcodes."""
+PRODUCTS = [spec for spec in SPECS if "shape" in spec.syntax]
+
+
+def products_of(number: int) -> list[str]:
+    """Returns the opcodes of a program: a quarter of the forms."""
     rng = random.Random(number)
-    mine = [spec for spec in SPECS if "shape" in spec.syntax]
-    products = [opcode_of(spec, rng) for spec in mine[number % 4 :: 4]]
+    return [opcode_of(spec, rng) for spec in PRODUCTS[number % 4 :: 4]]
+
+
+def program(products: Sequence[str], seed: int) -> str:
+    """Returns a random program of warp-group products."""
+    rng = random.Random(seed)
     lines: list[str] = []
     for opcode in products:
         lines += [product(opcode, rng)] + [between(rng) for _ in range(rng.randrange(3))]
     lines += ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
     stores = [f"st.global.b32 [%out+{4 * i}], %d{i};" for i in range(REGISTERS)]
-    return (
-        f"""
+    return f"""
 .version 8.6\n.target sm_90a\n.address_size 64
 .visible .entry k(.param .u64 data, .param .u64 results)
 {{
@@ -71,9 +78,7 @@ copy:
     {chr(10).join(stores)}
     ret;
 }}
-""",
-        products,
-    )
+"""
 
 
 def product(opcode: str, rng: random.Random) -> str:
@@ -121,21 +126,27 @@ def between(rng: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("number", some_now(range(PROGRAMS), 5))
-def test_both_machines_do_the_same(number: int) -> None:
-    text, _ = program(number)
-    data = np.random.default_rng(number).integers(0, 1 << 32, WORDS, np.uint32)
+def agree(products: Sequence[str], seed: int, policy: str) -> None:
+    """Asserts that a program of these products has the same results and counters on both
+    machines."""
+    text = program(products, seed)
+    data = np.random.default_rng(seed).integers(0, 1 << 32, WORDS, np.uint32)
     runs: list[wl.Run] = []
     found: list[np.ndarray] = []
     for engine in ("reference", "compiled"):
         results = np.zeros((THREADS, REGISTERS), np.uint32)
-        gpu = wl.Device("h100", engine=engine, schedule=POLICIES[number // 4 % 4], seed=number)
+        gpu = wl.Device("h100", engine=engine, schedule=policy, seed=seed)
         runs.append(gpu.compile(text, "ptx")["k"][1, THREADS](data, results))
         found.append(results)
     assert np.array_equal(found[0], found[1])
     assert runs[0].counters == runs[1].counters
 
 
+@pytest.mark.parametrize("number", some_now(range(PROGRAMS), 5))
+def test_both_machines_do_the_same(number: int) -> None:
+    agree(products_of(number), number, POLICIES[number // 4 % 4])
+
+
 def test_every_form_occurs() -> None:
-    used = {decode(opcode).spec for number in range(PROGRAMS) for opcode in program(number)[1]}
-    assert used == {spec for spec in SPECS if "shape" in spec.syntax}
+    used = {decode(opcode).spec for number in range(PROGRAMS) for opcode in products_of(number)}
+    assert used == {*PRODUCTS}

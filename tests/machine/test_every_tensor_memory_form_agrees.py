@@ -4,6 +4,7 @@ memory, registers and counts are equal."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -129,7 +130,7 @@ def operations_of(part: int) -> list[Operation]:
     return operations
 
 
-def program(operations: list[Operation], seed: int) -> str:
+def program(operations: Sequence[Operation], seed: int) -> str:
     """Returns a program that executes operations at random addresses, with block barriers now and
     then."""
     rng = random.Random(seed)
@@ -217,7 +218,7 @@ done:
 """
 
 
-def agree(operations: list[Operation], seed: int, policy: str) -> None:
+def agree(operations: Sequence[Operation], seed: int, policy: str) -> None:
     """Asserts that a program of these operations leaves the same memory and counters on both
     machines."""
     text = program(operations, seed)

@@ -12,15 +12,17 @@ from typing import Any
 
 import plants
 import pytest
+from form_families import FAMILIES
 from fuzzing.cases import Case, Finding, Outcome
 from fuzzing.drawing import draw
 from fuzzing.reduction import reduce_content
 from fuzzing.regressions import replay_file, write
-from fuzzing.targets import TARGETS
+from fuzzing.targets import TARGETS, forms
 from fuzzing.targets.launches import WrongResult
 from fuzzing.targets.programs import shaped_programs
 from replays import LAUNCH, Disagreement, replay
 
+from warploom.isa.spec import FORMS
 from warploom.llvm import disk_cache
 from warploom.lower.terms import terms
 
@@ -78,6 +80,33 @@ def test_a_wrong_instruction_is_found_and_reduced(
         replay(text)
 
 
+def test_a_wrong_instruction_among_all_forms_is_found_and_left_alone(tmp_path: Path) -> None:
+    """The program that is left has the wrong operation and no other."""
+    status, [finding] = fuzz(
+        tmp_path,
+        *planted("wrong_result"),
+        *("--targets", "forms", "--seed", "0", "--examples", "400", "--errors", "1"),
+        *("--reduce", "60"),
+    )
+    assert status == FOUND
+    assert finding["outcome"]["kind"] == "wrong result"
+    head, launch, *operations = Path(finding["file"]).read_text().splitlines()
+    assert head.startswith("// wrong result: ")
+    assert LAUNCH.search(launch)
+    assert len(operations) == 1
+
+
+def test_programs_have_all_forms_but_those_of_calls_and_the_stack() -> None:
+    """The rest has tests of its own (`test_every_warp_form_agrees`); products of warp groups stand
+    between the instructions that begin, commit and await them."""
+    every = {spec for specs in FORMS.values() for spec in specs}
+    assert {spec.name for spec in every - forms.EVERY} == {
+        *("call", "ret", "trap", "alloca", "stacksave", "stackrestore", "wgmma")
+    }
+    laps = 8 * max(len(family.specs) for family in FAMILIES.values()) // forms.LONGEST
+    assert forms.executed(range(laps + 8)) == forms.EVERY
+
+
 def test_a_missing_bounds_check_is_found(tmp_path: Path) -> None:
     status, [finding] = fuzz(
         tmp_path,
@@ -112,7 +141,7 @@ def test_nothing_is_found_where_nothing_is_planted(tmp_path: Path) -> None:
 
 
 def test_a_seed_gives_the_same_case() -> None:
-    for name in ("programs", "shaped", "stepped", "ptx", "launches", "fatbin"):
+    for name in ("programs", "forms", "shaped", "stepped", "ptx", "launches", "fatbin"):
         cases = [TARGETS[name].generate(seed) for seed in (5, 5, 6)]
         assert cases[0] == cases[1] != cases[2]
 

@@ -6,8 +6,10 @@ import resource
 from dataclasses import asdict
 from typing import Any
 
-from fuzzing.campaign import Campaign
+from fuzzing.campaign import SEEDS, Campaign
 from fuzzing.cases import Finding
+from fuzzing.targets import forms
+from warploom.isa.spec import FORMS
 
 
 def table(campaign: Campaign) -> str:
@@ -22,7 +24,23 @@ def table(campaign: Campaign) -> str:
     head = ["| target | examples | processor seconds | errors found |", "| --- | --: | --: | --: |"]
     shown = [f"| {name} | {runs:,} | {time:,.0f} | {errors} |" for name, runs, time, errors in rows]
     whole = f"Processor seconds of all processes: {processor_seconds():,.0f}."
-    return "\n".join([*head, *shown, "", whole])
+    return "\n".join([*head, *shown, "", whole, *_coverage(campaign)])
+
+
+def _coverage(campaign: Campaign) -> list[str]:
+    """Returns how many of the instruction forms the target `forms` executed, and those of families
+    that it did not."""
+    tally = campaign.tallies.get("forms")
+    if tally is None or not tally.examples:
+        return []
+    first = campaign.plan.seed * SEEDS
+    executed = forms.executed(range(first, first + tally.examples))
+    every = {spec for specs in FORMS.values() for spec in specs}
+    left = sorted(spec.syntax for spec in forms.EVERY - executed)
+    line = f"Instruction forms executed by `forms`: {len(executed)} of {len(every)}"
+    return [f"{line} ({len(forms.EVERY)} are in its families)."] + [
+        f"Not executed: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}"
+    ] * bool(left)
 
 
 def processor_seconds() -> float:

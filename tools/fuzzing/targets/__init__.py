@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fuzzing.cases import Target
-from fuzzing.targets import files, launches, programs
+from fuzzing.targets import files, forms, launches, programs
 
 TARGETS: dict[str, Target] = {
-    target.name: target for target in (*programs.TARGETS, *launches.TARGETS, *files.TARGETS)
+    target.name: target
+    for target in (*programs.TARGETS, *forms.TARGETS, *launches.TARGETS, *files.TARGETS)
 }
