@@ -13,6 +13,7 @@ from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
+from warploom.host.programs.sources import read_source
 from warploom.ui.grading import grade, starting_source
 from warploom.ui.lessons import (
     SUFFIX,
@@ -120,12 +121,7 @@ def _lesson(name: str) -> Lesson:
 
 def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     """Print how a kernel does in a task; exits with 1 where it does not pass."""
-    try:
-        source = file.read_text()
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise WarploomError(f"{file} cannot be read: it is no UTF-8 text") from None
+    source = read_source(file)
     verdict = grade(lesson, source, str(file))
     if verdict.passed:
         note_progress(lesson.id, DONE)
