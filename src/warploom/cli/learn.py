@@ -17,6 +17,7 @@ from warploom.core.options import nearest
 from warploom.core.output_files import writing
 from warploom.core.source_files import printable_name
 from warploom.host.programs.confinement import Confinement
+from warploom.host.programs.sources import read_source
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
     SUFFIX,
@@ -123,13 +124,7 @@ def _lesson(name: str) -> Lesson:
 
 def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     """Print how a kernel does in a task; exits with 1 where it does not pass."""
-    try:
-        source = file.read_text("utf-8")
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise WarploomError(f"{file} cannot be read: it is no UTF-8 text") from None
-    verdict = _verdict(Assignment(lesson, source, printable_name(file)))
+    verdict = _verdict(Assignment(lesson, read_source(file), printable_name(file)))
     if verdict.passed:
         note_progress(lesson.id, DONE)
     print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,15 @@ from warploom.host.programs.cached_ptx import compile_cached
 from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
+
+BYTE_ORDER_MARK = "\ufeff"
+
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-16."""
+
+BINARY = re.compile("\0")
+CONTROL = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+"""Characters that no source in Latin-1 has; form feed, vertical tab and escape may occur."""
 
 LANGUAGES = {".cu": "cuda", ".ptx": "ptx", ".cl": "opencl"}
 
@@ -25,7 +35,7 @@ def source_of(file: Path) -> tuple[str, str]:
             f" (.cu), OpenCL C (.cl) and PTX (.ptx) are what can. Of a binary, load the"
             f" source or the PTX that it was made from (`cuobjdump -ptx` extracts it)."
         )
-    return _read(file), language
+    return read_source(file), language
 
 
 def ptx_of(
@@ -48,6 +58,7 @@ def compiled(
     options: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Return a text in "cuda", "opencl" or "ptx" as PTX, and what messages call that."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
     if language == "cuda":
         return compile_cached(text, name, compute_capability, options), f"{name}.ptx"
     if language == "opencl":
@@ -92,20 +103,35 @@ def _is_text(source: str | Path) -> bool:
     return isinstance(source, str) and "\n" in source
 
 
-def _read(file: Path) -> str:
-    """Return the text of a source file; errors say what is wrong with one that is none."""
+def read_source(file: Path) -> str:
+    """Returns the text of a source file: UTF-8, UTF-16 with a byte order mark, or, as NVIDIA's
+    compilers accept, Latin-1. Raises CompileError for a binary file, WarploomError where it cannot
+    be read."""
     try:
         data = file.read_bytes()
     except OSError as error:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        text = data.rstrip(b"\0").decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
+    text = decode_source(data)
+    if text is None:
         kind = "an ELF binary, such as a cubin" if data.startswith(b"\x7fELF") else "binary data"
         raise CompileError(
             f"{file} is not text but {kind}. Load the source or the PTX that it was made from"
             f" (`nvcc -ptx -lineinfo` makes it, `cuobjdump -ptx` extracts it)."
         )
     return text
+
+
+def decode_source(data: bytes) -> str | None:
+    """Returns the text of a source without its byte order mark, None for binary data. Where no line
+    ends in a line feed, carriage returns end lines: NVIDIA's compilers would read one line."""
+    data = data if data.startswith(UTF_16) else data.rstrip(b"\0")
+    encodings = ("utf-16",) if data.startswith(UTF_16) else ("utf-8-sig", "latin-1")
+    for encoding in encodings:
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if BINARY.search(text) or (encoding == "latin-1" and CONTROL.search(text)):
+            return None
+        return text if "\n" in text else text.replace("\r", "\n")
+    return None
