@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from warploom.cli import streams
+from warploom.core import streams
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -164,7 +164,7 @@ def test_ctrl_c_ends_an_endless_kernel_without_a_traceback(folder: Path, verb: s
 
 TEMPORARY = """
 import os, sys, time
-from warploom.cli import start
+import warploom.cli.__main__ as start
 sys.argv = ["warploom", "devices"]
 import warploom.cli.main as main
 from warploom.core.temporary import temporary_folder

@@ -15,7 +15,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from warploom.cli.start import raise_interrupts
 from warploom.cli.typer_commands import GroupedCommand, convert_without_pydantic
 from warploom.cli.verbs import (
     CHECK_PROGRAM,
@@ -24,6 +23,7 @@ from warploom.cli.verbs import (
     DEBUG_PROGRAM,
     PROGRAM,
 )
+from warploom.core.interrupts import raise_interrupts
 
 EVERYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Settings of a command that passes its arguments on."""

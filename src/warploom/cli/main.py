@@ -14,8 +14,6 @@ import typer
 
 import warploom
 from warploom.cli.commands import LazyCommands
-from warploom.cli.start import INTERRUPTED
-from warploom.cli.streams import discard_output, report
 from warploom.cli.typer_commands import USAGE_ERRORS, usage_message
 from warploom.cli.verbs import verbs
 from warploom.core.errors import (
@@ -27,7 +25,9 @@ from warploom.core.errors import (
     PtxError,
     WarploomError,
 )
+from warploom.core.interrupts import INTERRUPTED
 from warploom.core.output_files import write_error
+from warploom.core.streams import discard_output, report
 
 BAD_USAGE, BAD_SOURCE, BAD_LAUNCH, BAD_KERNEL = 2, 3, 4, 5
 

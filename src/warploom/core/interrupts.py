@@ -1,4 +1,4 @@
-"""Holds Ctrl-C back where it would be lost.
+"""Holds Ctrl-C back where it would be lost, and lets it end a process that begins.
 
 Python raises KeyboardInterrupt wherever the main thread is. In a finalizer, or in a callback from
 C, it prints the exception and goes on; and each object of LLVM that `llvmlite` hands out has a
@@ -7,12 +7,16 @@ finalizer, so that a kernel's compilation is full of them.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C: that of a process that SIGINT has ended, to a shell."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -60,3 +64,23 @@ def let_interrupts_through() -> None:
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, _Held) and threading.current_thread() is threading.main_thread():
         handler.let_through()
+
+
+def end_at_interrupts() -> None:
+    """Lets Ctrl-C end the process at once, with INTERRUPTED, where it would raise
+    KeyboardInterrupt: raised in an import it would show a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end_at_once)
+
+
+def raise_interrupts() -> None:
+    """Lets Ctrl-C raise KeyboardInterrupt from now on, where it ended the process at once."""
+    if signal.getsignal(signal.SIGINT) is _end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    try:
+        os.write(2, b"interrupted\n")
+    finally:
+        os._exit(INTERRUPTED)

@@ -20,7 +20,6 @@ from warploom.core.lazy import cached_property
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.local_memory import LocalMemory
-from warploom.host.ownership import check_owner
 from warploom.host.programs.cpp_types import Class
 from warploom.host.programs.names import source_name
 from warploom.host.programs.signatures import Parameter
@@ -154,7 +153,7 @@ class _Packing:
         """Return a structure by value: bytes, or a NumPy scalar or array of just its size."""
         size = self.parameter.size
         if isinstance(value, TensorMap):
-            check_owner(value.memory, self.memory, f"{self.what}: the tensor map")
+            self.memory.check_owner(value.memory, f"{self.what}: the tensor map")
             value = bytes(value)
         if not isinstance(value, (bytes, bytearray, memoryview, np.generic, np.ndarray)):
             raise self._refuse(
@@ -174,7 +173,7 @@ class _Packing:
             raise self._refuse(buffer, "takes a number, not a pointer")
         if packed.strict and buffer.dtype not in self._fitting:
             self._check_elements("buffer", buffer.dtype)
-        check_owner(buffer.memory, self.memory, f"{self.what}: {buffer}")
+        self.memory.check_owner(buffer.memory, f"{self.what}: {buffer}")
         packed.buffers.append(buffer)
         return buffer.address.to_bytes(8, "little")
 
@@ -182,7 +181,7 @@ class _Packing:
         """Return a texture or a surface by its number."""
         if not self._takes_pointers:
             raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
-        check_owner(value.memory, self.memory, f"{self.what}: {value}")
+        self.memory.check_owner(value.memory, f"{self.what}: {value}")
         packed.handles.append(value)
         return value.handle.to_bytes(8, "little")
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 from warploom.core.errors import Dim3, LaunchError
 from warploom.core.mangled import shown_name
 from warploom.host.launcher import Launcher
-from warploom.host.ownership import check_owner
 from warploom.host.ready_launch import LaunchableKernel
 from warploom.host.stream import Stream
 
@@ -35,7 +34,7 @@ class Kernel(LaunchableKernel):
                 f" not {stream!r}; bytes of dynamic shared memory come fourth"
             )
         if isinstance(stream, Stream):
-            check_owner(stream.memory, self.context.memory, f"{self.name}[...]: its stream")
+            self.context.memory.check_owner(stream.memory, f"{self.name}[...]: its stream")
         [dynamic] = _integers("shared memory", "a number of bytes", shared, 1)
         if dynamic < 0:
             raise LaunchError(f"{self.name}[...]: {dynamic} bytes of shared memory make no sense")

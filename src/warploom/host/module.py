@@ -11,7 +11,6 @@ from warploom.core.types import OPAQUE
 from warploom.core.values import shown
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
-from warploom.host.ownership import check_owner
 from warploom.host.programs.builds import Builds
 from warploom.host.programs.names import find_kernel
 from warploom.host.ready_launch import LaunchHooks
@@ -73,7 +72,7 @@ class Module:
         """Let a variable of type .texref or .surfref stand for a texture or a surface, from the
         next launch on; WarploomError where the module has no such variable, LaunchError for a
         handle of another device."""
-        check_owner(handle.memory, self._context.memory, f"{handle}")
+        self._context.memory.check_owner(handle.memory, f"{handle}")
         opaque = {v.name for v in self.ir.variables if v.type.name in OPAQUE}
         if variable not in opaque:
             known = ", ".join(sorted(opaque)) or "none"

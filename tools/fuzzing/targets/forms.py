@@ -39,6 +39,6 @@ def executed(seeds: Iterable[int]) -> set[OpSpec]:
     return {decode(opcode).spec for seed in seeds for opcode in str(generate(seed).content).split()}
 
 
-TARGETS = (Target("forms", generate, check, weight=4.0),)
+TARGETS = (Target("forms", generate, check, weight=4.0, seconds=600),)
 EVERY = {spec for family in FAMILIES.values() for spec in family.specs}
 """The forms of all families."""

@@ -18,7 +18,6 @@ from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.core.values import Integer, OneOf
 from warploom.host.buffer import Buffer
-from warploom.host.ownership import check_owner
 from warploom.host.textures.tensor_map import (
     FILLS,
     INTERLEAVES,
@@ -116,7 +115,7 @@ class MakesTensorMaps:
         bits. Raises WarploomError for what cuTensorMapEncodeTiled refuses.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
-        check_owner(buffer.memory, self.memory, f"{buffer}")
+        self.memory.check_owner(buffer.memory, f"{buffer}")
         made = encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])
         made.buffer = buffer
         return made
@@ -146,7 +145,7 @@ class MakesTensorMaps:
         WarploomError for what cuTensorMapEncodeIm2col and -Im2colWide refuse.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
-        check_owner(buffer.memory, self.memory, f"{buffer}")
+        self.memory.check_owner(buffer.memory, f"{buffer}")
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)
         corners = tuple(lower)[::-1], tuple(upper)[::-1]
         made = encode_im2col(tensor, *corners, channels, pixels, COLUMN_MODES[mode])

@@ -16,7 +16,6 @@ from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.host.buffer import Array, Buffer
 from warploom.host.option_types import Content
-from warploom.host.ownership import check_owner
 from warploom.host.textures.texels import FORMATS, Texels, store_texels
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.textures import TextureDescription
@@ -202,7 +201,7 @@ class MakesTextures:
         the first. Raises WarploomError for what does not go together.
         """
         if isinstance(array, Surface):
-            check_owner(array.memory, self.memory, f"{array}")
+            self.memory.check_owner(array.memory, f"{array}")
             texels = array.texels
         else:
             texels = store_texels(

@@ -80,6 +80,12 @@ class DeviceMemory:
         self._lock = FinalizerLock("use device memory")
         forget_in_child(self)
 
+    def check_owner(self, owner: DeviceMemory | None, what: str) -> None:
+        """Raises LaunchError where `what`, an object of the device with memory `owner`, is used
+        with the device of this one. None stands for an object of no device."""
+        if owner is not None and owner is not self:
+            raise LaunchError(f"{what} belongs to another device; make it with this one")
+
     def forget(self) -> None:
         """Drops the parent's running launches in a forked child process."""
         self._launches.clear()
