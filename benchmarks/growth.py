@@ -45,7 +45,7 @@ def numbered(form: str, number: int) -> str:
 KINDS: dict[str, tuple[int, Callable[[int], str]]] = {
     "registers that a range declares": (10_000, lambda n: kernel(f".reg .b32 %r<{n}>;")),
     "registers that are used": (
-        1000,
+        100,
         lambda n: kernel(f".reg .b32 %r<{n}>; " + numbered("mov.u32 %r#, 1;\n", n)),
     ),
     "kernels": (
@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[int, Callable[[int], str]]] = {
     "variables of the module": (1000, lambda n: numbered(".global .u32 v#[4];\n", n) + kernel("")),
     "lines": (10_000, lambda n: kernel("// a line\n" * n)),
     "source lines (.loc)": (
-        1000,
+        100,
         lambda n: kernel(".reg .b32 %r<9>;\n" + numbered(".loc 1 1# 1\nmov.u32 %r1, 1;\n", n)),
     ),
     "labels": (100, lambda n: kernel(numbered("L#: \n", n))),
