@@ -92,7 +92,9 @@ def test_ranges_that_share_a_name_are_refused(declared: str) -> None:
     [".reg .b32 %r<3>, %r3, %r03;", ".reg .b32 %r<20>; .reg .b32 %r1x<5>, %r<0>;"],
 )
 def test_ranges_end_before_their_number(declared: str) -> None:
-    parse(kernel(declared))
+    function = parse(kernel(f"{declared} mov.b32 %r2, %r0;")).function("k")
+    assert function is not None
+    assert {"%r0", "%r2"} <= {register.name for register in function.registers}
 
 
 def test_an_inner_range_hides_outer_names() -> None:

@@ -21,6 +21,7 @@ from warploom.core.errors import CompileError, WarploomError
 from warploom.core.output_files import write_text
 from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda
+from warploom.host.programs.sources import read_source
 
 VERSION = "nvcc, with Warploom in front of it: kernels become PTX"
 
@@ -88,10 +89,7 @@ def compile_kernels(request: Request) -> None:
             f" the PATH or from its wheels: pip install {INSTALL}"
         )
     [source] = request.sources
-    try:
-        text = source.read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise CompileError(f"{source} cannot be read: {error.strerror}") from None
+    text = read_source(source)
     device = find_device(Settings.from_environment().device)
     name = str(source.absolute())
     ptx = compile_cuda(text, name, device.compute_capability, request.options)

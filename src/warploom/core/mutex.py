@@ -14,7 +14,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable
-from threading import Lock, RLock, get_ident
+from threading import RLock
 
 from warploom.core.errors import LaunchError
 
@@ -24,33 +24,39 @@ class Mutex:
 
     def __init__(self, work: str, *, held_by_forks: bool = True) -> None:
         """Starts unlocked; `held_by_forks` lets a fork wait until the mutex is free."""
-        self._work, self._lock = work, Lock()
-        self._owner = 0
+        # A thread never waits for a reentrant lock that it holds, wherever it is interrupted: a
+        # handler that runs before `_is_held` is set, or after it is cleared, does all of its work
+        # before or after that of its thread.
+        self._work, self._lock, self._is_held = work, RLock(), False
         if held_by_forks:
             _held_by_forks.add(self)
 
     def acquire(self, blocking: bool = True) -> bool:
         """Acquires the lock, waiting for another thread's release if `blocking`; returns whether it
         is acquired. Raises LaunchError instead of waiting for the calling thread itself."""
-        if blocking and self.is_owned:
-            raise LaunchError(
-                f"cannot {self._work} here: this thread was interrupted, by a signal handler or a"
-                f" finalizer, while it did the same. Set a flag there, and {self._work} later."
-            )
-        acquired = self._lock.acquire(blocking)
-        if acquired:
-            self._owner = get_ident()
-        return acquired
+        if not self._lock.acquire(blocking):
+            return False
+        if not self._is_held:
+            self._is_held = True
+            return True
+        self._lock.release()
+        if not blocking:
+            return False
+        raise LaunchError(
+            f"cannot {self._work} here: this thread was interrupted, by a signal handler or a"
+            f" finalizer, while it did the same. Set a flag there, and {self._work} later."
+        )
 
     def release(self) -> None:
         """Releases the lock."""
-        self._owner = 0
+        self._is_held = False
         self._lock.release()
 
-    @property
-    def is_owned(self) -> bool:
-        """Returns whether the calling thread holds the lock."""
-        return self._owner == get_ident()
+    def hold(self) -> RLock:
+        """Waits until no other thread holds the mutex, and excludes others until the lock that it
+        returns is released; the calling thread may hold the mutex."""
+        self._lock.acquire()
+        return self._lock
 
     def __enter__(self) -> None:
         """Acquires the lock (`acquire`)."""
@@ -96,7 +102,7 @@ class FinalizerLock(Mutex):
 
 _held_by_forks: weakref.WeakSet[Mutex] = weakref.WeakSet()
 _reentrant: list[RLock] = []
-_fork_holds: list[Mutex | RLock] = []
+_fork_holds: list[RLock] = []
 """What the fork in progress has acquired; the interpreter forks in one thread at a time."""
 
 
@@ -107,11 +113,11 @@ def hold_in_forks(lock: RLock) -> None:
 
 
 def _before_fork() -> None:
-    """Acquires the mutexes that the forking thread does not hold, then the locks of libraries."""
-    mutexes = [each for each in tuple(_held_by_forks) if not each.is_owned]
-    for each in (*mutexes, *_reentrant):
-        each.acquire()
-        _fork_holds.append(each)
+    """Excludes other threads from the mutexes, then from the locks of libraries."""
+    _fork_holds.extend(mutex.hold() for mutex in tuple(_held_by_forks))
+    for lock in _reentrant:
+        lock.acquire()
+        _fork_holds.append(lock)
 
 
 def _after_fork() -> None:

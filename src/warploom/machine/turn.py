@@ -109,21 +109,25 @@ class LaunchLock:
         LaunchError in the middle of a launch of this thread, which would wait for itself.
         """
         refuse_in_launch("launch a kernel")
+        # From before the lock is acquired until after it is released: a signal handler that comes
+        # between would wait for its own thread.
+        _thread.launches = True
         try:
             self._lock.acquire()
-        except KeyboardInterrupt:
+        except BaseException as error:
+            _thread.launches = False
             # The thread that runs the kernel cannot receive Ctrl-C, so the waiting thread passes it
             # on.
-            if self._holder is not None:
+            if isinstance(error, KeyboardInterrupt) and self._holder is not None:
                 self._holder.request()
             raise
         self._holder = cancellation
-        _thread.launches = True
 
     def give_back(self) -> None:
         """Releases the lock, and removes the ticket of this thread's launch if it has one."""
-        self._holder, _thread.launches = None, False
+        self._holder = None
         self._lock.release()
+        _thread.launches = False
         self.leave(self._current.number)
 
     def __enter__(self) -> None:

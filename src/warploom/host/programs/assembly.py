@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 from warploom.core.temporary import temporary_folder
 from warploom.host.programs.ptxas import (
     INSTALL,
-    SECONDS,
     Assembled,
     architecture_of,
     find_tool,
     identity,
     read_messages,
     run_ptxas,
+    run_tool,
 )
 from warploom.llvm import disk_cache
 from warploom.program.program import Program
@@ -119,14 +119,7 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a tool; _ToolError where it fails."""
     name = Path(command[0]).name
     try:
-        made = subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
-        )
+        made = run_tool(command)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _ToolError(f"{name} did not run: {error}") from error
     _check(name, made.returncode, made.stderr.strip() or made.stdout)

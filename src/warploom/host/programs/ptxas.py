@@ -10,7 +10,7 @@ import importlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,6 +100,19 @@ class Ended:
     binary: bytes
 
 
+def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a tool of the toolkit, and returns what it printed. Raises OSError, or
+    subprocess.TimeoutExpired after SECONDS."""
+    return subprocess.run(
+        command,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=SECONDS,
+        check=False,
+    )
+
+
 @lru_cache(maxsize=2)
 def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | None) -> Ended:
     """Assemble a PTX text with its lines, all of it or one kernel, by the ptxas of that `identity`:
@@ -111,14 +124,7 @@ def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | 
         command = [ptxas[0], "-v", "--generate-line-info", "--gpu-name", architecture]
         command += ["--entry", entry] if entry is not None else []
         command += [str(source), "-o", str(binary)]
-        made = subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
-        )
+        made = run_tool(command)
         if made.returncode < 0:
             raise ChildProcessError(f"signal {-made.returncode} ended it")
         written = made.stderr if made.stderr.strip() else made.stdout
