@@ -21,7 +21,7 @@ LAUNCH = [
     *("--arg", "x:f32[32]=ones", "--arg", "y:f32[32]=ones"),
 ]
 
-ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
 """A locale whose encoding is ASCII; every system has it."""
 
 FULL = Path("/dev/full")
@@ -133,7 +133,7 @@ except KeyboardInterrupt:
 @posix
 def test_ctrl_c_during_imports_shows_no_traceback(folder: Path) -> None:
     """A package that the commands import is replaced by one whose import lasts."""
-    (folder / "typer.py").write_text(SLOW_IMPORT)
+    (folder / "typer.py").write_text(SLOW_IMPORT, "utf-8")
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
     process = subprocess.Popen(
@@ -150,7 +150,7 @@ def test_ctrl_c_during_imports_shows_no_traceback(folder: Path) -> None:
 @pytest.mark.parametrize("verb", ["run", "explore", "check"])
 def test_ctrl_c_ends_an_endless_kernel_without_a_traceback(folder: Path, verb: str) -> None:
     endless = "__global__ void k(int *out) { while (true) atomicAdd(out, 1); }"
-    (folder / "endless.cu").write_text(endless)
+    (folder / "endless.cu").write_text(endless, "utf-8")
     process = subprocess.Popen(
         command(verb, "endless.cu", "--arg", "i32[1]=zeros"),
         stdout=subprocess.DEVNULL,

@@ -62,7 +62,7 @@ def processes() -> list[int]:
 def parent_of(pid: int) -> int | None:
     """Returns the parent of a process, None if it has ended."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        state, parent = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[:2]
     except OSError:
         return None
     return None if state == "Z" else int(parent)
