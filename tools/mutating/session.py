@@ -115,7 +115,7 @@ class Campaign:
             return process
         status = FAILED
         try:
-            with open(os.devnull, "w") as nowhere:
+            with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), 1)
                 os.dup2(nowhere.fileno(), 2)
             mutant.plant()
