@@ -18,7 +18,8 @@ TORCH := .venv-torch
 # Each process would compile all that it imports again, which took longer than most tests of a process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check demo docs gallery test test-all test-clients test-ptxas test-torch test-numba performance fuzz lint wheel clean
+.PHONY: check demo docs gallery test test-all test-environment test-clients test-ptxas test-torch test-numba
+.PHONY: performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -52,6 +53,13 @@ test: $(VENV)/helpers
 # Everything, with LLVM's full optimisation and more random kernels (docs/testing.md); takes an hour.
 test-all: $(VENV)/helpers
 	WARPLOOM_OPT_LEVEL=3 $(BIN)/python -m pytest -n 2 --dist worksteal --all --random-examples 40 $(PYTEST_ARGS)
+
+# The tests in another environment: another locale, no home folder, warnings as errors and so on, one
+# of the table in tools/environments.py or several with commas.
+ENVIRONMENT ?= c-locale
+
+test-environment: $(VENV)/helpers
+	$(BIN)/python tools/environments.py $(ENVIRONMENT) -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # Unmodified programs of every client, in an environment of their own, and Kernel Tuner's tests, which
 # its source distribution has. (Tests of numba-cuda want cffi, CUTLASS CCCL of its time.)

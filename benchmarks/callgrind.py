@@ -67,8 +67,8 @@ class Callgrind:
         """Ends a part: writes the counts since the last one, and the map of the memory now."""
         self._request(_DUMP)
         self._parts += 1
-        maps = Path("/proc/self/maps").read_text()
-        (self._folder / f"{MAPS}.{self._parts}").write_text(maps)
+        maps = Path("/proc/self/maps").read_text("utf-8")
+        (self._folder / f"{MAPS}.{self._parts}").write_text(maps, "utf-8")
 
     def _request(self, number: int) -> None:
         self._function((ctypes.c_uint64 * 6)(number))
@@ -97,7 +97,7 @@ def count(command: Sequence[str], folder: Path) -> list[dict[str, int]]:
     return [
         by_origin(
             folder / f"{COUNTS}.{number}",
-            made_at_run_time((folder / f"{MAPS}.{number}").read_text()),
+            made_at_run_time((folder / f"{MAPS}.{number}").read_text("utf-8")),
         )
         for number in numbers
     ]
@@ -119,7 +119,7 @@ def by_origin(part: Path, made: list[range]) -> dict[str, int]:
     Format: Valgrind manual, "Callgrind Format Specification".
     """
     costs: Counter[str] = Counter()
-    for calls, page, cost in _COST.findall(part.read_text()):
+    for calls, page, cost in _COST.findall(part.read_text("utf-8")):
         if not calls:
             costs[page] += int(cost)
     counts = {"kernel": 0, "host": 0}

@@ -132,11 +132,11 @@ def main() -> None:
         environment["WARPLOOM_CACHE_DIR"] = str(Path(folder) / "cache")
         environment["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
         warm = Path(folder) / "warm.ptx"
-        warm.write_text(text_of(iter(())))
+        warm.write_text(text_of(iter(())), "utf-8")
         launch(warm, environment)  # compiles what all kernels share
         for name, body in kernels.items():
             path = Path(folder) / "kernel.ptx"
-            path.write_text(text_of(body()))
+            path.write_text(text_of(body()), "utf-8")
             count = sum(not line.endswith(":") for line in body())
             first, second = (launch(path, environment) for _ in range(2))
             print(f"{name:<16}{count:>13,}{first:>10.2f} s{second:>10.2f} s", flush=True)

@@ -147,7 +147,7 @@ def large() -> None:
 
 def anonymous() -> int:
     """Bytes of this process's memory that are in no file (Linux)."""
-    text = Path("/proc/self/status").read_text()
+    text = Path("/proc/self/status").read_text("utf-8")
     return 1024 * int(next(r for r in text.split("\n") if r.startswith("RssAnon")).split()[1])
 
 

@@ -69,7 +69,7 @@ def measured(text: str) -> tuple[int, float]:
     """Returns the peak memory in MiB and the processor seconds of loading a text."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text.ptx"
-        path.write_text(HEAD + text)
+        path.write_text(HEAD + text, "utf-8")
         done = subprocess.run(
             [sys.executable, "-c", LOAD, path],
             env={**os.environ, "XDG_CACHE_HOME": folder},

@@ -139,7 +139,7 @@ def _kernel(gpu: wl.Device, source: Path, name: str, folder: Path) -> wl.Kernel:
     """Returns a kernel; PTX of its file is made where it is not in the folder yet."""
     kept = folder / f"{source.stem}.ptx"
     if not kept.exists():
-        kept.write_text(gpu.load(source).ptx)
+        kept.write_text(gpu.load(source).ptx, "utf-8")
     return gpu.load(kept)[name]
 
 
@@ -170,9 +170,11 @@ def main() -> None:
     for name, counts in now.items():
         print(f"{name:28}" + "".join(f"{count:14,}" for count in counts.values()))
     if given.record:
-        KEPT.write_text(json.dumps({"made with": made_with(), "counts": now}, indent=2) + "\n")
+        KEPT.write_text(
+            json.dumps({"made with": made_with(), "counts": now}, indent=2) + "\n", "utf-8"
+        )
     else:
-        print("\n".join(grown(now, json.loads(KEPT.read_text())["counts"])))
+        print("\n".join(grown(now, json.loads(KEPT.read_text("utf-8"))["counts"])))
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def main() -> None:
         print(row(measurement), flush=True)
         if given.json:
             content = json.dumps([asdict(done) for done in measurements], indent=2)
-            given.json.write_text(content + "\n")
+            given.json.write_text(content + "\n", "utf-8")
     print(f"\n{summary(measurements)}")
     if given.write:
         documents.write("kernels", table(measurements), PAGE)

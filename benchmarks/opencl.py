@@ -19,7 +19,7 @@ def prepared(
 
     context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
     queue = cl.CommandQueue(context)
-    program = cl.Program(context, Path(__file__).with_name("peers.cl").read_text()).build()
+    program = cl.Program(context, Path(__file__).with_name("peers.cl").read_text("utf-8")).build()
     kernel = getattr(program, work.kernel)
     size = tuple(g * b for g, b in zip(work.grid, work.block, strict=True))
 

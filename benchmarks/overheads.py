@@ -81,9 +81,9 @@ def run_alone(name: str) -> None:
     [(make, sizes)] = [item for item in MAKERS.items() if item[0].__name__ == name]
     work = make(sizes["full"])
     arrays = [a for a in work.arguments if isinstance(a, np.ndarray)]
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")
     _launch_twice(work)
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text("utf-8")
     [kilobytes] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
     held = sum(array.nbytes for array in arrays)
     print(held, held, 1024 * int(kilobytes))

@@ -83,7 +83,7 @@ def measure(search: Trace, copy: Trace) -> None:
 
 def open_page(chromium: Any, trace: Trace, file: Path, name: str) -> Opened:
     """Open the page of a trace. Print how long it takes until steps are shown."""
-    file.write_text(export(exported_show(name, (name,)), [trace.to_bytes()]))
+    file.write_text(export(exported_show(name, (name,)), [trace.to_bytes()]), "utf-8")
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")

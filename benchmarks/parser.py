@@ -70,7 +70,7 @@ $L__BB{n}_2:
 
 def main() -> None:
     if len(sys.argv) > 1:
-        text = Path(sys.argv[1]).read_text()
+        text = Path(sys.argv[1]).read_text("utf-8")
     else:
         text = HEADER + "".join(KERNEL.format(n=n) for n in range(400)) + '\t.file\t1 "k.cu"\n'
     lines = text.count("\n")

@@ -52,7 +52,7 @@ class Compiled:
 
 def read_compiled(folder: Path) -> list[Compiled]:
     """Returns what was compiled into a folder."""
-    rows = json.loads((folder / "compiled.json").read_text())
+    rows = json.loads((folder / "compiled.json").read_text("utf-8"))
     return [Compiled(**{**row, "without": row["without"] and Pass(row["without"])}) for row in rows]
 
 
@@ -107,14 +107,14 @@ def compile_all(folder: Path, names: Sequence[str], passes: Sequence[Pass]) -> N
         if case.name in names
         for one in _compile_case(folder, gpu, case, passes)
     ]
-    (folder / "compiled.json").write_text(json.dumps([asdict(one) for one in compiled]))
+    (folder / "compiled.json").write_text(json.dumps([asdict(one) for one in compiled]), "utf-8")
 
 
 def _compile_case(
     folder: Path, gpu: wl.Device, case: Case, passes: Sequence[Pass]
 ) -> Iterator[Compiled]:
     """Yields what `compile_all` makes of one kernel."""
-    _ptx(folder, case).write_text(gpu.load(case.path).ptx)
+    _ptx(folder, case).write_text(gpu.load(case.path).ptx, "utf-8")
     shape = case.shapes[0]
     problem = case.build(shape)
     _problem(folder, case).write_bytes(pickle.dumps(problem))

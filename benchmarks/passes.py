@@ -95,7 +95,9 @@ def main() -> None:
             if cell.changes:
                 print(f"{cell.name:10}{cell.kernel:28}{cell.cost:6.2f}", flush=True)
             if given.json:
-                given.json.write_text(json.dumps([asdict(one) for one in cells], indent=1) + "\n")
+                given.json.write_text(
+                    json.dumps([asdict(one) for one in cells], indent=1) + "\n", "utf-8"
+                )
     print(f"\n{table(cells)}\n\n{list_of_losses(cells)}\n\n" + "\n".join(costly(cells)))
     if given.write:
         documents.write("passes", table(cells), PAGE)

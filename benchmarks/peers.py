@@ -235,7 +235,7 @@ def main() -> None:
         if given.write:
             documents.write(section, text)
     if given.json:
-        given.json.write_text(json.dumps(table, indent=2) + "\n")
+        given.json.write_text(json.dumps(table, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def main() -> None:
     print(f"code: {', '.join(sorted(set[str]().union(*(m.tiers for m in measured.values()))))}")
     if given.json:
         found = {name: row.seconds | {"rows": row.rows} for name, row in measured.items()}
-        given.json.write_text(json.dumps(found, indent=2))
+        given.json.write_text(json.dumps(found, indent=2), "utf-8")
 
 
 if __name__ == "__main__":

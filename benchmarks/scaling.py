@@ -183,7 +183,7 @@ def main() -> None:
         print("\n".join(lines[-4:]), flush=True)
         if given.write:
             line = Line(figure.title, figure.unit, "ms", tuple(figure.values), times)
-            (IMAGES / f"scaling-{figure.name}.svg").write_text(as_svg(line))
+            (IMAGES / f"scaling-{figure.name}.svg").write_text(as_svg(line), "utf-8")
     if given.write:
         documents.write("scaling", "\n".join(lines))
 

@@ -64,7 +64,7 @@ def counted(case: Case) -> list[Counted]:
         number = str(CASES.index(case))
         callgrind.run([__file__, "--compile", folder, number])
         parts = callgrind.count([__file__, "--launch", folder, number], Path(folder))
-        executed: list[int] = json.loads((Path(folder) / "executed.json").read_text())
+        executed: list[int] = json.loads((Path(folder) / "executed.json").read_text("utf-8"))
     return [
         Counted(case.name, shape.label, warp_instructions, part["kernel"])
         for shape, warp_instructions, part in zip(case.shapes, executed, parts, strict=True)
@@ -77,7 +77,7 @@ def compile_shapes(case: Case, folder: Path) -> None:
     Raises AssertionError where a result is wrong.
     """
     gpu = _device(folder)
-    (folder / "kernel.ptx").write_text(gpu.load(case.path).ptx)
+    (folder / "kernel.ptx").write_text(gpu.load(case.path).ptx, "utf-8")
     problems = [case.build(shape) for shape in case.shapes]
     (folder / "problems.pickle").write_bytes(pickle.dumps(problems))
     executed: list[int] = []
@@ -86,7 +86,7 @@ def compile_shapes(case: Case, folder: Path) -> None:
         launch.check()
         executed.append(launch.warp_instructions())
         launch.free()
-    (folder / "executed.json").write_text(json.dumps(executed))
+    (folder / "executed.json").write_text(json.dumps(executed), "utf-8")
 
 
 def launch_shapes(case: Case, folder: Path) -> None:
@@ -159,7 +159,7 @@ def main() -> None:
             print(row(shapes), flush=True)
             if given.json:
                 rows = [asdict(one) for shapes in kernels for one in shapes]
-                given.json.write_text(json.dumps(rows, indent=1) + "\n")
+                given.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     print(f"\n{summary(kernels)}")
     if given.write:
         documents.write("counted-shapes", "\n".join([HEADER, *map(row, kernels)]), PAGE)

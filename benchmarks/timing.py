@@ -34,7 +34,7 @@ extern "C" __global__ void sums(float *y, int m) {
 }
 """
 
-KERNELS = (Path(wl.__file__).parent / "validation" / "kernels.cu").read_text()
+KERNELS = (Path(wl.__file__).parent / "validation" / "kernels.cu").read_text("utf-8")
 """Those of the published figures that `warploom validate` uses."""
 
 THREADS = (64, 128, 256, 512, 1024)

@@ -1,22 +1,31 @@
-"""The package reads and writes texts in encodings that it states, whatever the locale is."""
+"""The package, its tests and its tools read and write texts in encodings that they state, whatever
+the locale is."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "warploom"
+ROOT = Path(__file__).parent.parent
+
+AROUND = ("tests", "tools", "benchmarks", "validation", "examples")
+"""The folders beside the package."""
+
+AS_USERS_WRITE = ROOT / "tests" / "clients" / "programs"
 
 POSITION = {"read_text": 0, "write_text": 1, "open": 2, "fdopen": 2, "TextIOWrapper": 1}
 """The place of the encoding in the positional arguments of methods and functions of files; one
 place earlier for the method `open` of a path."""
 
-BINARY_OPENERS = {"webbrowser", "os", "archive", "self", "zipfile", "_host"}
+BINARY_OPENERS = {"webbrowser", "tarfile", "os", "archive", "self", "zipfile", "_host"}
 """What has a method `open` that opens no text."""
 
 PROCESSES = {"run", "Popen", "check_output"}
+"""What reads the output of processes, which the package may start in any locale; the tests read
+that of processes which have their own."""
 
 
 def unstated(tree: ast.AST) -> list[int]:
@@ -25,9 +34,13 @@ def unstated(tree: ast.AST) -> list[int]:
     return [call.lineno for call in calls if leaves_open(call)]
 
 
+def name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+
+
 def leaves_open(call: ast.Call) -> bool:
     is_method = isinstance(call.func, ast.Attribute)
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    name = name_of(call)
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     if None in given or "encoding" in given:
         return False
@@ -67,10 +80,28 @@ def test_calls_without_an_encoding_are_recognised(code: str, lines: list[int]) -
     assert unstated(ast.parse(code)) == lines
 
 
-def test_every_encoding_is_stated() -> None:
-    found = [
-        f"{file.relative_to(SOURCE)}:{line}"
-        for file in SOURCE.rglob("*.py")
-        for line in unstated(ast.parse(file.read_text("utf-8")))
-    ]
+def test_every_encoding_of_the_package_is_stated() -> None:
+    found = [place for file in python_files("src") for place in places(file, unstated)]
     assert not found
+
+
+def test_every_encoding_of_a_file_is_stated_around_the_package() -> None:
+    files = [file for file in python_files(*AROUND) if AS_USERS_WRITE not in file.parents]
+    found = [place for file in files for place in places(file, unstated_of_files)]
+    assert not found
+
+
+def unstated_of_files(tree: ast.AST) -> list[int]:
+    """Returns the lines of calls that read or write a file in the encoding of the locale."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call.lineno for call in calls if leaves_open(call) and name_of(call) not in PROCESSES]
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+
+
+def places(file: Path, lines: Callable[[ast.AST], list[int]]) -> list[str]:
+    """Returns the file and line of all that `lines` returns of a file."""
+    found = lines(ast.parse(file.read_text("utf-8")))
+    return [f"{file.relative_to(ROOT)}:{line}" for line in found]

@@ -47,6 +47,6 @@ def test_means_are_geometric_and_of_kernels_that_have_the_amount() -> None:
 
 
 def test_the_page_has_a_place_for_the_table() -> None:
-    page = first_runs.PAGE.read_text()
+    page = first_runs.PAGE.read_text("utf-8")
     assert "<!-- first runs -->" in page
     assert "<!-- end of first runs -->" in page

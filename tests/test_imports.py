@@ -25,7 +25,7 @@ def parse_modules(package: Path) -> dict[str, ast.Module]:
     return {
         ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(
             ".__init__"
-        ): ast.parse(path.read_text())
+        ): ast.parse(path.read_text("utf-8"))
         for path in package.rglob("*.py")
     }
 
@@ -74,10 +74,10 @@ def test_every_kind_of_import_can_make_a_cycle(back: str, tmp_path: Path) -> Non
     package = tmp_path / "package"
     (package / "inner").mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "upper.py").write_text("from package.inner import lower\n")
-    (package / "inner" / "lower.py").write_text("import ast\n")
+    (package / "upper.py").write_text("from package.inner import lower\n", "utf-8")
+    (package / "inner" / "lower.py").write_text("import ast\n", "utf-8")
     check_cycles(parse_modules(package))
-    (package / "inner" / "lower.py").write_text(back)
+    (package / "inner" / "lower.py").write_text(back, "utf-8")
     cycle = "package.(upper -> package.inner.lower|inner.lower -> package.upper) -> "
     with pytest.raises(pytest.fail.Exception, match=f"import cycle: {cycle}"):
         check_cycles(parse_modules(package))

@@ -18,7 +18,7 @@ import pytest
 @pytest.mark.usefixtures("full_optimisation")
 @pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_no_launch_takes_a_twentieth_more_instructions(small: bool) -> None:
-    kept = json.loads(instructions.KEPT.read_text())
+    kept = json.loads(instructions.KEPT.read_text("utf-8"))
     if kept["made with"] != (here := instructions.made_with()):
         pytest.skip(f"counted with {kept['made with']}, here is {here}")
     assert not instructions.grown(instructions.counted(small=small), kept["counts"])
@@ -43,7 +43,8 @@ def test_costs_go_to_where_instructions_are_and_calls_are_not_counted_twice(tmp_
     part = tmp_path / "counts.1"
     part.write_text(
         "ob=(1) /usr/lib/libffi.so\nfn=(1) call\n0x1000 0 70\ncob=(2) ???\ncfn=(2) run\n"
-        "calls=1 0x2000 0\n0x1004 0 900\n0x1008 0 30\n0x2000 0 900\n0x2fff 0 5\n0x3000 0\n"
+        "calls=1 0x2000 0\n0x1004 0 900\n0x1008 0 30\n0x2000 0 900\n0x2fff 0 5\n0x3000 0\n",
+        "utf-8",
     )
     made = callgrind.made_at_run_time(maps)
     assert made == [range(0x2000, 0x3000)]

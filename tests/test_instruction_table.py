@@ -12,7 +12,7 @@ TOOL = runpy.run_path(str(ROOT / "tools" / "instruction_table.py"))
 
 
 def test_the_page_is_current() -> None:
-    page = (ROOT / "docs" / "instructions.md").read_text()
+    page = (ROOT / "docs" / "instructions.md").read_text("utf-8")
     assert page == TOOL["table"](), "run `python tools/instruction_table.py`"
 
 
@@ -33,6 +33,6 @@ def test_every_form_that_runs_is_executed() -> None:
 
 
 def test_what_no_count_shows_has_a_test() -> None:
-    text = (ROOT / TOOL["WHERE_UNCOUNTED"]).read_text()
+    text = (ROOT / TOOL["WHERE_UNCOUNTED"]).read_text("utf-8")
     for name in set(TOOL["UNCOUNTED"].values()):
         assert f"def {name}(" in text

@@ -28,7 +28,7 @@ def test_every_kernel_has_four_shapes_beside_its_natural_one_and_a_name_of_its_o
 
 def test_kernels_of_a_source_are_all_measured() -> None:
     for path in {case.path for case in CASES}:
-        declared = path.read_text().count('extern "C" __global__ void')
+        declared = path.read_text("utf-8").count('extern "C" __global__ void')
         assert declared == len({case.kernel for case in CASES if case.path == path}), path
 
 
@@ -82,7 +82,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_the_page_has_places_for_both_tables() -> None:
-    page = kernels.PAGE.read_text()
+    page = kernels.PAGE.read_text("utf-8")
     for section in ("kernels", "summary"):
         assert f"<!-- {section} -->" in page
         assert f"<!-- end of {section} -->" in page

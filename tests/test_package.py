@@ -63,8 +63,8 @@ number: int = gpu.zeros(3).name
 def test_type_checkers_see_the_types(tmp_path: Path) -> None:
     """What is right passes strictly; of what is wrong each line is an error."""
     assert files("warploom").joinpath("py.typed").is_file()
-    (tmp_path / "use.py").write_text(USE)
-    (tmp_path / "misuse.py").write_text(MISUSE)
+    (tmp_path / "use.py").write_text(USE, "utf-8")
+    (tmp_path / "misuse.py").write_text(MISUSE, "utf-8")
     checked = subprocess.run(
         [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "."],
         capture_output=True,

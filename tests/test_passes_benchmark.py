@@ -83,7 +83,7 @@ def test_cells_pair_a_kernel_with_the_one_that_has_all_passes() -> None:
 
 
 def test_the_page_has_places_for_the_tables() -> None:
-    page = passes.PAGE.read_text()
+    page = passes.PAGE.read_text("utf-8")
     for section in ("passes", "costs", "verdict"):
         assert f"<!-- {section} -->" in page
         assert f"<!-- end of {section} -->" in page

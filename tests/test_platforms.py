@@ -82,4 +82,4 @@ def test_kernels_run_without_what_only_linux_has(platform: str, tmp_path: Path) 
 def test_no_test_starts_a_python_of_the_path() -> None:
     """There may be none, or another one: `sys.executable` is that of the tests."""
     bare = re.compile(r"\[\s*[\"']python[\d.]*[\"']\s*,")
-    assert [file for file in TESTS.rglob("*.py") if bare.search(file.read_text())] == []
+    assert [file for file in TESTS.rglob("*.py") if bare.search(file.read_text("utf-8"))] == []

@@ -59,7 +59,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
 
 def page_with_table() -> str:
     """Returns docs/engine.md with the table as it is now."""
-    before, rest = PAGE.read_text().split(BEGIN)
+    before, rest = PAGE.read_text("utf-8").split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}{table()}{END}{after}"
 
@@ -113,12 +113,12 @@ def _brief(access: PlannedAccess) -> str:
 
 
 def main() -> None:
-    PAGE.write_text(page_with_table())
+    PAGE.write_text(page_with_table(), "utf-8")
     GOLDEN.mkdir(exist_ok=True)
     for old in GOLDEN.glob("*.txt"):
         old.unlink()
     for path, text in golden():
-        path.write_text(text)
+        path.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

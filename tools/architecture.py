@@ -41,7 +41,7 @@ WIDTH, HEIGHT, GAP, MARGIN, TEXT = 1080, 34, 6, 160, 110
 
 def layers() -> list[list[str]]:
     """Returns the names of the packages, layer by layer, the highest first."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     rows = settings["tool"]["importlinter"]["contracts"][0]["layers"]
     return [row.split(" | ") for row in rows]
 
@@ -50,7 +50,7 @@ def purpose(name: str) -> str:
     """Returns the first sentence of a package's docstring, or of a module's."""
     folder = PACKAGE / name
     file = folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
-    text = ast.get_docstring(ast.parse(file.read_text())) or ""
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
     return " ".join(text.split("\n\n")[0].split())
 
 
@@ -111,5 +111,5 @@ def page(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture(layers()))
-    PAGE.write_text(page(PAGE.read_text()))
+    PICTURE.write_text(picture(layers()), "utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")

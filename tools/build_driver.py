@@ -180,7 +180,7 @@ def build(destination: Path = DESTINATION) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         for library in LIBRARIES:
             source = Path(folder) / f"{library.header}.c"
-            source.write_text("\n".join(_source(library, compiler)))
+            source.write_text("\n".join(_source(library, compiler)), "utf-8")
             _compile(compiler, source, library, destination / library.soname)
         _forward(compiler, Path(folder) / "forwards.c", destination)
     (destination / DEVICE_RUNTIME).write_bytes(EMPTY_ARCHIVE)
@@ -235,7 +235,7 @@ def _forward(compiler: str, source: Path, destination: Path) -> None:
         f"int {name}({words}); int {own}({words}) {{ return {name}({given}); }}"
         for own, name in names.items()
     ]
-    source.write_text("\n".join(lines) + "\n")
+    source.write_text("\n".join(lines) + "\n", "utf-8")
     subprocess.run(
         [
             *(compiler, "-shared", "-fPIC", "-O2", "-fno-builtin", str(source)),
@@ -251,7 +251,7 @@ def _version_script(library: Library, folder: Path) -> list[str]:
     if not library.versioned:
         return []
     script = folder / "version.map"
-    script.write_text(f"{library.soname} {{ global: *; }};")
+    script.write_text(f"{library.soname} {{ global: *; }};", "utf-8")
     return [f"-Wl,--version-script,{script}"]
 
 
@@ -429,7 +429,7 @@ def _addresses(names: Iterable[str], own: Sequence[str]) -> Iterator[str]:
     the one is the newest of the other.
     """
     files = ("cudaTypedefs.h", "cudaProfilerTypedefs.h")
-    typedefs = "\n".join((nvidia_headers() / file).read_text() for file in files)
+    typedefs = "\n".join((nvidia_headers() / file).read_text("utf-8") for file in files)
     symbols = [*names, *own]
     versions: dict[tuple[str, str], set[int]] = {}
     for name, version, stream in re.findall(r"PFN_(cu\w+?)_v(\d+)(_pt[sd][zs])?\)\(", typedefs):

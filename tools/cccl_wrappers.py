@@ -54,7 +54,7 @@ def wrappers(folder: Path) -> dict[str, list[list[str]]]:
     """Return the statements of all wrappers, by the architecture on which they are new."""
     found: dict[str, list[list[str]]] = defaultdict(list)
     for file in sorted(folder.glob("*.h")):
-        for comment, code in COMMENTED.findall(file.read_text()):
+        for comment, code in COMMENTED.findall(file.read_text("utf-8")):
             architectures = re.findall(r"SM_\d+[af]?", comment)
             target = NEW_ON.get(architectures[0]) if architectures else None
             if target is not None:

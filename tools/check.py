@@ -65,13 +65,13 @@ def changed_files(since: str) -> list[str]:
 def texts_under(*folders: str) -> dict[str, str]:
     """Returns the text of every Python file under folders, by its path in the repository."""
     found = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return {path.relative_to(ROOT).as_posix(): path.read_text() for path in found}
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in found}
 
 
 def typed_files(changed: Iterable[str]) -> list[str]:
     """Returns the files whose types are checked: those that changed, then those that import
     them."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pyright"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pyright"]
     texts = texts_under("src", "tests", "tools", "benchmarks", "validation", "examples")
     python = [file for file in changed if file in texts]
     wanted = [*python, *(path for file in python for path in importers(file, texts))]

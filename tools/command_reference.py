@@ -46,8 +46,10 @@ def reference() -> str:
 
 def main() -> None:
     if "--check" in sys.argv:
-        sys.exit(TARGET.read_text() != reference() and f"{TARGET} is not current: run this script")
-    TARGET.write_text(reference())
+        sys.exit(
+            TARGET.read_text("utf-8") != reference() and f"{TARGET} is not current: run this script"
+        )
+    TARGET.write_text(reference(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def samples(checkout: Path) -> list[Path]:
         path
         for path in found
         if (path / "CMakeLists.txt").exists()
-        and not BEYOND.search((path / "CMakeLists.txt").read_text())
+        and not BEYOND.search((path / "CMakeLists.txt").read_text("utf-8"))
     ]
 
 
@@ -115,7 +115,7 @@ def built(sample: Path, build: Path) -> Path | str:
         except subprocess.TimeoutExpired:
             return f"not built in {BUILD_SECONDS} s"
         if ended.returncode:
-            (build / "failure.txt").write_text(ended.stdout + ended.stderr)
+            (build / "failure.txt").write_text(ended.stdout + ended.stderr, "utf-8")
             return "not built"
     return build / sample.name
 
@@ -135,7 +135,7 @@ def run(program: Path, sample: Path, arguments: list[str]) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"not done in {RUN_SECONDS} s"
-    (program.parent / "output.txt").write_text(f"{ended.stdout}\n{ended.stderr}")
+    (program.parent / "output.txt").write_text(f"{ended.stdout}\n{ended.stderr}", "utf-8")
     if ended.returncode == 0 and not HAS_RUN.search(ended.stderr):
         return "exit status 0, but no kernel ran"
     verdicts = {0: "passed", WAIVED: "waived"}
@@ -144,7 +144,7 @@ def run(program: Path, sample: Path, arguments: list[str]) -> str:
 
 def tried(sample: Path, build: Path, arguments: list[str]) -> Result:
     """Build and run a sample."""
-    separate = "CUDA_SEPARABLE_COMPILATION ON" in (sample / "CMakeLists.txt").read_text()
+    separate = "CUDA_SEPARABLE_COMPILATION ON" in (sample / "CMakeLists.txt").read_text("utf-8")
     begun = time.perf_counter()
     program = built(sample, build)
     ready = time.perf_counter()
@@ -156,7 +156,7 @@ def tried(sample: Path, build: Path, arguments: list[str]) -> Result:
 
 def arguments_of(checkout: Path) -> dict[str, list[str]]:
     """The arguments of each sample's (first) test, by its name."""
-    entries: dict[str, Any] = json.loads((checkout / "test_args.json").read_text())
+    entries: dict[str, Any] = json.loads((checkout / "test_args.json").read_text("utf-8"))
     return {
         name: test.get("args") or test.get("runs", [{}])[0].get("args", [])
         for name, test in entries.items()
@@ -216,7 +216,7 @@ def main() -> None:
         sys.exit(f"these wheels are missing: {', '.join(missing)}")
     results: dict[str, dict[str, Any]] = {}
     if given.results.exists():
-        results = json.loads(given.results.read_text())
+        results = json.loads(given.results.read_text("utf-8"))
     arguments = arguments_of(given.checkout)
     given.results.parent.mkdir(parents=True, exist_ok=True)
     for sample in samples(given.checkout):
@@ -225,8 +225,8 @@ def main() -> None:
         result = tried(sample, given.build / sample.name, arguments.get(sample.name, []))
         print(f"{sample.name}: {result.verdict}", flush=True)
         results[sample.name] = asdict(result)
-        given.results.write_text(json.dumps(results, indent=1))
-    given.document.write_text(document([Result(**result) for result in results.values()]))
+        given.results.write_text(json.dumps(results, indent=1), "utf-8")
+    given.document.write_text(document([Result(**result) for result in results.values()]), "utf-8")
 
 
 if __name__ == "__main__":

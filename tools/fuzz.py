@@ -83,9 +83,11 @@ def main(words: list[str]) -> int:
     shown = f"`{command}`\n\n{table(campaign)}\n"
     print(shown)
     if given.report:
-        given.report.write_text(shown + "".join(f"\n- {describe(one)}\n" for one in findings))
+        given.report.write_text(
+            shown + "".join(f"\n- {describe(one)}\n" for one in findings), "utf-8"
+        )
     if given.json:
-        given.json.write_text(json.dumps(document(campaign, command), indent=1) + "\n")
+        given.json.write_text(json.dumps(document(campaign, command), indent=1) + "\n", "utf-8")
     return 1 if findings else 0
 
 

@@ -36,7 +36,8 @@ def write_gallery(folder: Path) -> list[Path]:
     index.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Warploom lessons</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-        f"<h1>Warploom lessons</h1>{''.join(sections)}</html>"
+        f"<h1>Warploom lessons</h1>{''.join(sections)}</html>",
+        "utf-8",
     )
     return [*written, index]
 
@@ -47,7 +48,7 @@ def _write_lesson(name: str, file: Path) -> tuple[str, str]:
     assert lesson is not None
     traces = [record(request).to_bytes() for request in requests_of(lesson)]
     show = exported_show(lesson.title, labels_of(lesson), lesson=lesson, gallery=True)
-    file.write_text(export(show, traces))
+    file.write_text(export(show, traces), "utf-8")
     return lesson.title, lesson.summary
 
 

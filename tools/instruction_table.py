@@ -180,4 +180,4 @@ def executed() -> dict[OpSpec, str]:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(table())
+    TARGET.write_text(table(), "utf-8")

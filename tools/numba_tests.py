@@ -202,14 +202,14 @@ def document(results: dict[str, Results]) -> str:
 
 def kept(file: Path) -> dict[str, Results]:
     """The results that a file has."""
-    return json.loads(file.read_text()) if file.exists() else {}
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def keep(file: Path, module: str, made: Results) -> None:
     """Put the results of a module beside those that others may have written meanwhile."""
     file.parent.mkdir(parents=True, exist_ok=True)
     written = file.with_suffix(f".{os.getpid()}")
-    written.write_text(json.dumps({**kept(file), module: made}, indent=1))
+    written.write_text(json.dumps({**kept(file), module: made}, indent=1), "utf-8")
     written.replace(file)
 
 
@@ -232,7 +232,7 @@ def main() -> int:
         keep(given.results, module, {"engine": given.engine, "tests": tests})
         count = Counter(output["outcome"] for output in tests.values())
         print(f"{module}: {dict(count)}, {time.monotonic() - started:.0f} s", flush=True)
-    given.document.write_text(document(kept(given.results)))
+    given.document.write_text(document(kept(given.results)), "utf-8")
     return 0
 
 

@@ -77,8 +77,11 @@ def _bracketed(hint: Any) -> str:
 
 def main() -> None:
     if "--check" in sys.argv:
-        sys.exit(TARGET.read_text() != page_types() and f"{TARGET} is not current: run this script")
-    TARGET.write_text(page_types())
+        sys.exit(
+            TARGET.read_text("utf-8") != page_types()
+            and f"{TARGET} is not current: run this script"
+        )
+    TARGET.write_text(page_types(), "utf-8")
 
 
 if __name__ == "__main__":

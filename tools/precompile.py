@@ -54,7 +54,7 @@ def units() -> Iterator[Unit]:
         yield from (_unit(one) for one in launches if not one.ptx)
     for file in sorted(EXAMPLES.glob("*.cu")):
         for capability in EXAMPLE_CAPABILITIES:
-            yield Unit(file.read_text(), (), capability)
+            yield Unit(file.read_text("utf-8"), (), capability)
 
 
 def _unit(launch: LaunchRequest) -> Unit:

@@ -90,7 +90,7 @@ def _defines(decorator: ast.expr) -> bool:
 
 def findings(file: Path, words: dict[str, str]) -> Iterator[str]:
     """Yield where a file has one of the words, and what to write."""
-    yield from _swap_findings(file, file.read_text(), words)
+    yield from _swap_findings(file, file.read_text("utf-8"), words)
 
 
 def _swap_findings(file: Path, text: str, swaps: dict[str, str]) -> Iterator[str]:
@@ -124,14 +124,14 @@ def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
 def prose_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
     """Yields where the prose of a page of documentation has a term that is to be avoided, and what
     to write. Code is none: neither blocks between fences nor what stands between backticks."""
-    text = re.sub(r"^```.*?^```$", _blank, file.read_text(), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$", _blank, file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     yield from _swap_findings(file, re.sub(r"`[^`\n]+`", "", text), terms)
 
 
 @lru_cache(maxsize=1)
 def _tree(file: Path) -> ast.Module:
     """Returns the syntax tree of a Python file."""
-    return ast.parse(file.read_text())
+    return ast.parse(file.read_text("utf-8"))
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -169,7 +169,7 @@ def _as_words(text: str) -> str:
 @cache
 def _swaps(name: str, *sections: str) -> dict[str, str]:
     """Returns the patterns of sections of a style, and what to write instead; by default `swap`."""
-    style: dict[str, dict[str, str]] = yaml.safe_load((STYLES / name).read_text())
+    style: dict[str, dict[str, str]] = yaml.safe_load((STYLES / name).read_text("utf-8"))
     return {
         pattern: better
         for section in sections or ("swap",)
@@ -195,7 +195,7 @@ def main() -> None:
         for file in (file for name in AROUND for file in sorted((ROOT / name).rglob("*.py"))):
             found += name_findings(file, terms)
         pages = sorted(file for pattern in PAGES for file in ROOT.glob(pattern))
-        pages = [file for file in pages if "\n*Superseded" not in file.read_text()]
+        pages = [file for file in pages if "\n*Superseded" not in file.read_text("utf-8")]
         terms = _swaps("Names.yml")
         found += [finding for file in pages for finding in prose_findings(file, terms)]
     print("\n".join(found), end="\n" if found else "")

@@ -105,7 +105,7 @@ def complaints(ptxas: str, lines: list[str], version: str, target: str) -> dict[
     head = HEAD.format(version=version, target=target)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "k.ptx"
-        source.write_text(head + "\n".join(lines) + "\nret;\n}\n")
+        source.write_text(head + "\n".join(lines) + "\nret;\n}\n", "utf-8")
         command = [ptxas, str(source), "-arch", NEWEST[1], "-o", "/dev/null"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     found: dict[int, list[str]] = defaultdict(list)

@@ -316,7 +316,7 @@ def taken(ptxas: str, target: str, lines: list[str], version: str = VERSION) -> 
         path = Path(folder, "forms.ptx")
         while True:
             # The last line has an error, so that ptxas makes no machine code of the others.
-            path.write_text(module(target, [*kept, "add.f32 %rd1, %rd1, %rd1;"], version))
+            path.write_text(module(target, [*kept, "add.f32 %rd1, %rd1, %rd1;"], version), "utf-8")
             command = [ptxas, f"-arch={target}", str(path), "-o", str(Path(folder, "o"))]
             said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
             wrong = {int(line) - HEAD_LINES - 1 for line in re.findall(r"line (\d+);", said)}

@@ -62,7 +62,7 @@ def engine_modules() -> Iterator[tuple[str, str]]:
     for package in sorted(ENGINE):
         for path in sorted((PACKAGE / package).rglob("*.py")):
             name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-            yield name, path.read_text()
+            yield name, path.read_text("utf-8")
 
 
 def functions_of(
@@ -98,12 +98,12 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     for file, with_body in (("declarations.txt", False), ("functions.txt", True)):
         texts = [function.text(number, with_body=with_body) for number, function in drawn]
-        (given.folder / file).write_text("\n".join(texts))
+        (given.folder / file).write_text("\n".join(texts), "utf-8")
     about = [
         f"## {number}. {name}\n" + (ast.get_docstring(tree) or "").partition("\n\n")[0] + "\n"
         for number, (name, _, tree) in enumerate(choose.sample(modules, MODULES), 1)
     ]
-    (given.folder / "modules.txt").write_text("\n".join(about))
+    (given.folder / "modules.txt").write_text("\n".join(about), "utf-8")
 
 
 if __name__ == "__main__":

@@ -47,4 +47,4 @@ def _shape(kernel: dict[str, Any]) -> tuple[str, ...]:
 
 if __name__ == "__main__":
     files = sorted(Path(sys.argv[1]).glob("*.json"))
-    print(table([json.loads(file.read_text()) for file in files]), end="")
+    print(table([json.loads(file.read_text("utf-8")) for file in files]), end="")

@@ -67,7 +67,7 @@ PICTURES = (
 
 PIPELINE = LaunchRequest(
     name="pipeline.cu",
-    source=(FOLDER.parents[1] / "tests" / "timing" / "pipeline.cu").read_text(),
+    source=(FOLDER.parents[1] / "tests" / "timing" / "pipeline.cu").read_text("utf-8"),
     block="160",
     args=("f32[8192]=ones", "f32[128]=zeros", "16"),
     options=("-DSTAGES=4", "-DBYTES=2048", "-DSKIP=1"),
@@ -156,7 +156,7 @@ def shown_page(browser: Browser, picture: Picture, show: Show, traces: Sequence[
     page.emulate_media(color_scheme="dark" if picture.scheme == "dark" else "light")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
-        file.write_text(export(show, [trace.to_bytes() for trace in traces]))
+        file.write_text(export(show, [trace.to_bytes() for trace in traces]), "utf-8")
         page.goto(file.as_uri())
         page.wait_for_selector(".tabs")
     return page

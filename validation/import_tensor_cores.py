@@ -96,7 +96,7 @@ class Vectors:
 
 def numbers(path: Path, digits: Callable[[str], list[int]]) -> npt.NDArray[np.float32]:
     """Returns the .f32 numbers of the first lines of a file, a row for each line."""
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         rows = [digits(line) for line, _ in zip(file, range(COUNT), strict=False)]
     return np.array(rows, np.uint32).view(np.float32)
 
@@ -138,7 +138,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     np.savez_compressed(FOLDER / "vectors.npz", allow_pickle=False, **vectors.arrays)
     text = {"source": SOURCE, "commit": given.commit, "paper": PAPER, "records": records}
-    (FOLDER / "records.json").write_text(json.dumps(text, indent=1) + "\n")
+    (FOLDER / "records.json").write_text(json.dumps(text, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Record:
 
 def read_records() -> list[Record]:
     """Returns every record; A and B have a row for each dot product, C and D one number."""
-    described = json.loads((FOLDER / "records.json").read_text())
+    described = json.loads((FOLDER / "records.json").read_text("utf-8"))
     with np.load(FOLDER / "vectors.npz") as vectors:
         return [_record(entry, vectors) for entry in described["records"]]
 

@@ -22,7 +22,7 @@ def test_entries_are_shown_by_kind_and_removed(
         disk_cache.store("kernel", key, bytes((1 << 20) - 32))  # a checksum of 32 bytes precedes it
     disk_cache.store("record_block", KEYS[2], bytes(1 << 20))
     other = tmp_path / "cache" / "notes.txt"
-    other.write_text("not ours")
+    other.write_text("not ours", "utf-8")
     cache()
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:3] == ["helpers", "1", "1.0"]

@@ -63,8 +63,8 @@ class Ended:
 @pytest.fixture
 def ptx(tmp_path: Path) -> Path:
     file = tmp_path / "scale.ptx"
-    file.write_text(KERNEL)
-    (tmp_path / "scale.cu").write_text("int i = index();\nx[i] *= 3;\n")
+    file.write_text(KERNEL, "utf-8")
+    (tmp_path / "scale.cu").write_text("int i = index();\nx[i] *= 3;\n", "utf-8")
     return file
 
 
@@ -126,7 +126,7 @@ CLUSTERS = """.version 8.0
 @pytest.mark.parametrize("verb", ["run", "check", "explore"])
 def test_clusters_are_asked_for(warploom, tmp_path: Path, verb: str) -> None:
     file = tmp_path / "ranks.ptx"
-    file.write_text(CLUSTERS)
+    file.write_text(CLUSTERS, "utf-8")
     asked = [str(file), "--grid", "4", "--arg", "out:i32[4]=zeros", "--cluster-dims"]
     ended = warploom(verb, *asked, "2")
     assert ended.code == 0, ended.err
@@ -171,7 +171,7 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
 def test_mistakes_have_their_exit_code_and_say_what_is_wrong(
     warploom, ptx: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    (ptx.parent / "cut.ptx").write_text(KERNEL[: KERNEL.index("mad.lo")])
+    (ptx.parent / "cut.ptx").write_text(KERNEL[: KERNEL.index("mad.lo")], "utf-8")
     (ptx.parent / "binary.ptx").write_bytes(bytes(range(256)))
     files = {
         "PTX": str(ptx),
@@ -187,7 +187,7 @@ def test_mistakes_have_their_exit_code_and_say_what_is_wrong(
 
 def test_a_source_that_does_not_compile(warploom, tmp_path: Path) -> None:
     file = tmp_path / "bad.cu"
-    file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] = y;\n}\n')
+    file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] = y;\n}\n', "utf-8")
     ended = warploom("run", file)
     assert ended.code == 3
     assert 'bad.cu(3): error: identifier "y" is undefined' in ended.err
@@ -195,7 +195,7 @@ def test_a_source_that_does_not_compile(warploom, tmp_path: Path) -> None:
 
 def test_ptx_shows_source_lines_above_their_instructions(warploom, ptx: Path) -> None:
     file = ptx.parent / "twice.cu"
-    file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] *= 2;\n}\n')
+    file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] *= 2;\n}\n', "utf-8")
     lines = warploom("ptx", file).out.splitlines()
     comment = lines.index("// twice.cu:3  x[0] *= 2;")
     assert any("ld.global" in line for line in lines[comment:])
@@ -237,7 +237,9 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
 
 def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:
     file = tmp_path / "ones.cu"
-    file.write_text('extern "C" __global__ void k(float *x)\n{\n  x[threadIdx.x] = 1;\n}\n')
+    file.write_text(
+        'extern "C" __global__ void k(float *x)\n{\n  x[threadIdx.x] = 1;\n}\n', "utf-8"
+    )
     command = "run", file, "--device", "t4", "--arg", "i32[32]=zeros"
     refused = warploom(*command)
     assert refused.code != 0
@@ -394,7 +396,7 @@ def test_the_sweep_is_drawn(ptx: Path, warploom, tmp_path: Path) -> None:
     ended = warploom("occupancy", str(ptx), "--sweep", "--svg", str(svg))
     for title in ("Block Size", "Registers Per Thread", "Shared Memory Per Block"):
         assert f"{title} -> active warps per SM" in ended.out
-    root = ElementTree.fromstring(svg.read_text())
+    root = ElementTree.fromstring(svg.read_text("utf-8"))
     assert root.tag.endswith("svg")
     assert len(root.findall(".//{*}path")) == 3
 
@@ -440,7 +442,8 @@ def test_sass_shows_source_ptx_and_machine_code(warploom, tmp_path: Path) -> Non
     """Two warps scale numbers: what each does once is counted twice."""
     source = tmp_path / "scale.cu"
     source.write_text(
-        'extern "C" __global__ void scale(float *x, float a) {\n  x[threadIdx.x] *= a;\n}\n'
+        'extern "C" __global__ void scale(float *x, float a) {\n  x[threadIdx.x] *= a;\n}\n',
+        "utf-8",
     )
     given = ("sass", str(source), "--block", "64", "--device", "t4", "--arg", "f32[64]=ones")
     made = warploom(*given, "--arg", "2.0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def called(
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
     file = tmp_path / "k.cu"
-    file.write_text(SOURCE)
+    file.write_text(SOURCE, "utf-8")
     return file
 
 
@@ -101,7 +102,7 @@ def test_ptx_of_a_version_that_does_not_exist_is_refused(
 ) -> None:
     file = tmp_path / "k.ptx"
     head = ".version 99.0\n.target sm_70\n.address_size 64\n"
-    file.write_text(f"{head}.visible .entry k() {{ ret; }}\n")
+    file.write_text(f"{head}.visible .entry k() {{ ret; }}\n", "utf-8")
     code, _, err = called(capsys, monkeypatch, "run", str(file))
     assert code == 3
     assert "there is no PTX 99.0" in err
@@ -147,7 +148,7 @@ def test_a_report_fits_a_narrow_terminal_with_its_values(kernel: Path, width: in
     gpu = wl.Device("v100")
     out = gpu.zeros(1000, "i4")
     run = gpu.load(kernel)["k"][4, 256](1000, out)
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=width, record=True, file=StringIO())
     render(run.summary, console)
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import started
 
 from warploom.core import streams
 
@@ -21,7 +22,7 @@ LAUNCH = [
     *("--arg", "x:f32[32]=ones", "--arg", "y:f32[32]=ones"),
 ]
 
-ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
 """A locale whose encoding is ASCII; every system has it."""
 
 FULL = Path("/dev/full")
@@ -133,16 +134,15 @@ except KeyboardInterrupt:
 @posix
 def test_ctrl_c_during_imports_shows_no_traceback(folder: Path) -> None:
     """A package that the commands import is replaced by one whose import lasts."""
-    (folder / "typer.py").write_text(SLOW_IMPORT)
+    (folder / "typer.py").write_text(SLOW_IMPORT, "utf-8")
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
-    process = subprocess.Popen(
-        command("devices"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    )
-    assert process.stdout is not None
-    assert process.stdout.read(1) == b"x"
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(command("devices"), **pipes, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"x"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, b"interrupted\n")
 
 
@@ -150,15 +150,12 @@ def test_ctrl_c_during_imports_shows_no_traceback(folder: Path) -> None:
 @pytest.mark.parametrize("verb", ["run", "explore", "check"])
 def test_ctrl_c_ends_an_endless_kernel_without_a_traceback(folder: Path, verb: str) -> None:
     endless = "__global__ void k(int *out) { while (true) atomicAdd(out, 1); }"
-    (folder / "endless.cu").write_text(endless)
-    process = subprocess.Popen(
-        command(verb, "endless.cu", "--arg", "i32[1]=zeros"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    (folder / "endless.cu").write_text(endless, "utf-8")
+    line = command(verb, "endless.cu", "--arg", "i32[1]=zeros")
+    with started(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        time.sleep(6)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (130, b"interrupted\n")
 
 
@@ -180,12 +177,13 @@ start.main()
 @posix
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_signals_leave_no_temporary_folders(name: str) -> None:
-    process = subprocess.Popen([sys.executable, "-c", TEMPORARY], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    folder = Path(process.stdout.readline().strip())
-    assert folder.is_dir()
-    process.send_signal(signal.Signals[name])
-    process.wait(60)
+    line = [sys.executable, "-c", TEMPORARY]
+    with started(line, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert folder.is_dir()
+        process.send_signal(signal.Signals[name])
+        process.wait(60)
     assert process.returncode == -signal.Signals[name]
     assert not folder.exists()
 

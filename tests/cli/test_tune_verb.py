@@ -45,7 +45,7 @@ def test_the_table_ranks_and_says_why(monkeypatch, capsys) -> None:
 
 def test_the_json_has_every_trial(monkeypatch, capsys, tmp_path: Path) -> None:
     space = tmp_path / "space.json"
-    space.write_text('{"block_size_x": [64, 128], "shared": [0]}')
+    space.write_text('{"block_size_x": [64, 128], "shared": [0]}', "utf-8")
     words = f"--space {space} --elements 256 --objective dram_bytes,registers --json"
     assert tune(monkeypatch, *words.split()) == 0
     output = json.loads(capsys.readouterr().out)

@@ -33,7 +33,7 @@ def test_a_program_is_looked_up_on_the_path(
     given = ["run", "simulate", "--steps", "3"]
     assert verbs(given) == given
     program = tmp_path / "simulate"
-    program.write_text("#!/bin/sh\n")
+    program.write_text("#!/bin/sh\n", "utf-8")
     program.chmod(0o755)
     assert verbs(given) == [PROGRAM, *given[1:]]
 
@@ -61,9 +61,11 @@ def test_kernels_are_launched_as_ever(args: list[str]) -> None:
 
 def test_cuda_sources_with_a_main_are_programs(tmp_path: Path) -> None:
     source = tmp_path / "program.cu"
-    source.write_text("__global__ void main_part() {}\nint main(int argc, char **argv) {}\n")
+    source.write_text(
+        "__global__ void main_part() {}\nint main(int argc, char **argv) {}\n", "utf-8"
+    )
     assert verbs(["run", str(source)])[0] == PROGRAM
-    source.write_text("__global__ void main_part() {}\n")
+    source.write_text("__global__ void main_part() {}\n", "utf-8")
     assert verbs(["run", str(source)])[0] == "run"
 
 

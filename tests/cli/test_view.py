@@ -27,7 +27,7 @@ def invoke(*arguments: str) -> str:
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
     file = tmp_path / "k.cu"
-    file.write_text(SOURCE)
+    file.write_text(SOURCE, "utf-8")
     return file
 
 
@@ -90,7 +90,7 @@ def test_a_saved_trace_becomes_a_page(kernel: Path, tmp_path: Path) -> None:
     saved, page = tmp_path / "trace.wl", tmp_path / "page.html"
     invoke("view", str(kernel), "--arg", "i32[32]=zeros", "--save", str(saved))
     invoke("view", str(saved), "--export", str(page))
-    text = page.read_text()
+    text = page.read_text("utf-8")
     assert 'id="warploom-trace0"' in text
     assert "http://" not in text.partition("<script")[0]
 
@@ -104,7 +104,7 @@ def test_learn_lists_the_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_kernel_to_begin_with_is_named_by_its_file_and_replaces_none(tmp_path: Path) -> None:
     kernel = tmp_path / "banks.cu"
     assert CliRunner().invoke(app, ["learn", "--start", str(kernel)]).exit_code == 0
-    assert "__global__" in kernel.read_text()
+    assert "__global__" in kernel.read_text("utf-8")
     again = CliRunner().invoke(app, ["learn", "--start", str(kernel)])
     assert isinstance(again.exception, WarploomError)
     unnamed = CliRunner().invoke(app, ["learn", "--export", str(tmp_path / "page.html")])
@@ -125,11 +125,11 @@ def test_a_kernel_is_graded_from_the_shell(tmp_path: Path, monkeypatch: pytest.M
     lesson = find_lesson("banks")
     assert lesson is not None
     assert lesson.task is not None
-    kernel.write_text(lesson.task.solution)
+    kernel.write_text(lesson.task.solution, "utf-8")
     reported = invoke("learn", "--check", str(kernel))
     assert reported.splitlines()[-1] == "The task is done."
     assert read_progress() == {"banks": "done"}
-    kernel.write_text("__global__ void k(int *out) { out[0] = nothing; }")
+    kernel.write_text("__global__ void k(int *out) { out[0] = nothing; }", "utf-8")
     result = CliRunner().invoke(app, ["learn", "--check", str(kernel)])
     assert result.exit_code == 1
     assert "did not run" in result.output

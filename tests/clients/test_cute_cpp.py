@@ -39,7 +39,7 @@ def compiled() -> str:
     options = ["--gpu-architecture=sm_90a", "-std=c++17", "-default-device"]
     options += [f"-I{folder}" for folder in folders]
     program = PROGRAMS / "cute_products.cu"
-    return compile_cuda(program.read_text(), str(program), (9, 0), options)
+    return compile_cuda(program.read_text("utf-8"), str(program), (9, 0), options)
 
 
 @pytest.mark.nightly

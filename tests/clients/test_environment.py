@@ -86,7 +86,7 @@ def test_addresses_by_version(run_program: RunProgram) -> None:
 def test_a_hidden_sitecustomize_runs(
     run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "sitecustomize.py").write_text("print('the own one')")
+    (tmp_path / "sitecustomize.py").write_text("print('the own one')", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     code = "import sys, sitecustomize; print([p for p in sys.path if 'startup' in p])"
     outcome = run_program([sys.executable, "-c", code])
@@ -102,7 +102,7 @@ def test_a_pytorch_that_cannot_be_served_gets_the_reason(
     run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A module of PyTorch's name, which says for which CUDA it is built."""
-    (tmp_path / "torch.py").write_text("class version:\n    cuda = '12.6'\n")
+    (tmp_path / "torch.py").write_text("class version:\n    cuda = '12.6'\n", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     outcome = run_program([sys.executable, "-c", "import torch; print(torch.__spec__.loader)"])
     assert "SourceFileLoader" in outcome.stdout
@@ -116,7 +116,7 @@ def test_why_jax_computes_on_the_cpu_is_reported(
     """JAX imports its plugin for CUDA whatever the program does; here a module of that name."""
     plugin = tmp_path / "jax_plugins" / "xla_cuda13" / "__init__.py"
     plugin.parent.mkdir(parents=True)
-    plugin.write_text("")
+    plugin.write_text("", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     outcome = run_program([sys.executable, "-c", "import jax_plugins.xla_cuda13"])
     assert outcome.returncode == 0

@@ -21,14 +21,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(PROGRAMS))
     monkeypatch.setattr("warploom.clients.nvcc.wheel_toolkit", lambda: None)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "kernel.cu").write_text(KERNEL)
+    (tmp_path / "kernel.cu").write_text(KERNEL, "utf-8")
     return tmp_path
 
 
 @pytest.mark.parametrize("machine", [["-arch", "sm_80"], ["-arch=sm_80", "-code", "sm_80"]])
 def test_machine_code_of_kernels_is_ptx(folder: Path, machine: list[str]) -> None:
     assert main(["--cubin", "-O3", "-D", "FACTOR=3", *machine, "kernel.cu"]) == 0
-    text = (folder / "kernel.cubin").read_text()
+    text = (folder / "kernel.cubin").read_text("utf-8")
     assert ".target sm_80" in text
     assert ".entry scale" in text
 
@@ -50,7 +50,7 @@ def test_what_only_nvcc_can_do_says_so(folder: Path, capsys: pytest.CaptureFixtu
 def test_nvidias_own_is_asked_for_ptx(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "nvcc").write_text('#!/bin/sh\necho "$@"\nexit 3\n')
+    (folder / "nvcc").write_text('#!/bin/sh\necho "$@"\nexit 3\n', "utf-8")
     (folder / "nvcc").chmod(0o755)
     path = f"{PROGRAMS}:{folder}"
     monkeypatch.setenv("PATH", path)

@@ -82,7 +82,7 @@ def test_faults_of_cute_name_lines_of_the_python_source(run_program: RunProgram)
     if importlib.util.find_spec("cutlass") is None:
         pytest.skip("cutlass is not installed")
     outcome = run_program("cute_hopper.py", "1", "short", device="h100")
-    text = (PROGRAMS / "cute_hopper.py").read_text().splitlines()
+    text = (PROGRAMS / "cute_hopper.py").read_text("utf-8").splitlines()
     found = re.search(r"Invalid __global__ copy.*\n +at .*cute_hopper\.py:(\d+) ", outcome.stderr)
     assert found is not None, outcome.stderr
     assert "cute.copy" in text[int(found[1]) - 1]
@@ -141,7 +141,7 @@ def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:
     assert "::saxpy" in output
     # 1000 elements: 125 sectors each for two loads and a store, in each of two launches.
     assert "750 global sectors" in output
-    [kernel] = json.loads(file.read_text())["kernels"]
+    [kernel] = json.loads(file.read_text("utf-8"))["kernels"]
     assert kernel["launches"] == 2
     assert kernel["counters"]["global_load_sectors"] == 500
 

@@ -72,7 +72,9 @@ def test_orders_fixtures_and_the_summary(
     outcome.stdout.fnmatch_lines(["*sum, * launch* of 8x1x1 blocks of 32x1x1*"])
     outcome.stdout.fnmatch_lines(["*fill, 1 launch of 2x1x1 blocks of 32x1x1*"])
     outcome.stdout.no_fnmatch_line("*test_race?converge-0*FAILED*")
-    names = [k["kernel"] for k in json.loads((pytester.path / "all.json").read_text())["kernels"]]
+    names = [
+        k["kernel"] for k in json.loads((pytester.path / "all.json").read_text("utf-8"))["kernels"]
+    ]
     assert any("fill" in name for name in names)
     assert any("sum" in name for name in names)
 
@@ -84,7 +86,8 @@ def test_a_failed_assertion_about_costs_names_the_line(
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", CACHE)
     (pytester.path / "apart.cu").write_text(
         'extern "C" __global__ void apart(const float *x, float *y)\n'
-        "{\n    y[threadIdx.x] = x[8 * threadIdx.x];\n}\n"
+        "{\n    y[threadIdx.x] = x[8 * threadIdx.x];\n}\n",
+        "utf-8",
     )
     pytester.makepyfile("""
         import numpy as np

@@ -155,7 +155,7 @@ def test_the_process_ends_with_the_program(
     if sent is not None:
         os.killpg(program.pid, sent)
     program.communicate(timeout=SECONDS)  # no process holds the pipes open
-    pid, limit = int(file.read_text()), time.monotonic() + SECONDS
+    pid, limit = int(file.read_text("utf-8")), time.monotonic() + SECONDS
     while _runs(pid):
         assert time.monotonic() < limit
         time.sleep(0.01)
@@ -164,6 +164,6 @@ def test_the_process_ends_with_the_program(
 def _runs(pid: int) -> bool:
     """Returns whether a process exists and is no zombie, which nobody may have waited for."""
     try:
-        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text("utf-8")
     except FileNotFoundError:
         return False

@@ -30,7 +30,7 @@ def test_cores_of_the_affinity() -> None:
 )
 def test_the_limit_of_a_control_group(eight_cores: Path, limit: str, cores: int) -> None:
     """250,000 of each 100,000 microseconds are two and a half cores, of which two are whole."""
-    eight_cores.write_text(limit)
+    eight_cores.write_text(limit, "utf-8")
     assert usable_cores() == cores
 
 

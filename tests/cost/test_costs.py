@@ -273,3 +273,7 @@ def test_deferred_accesses_by_hand(count: Rule) -> None:
     costs = CostRecord(row, 0)
     assert (costs.requests, costs.wavefronts, costs.passes) == (3, 1 + 1 + 2, 1 + 32 + 1)
     assert (costs.lines, costs.sectors, costs.bytes_moved) == (1 + 1 + 2, 4 + 1 + 8, 4 * 65)
+    assert (costs.bank_conflicts, costs.transactions) == (0 + 0 + 1, 4)
+    assert costs.bytes_requested == 3 * 32 * 4
+    assert (costs.example_cost, costs.example_mask) == (2, ALL)
+    assert costs.example_addresses[:3].tolist() == [384, 384 + 4 * 32, 384 + 4 * 2]

@@ -19,7 +19,7 @@ def _schema() -> dict[str, Any]:
     spec = find_spec("debugpy")
     assert spec is not None
     assert spec.origin is not None
-    return json.loads((Path(spec.origin).parent / COPY).read_text())
+    return json.loads((Path(spec.origin).parent / COPY).read_text("utf-8"))
 
 
 @cache

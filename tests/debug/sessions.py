@@ -49,7 +49,7 @@ def talk(
 ) -> None:
     """Debugs a launch of the only kernel of a source by a function of a `Talk`."""
     gpu = wl.Device(**device)
-    text = source.read_text() if isinstance(source, Path) else source
+    text = source.read_text("utf-8") if isinstance(source, Path) else source
     module = gpu.compile(text, options=list(options), name="kernel.cu")
     kernel: Kernel = module[module.kernels[0]]
     given = [gpu.to_device(arg, name) if name else arg for name, arg in args]

@@ -27,7 +27,7 @@ SOURCE = {"path": str(FILE)}
 
 def line_of(text: str) -> int:
     """The line of the kernel that holds a text."""
-    lines = FILE.read_text().split("\n")
+    lines = FILE.read_text("utf-8").split("\n")
     return 1 + next(i for i, line in enumerate(lines) if text in line)
 
 

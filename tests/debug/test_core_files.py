@@ -166,7 +166,8 @@ def test_a_session_is_saved_and_opened_where_it_stood(tmp_path: Path) -> None:
     source, file = tmp_path / "kernel.cu", tmp_path / "here.wlcore"
     source.write_text(
         'extern "C" __global__ void twice(const float *x, float *y)\n{\n'
-        "    int i = threadIdx.x;\n    float v = x[i];\n    y[i] = 2 * v;\n}\n"
+        "    int i = threadIdx.x;\n    float v = x[i];\n    y[i] = 2 * v;\n}\n",
+        "utf-8",
     )
     shape = ("--block", "64", "--arg", "x:f32[64]=arange", "--arg", "y:f32[64]=zeros")
     saving = ("-c", "break 5 if i == 40", "-c", "run", "-c", f"gcore {file}")

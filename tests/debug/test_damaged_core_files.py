@@ -52,11 +52,11 @@ def forked(task: Callable[[], str]) -> str:
             text = task()
         except BaseException:
             text = f"raw: {traceback.format_exc()}"
-        with os.fdopen(writer, "w") as pipe:
+        with os.fdopen(writer, "w", encoding="utf-8") as pipe:
             pipe.write(text)
         os._exit(0)
     os.close(writer)
-    with os.fdopen(reader) as pipe:
+    with os.fdopen(reader, encoding="utf-8") as pipe:
         text = pipe.read()
     assert os.waitpid(child, 0)[1] == 0
     assert not text.startswith("raw: "), text

@@ -12,7 +12,7 @@ from warploom.cli.main import app
 from warploom.debug.stops import EVENTS
 from warploom.debug.terminal.shell import ALIASES, COMMANDS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "debugging.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "debugging.md").read_text("utf-8")
 PROMPT = "(warploom) "
 
 
@@ -23,7 +23,7 @@ def test_its_session(
     session = re.search(r"```text\n\$ (warploom debug .*?)\n(.*?)```", PAGE, re.DOTALL)
     assert source is not None
     assert session is not None
-    (tmp_path / "stencil.cu").write_text(source[1])
+    (tmp_path / "stencil.cu").write_text(source[1], "utf-8")
     monkeypatch.chdir(tmp_path)
     lines = session[2].splitlines()
     commands = [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT)]

@@ -47,7 +47,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_a_kernel_of_numba_is_stepped_by_lines_of_python(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(NUMBA)
+    (tmp_path / "program.py").write_text(NUMBA, "utf-8")
     commands = (
         *("break program.py:12 if i == 5", "run", "print value", "print out[5]"),
         *("reverse-next", "print value", "continue", "detach"),
@@ -84,7 +84,7 @@ print(out.copy_to_host()[:4])
 
 
 def test_a_device_function_of_numba_is_stepped_into(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(DEVICE_FUNCTION)
+    (tmp_path / "program.py").write_text(DEVICE_FUNCTION, "utf-8")
     commands = ("break program.py:13 if i == 3", "run", "step", "print a", "backtrace", "detach")
     given = [part for command in commands for part in ("-c", command)]
     lines = run(tmp_path, "warploom.cli", "debug", *given, "program.py").splitlines()
@@ -121,7 +121,7 @@ int main() {
 
 
 def test_a_whole_program_of_cuda_shows_its_variables(tmp_path: Path) -> None:
-    (tmp_path / "program.cu").write_text(WHOLE)
+    (tmp_path / "program.cu").write_text(WHOLE, "utf-8")
     commands = (
         *("break inside if v == 12", "run", "print l.high", "up", "print x[i]", "break 12"),
         *("continue", "continue", "print part", "detach"),
@@ -136,7 +136,7 @@ def test_a_whole_program_of_cuda_shows_its_variables(tmp_path: Path) -> None:
 
 
 def test_a_test_stops_where_its_launch_goes_wrong(tmp_path: Path) -> None:
-    (tmp_path / "test_guard.py").write_text(FAILING)
+    (tmp_path / "test_guard.py").write_text(FAILING, "utf-8")
     option = "--warploom-debug=print threadIdx.x"
     printed = run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "--warploom", option)
     assert "$1 = 50" in printed

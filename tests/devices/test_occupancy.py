@@ -165,7 +165,7 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> Header:
     if compiler is None or not found:
         pytest.skip("needs a C compiler and the headers of nvidia-cuda-runtime")
     folder = tmp_path_factory.mktemp("occupancy")
-    (folder / "wrapper.c").write_text(WRAPPER)
+    (folder / "wrapper.c").write_text(WRAPPER, "utf-8")
     command = [
         compiler,
         "-O1",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "architecture.py"))
-PAGE = TOOL["PAGE"].read_text()
+PAGE = TOOL["PAGE"].read_text("utf-8")
 
 
 def test_the_picture_and_the_table_are_those_of_the_contracts() -> None:
-    assert TOOL["PICTURE"].read_text() == TOOL["picture"](TOOL["layers"]())
+    assert TOOL["PICTURE"].read_text("utf-8") == TOOL["picture"](TOOL["layers"]())
     assert TOOL["page"](PAGE) == PAGE, "run `python tools/architecture.py`"
 
 

@@ -37,7 +37,7 @@ KNOWN = {"sh", "python", "text", "console", "toml", "yaml", "cuda"}
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """Returns the fenced blocks of a page, with their languages."""
-    return _BLOCK.findall((ROOT / page).read_text())
+    return _BLOCK.findall((ROOT / page).read_text("utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -77,6 +77,7 @@ def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
         **os.environ,
         "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
         "WARPLOOM_DATA_DIR": str(tmp_path / "data"),
+        "PYTHONIOENCODING": "utf-8",  # pages have what a terminal shows
     }
     found = blocks(page)
     for language, text in found:
@@ -87,7 +88,7 @@ def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
             check_session(text, tmp_path, environment)
     program = "\n".join(text for language, text in found if language == "python")
     file = tmp_path / "snippets.py"  # some packages look for the source of a function
-    file.write_text(program)
+    file.write_text(program, "utf-8")
     run([sys.executable, str(file)], tmp_path, environment)
 
 
@@ -101,7 +102,7 @@ def check_session(text: str, folder: Path, environment: dict[str, str]) -> None:
             cwd=folder,
             env=environment,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=120,
         )
         printed = ran.stdout.replace(f"{folder}/", "").rstrip("\n").split("\n")
@@ -117,7 +118,7 @@ def check_session(text: str, folder: Path, environment: dict[str, str]) -> None:
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> None:
     """Run a command, which must succeed."""
     ran = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
     assert ran.returncode == 0, f"{command[-1]}\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
 
@@ -125,4 +126,4 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> None:
 def test_the_reference_of_the_command_line_is_current() -> None:
     import command_reference
 
-    assert command_reference.TARGET.read_text() == command_reference.reference()
+    assert command_reference.TARGET.read_text("utf-8") == command_reference.reference()

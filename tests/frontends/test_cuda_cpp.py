@@ -43,7 +43,7 @@ def test_options_are_passed_to_the_compiler() -> None:
 
 
 def test_includes_are_looked_up_beside_the_file_and_among_cudas_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.h").write_text("#define TWO 2.0f\n")
+    (tmp_path / "mine.h").write_text("#define TWO 2.0f\n", "utf-8")
     text = '#include "mine.h"\n#include <cooperative_groups.h>\n#include <cuda/std/limits>\n'
     assert "twice" in compile_cuda(text + KERNEL, str(tmp_path / "k.cu"), (8, 0))
 

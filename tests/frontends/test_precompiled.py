@@ -51,7 +51,7 @@ def test_an_example_runs_and_its_lines_are_those_of_the_file() -> None:
 
 @pytest.mark.usefixtures("no_nvrtc")
 def test_the_newest_architecture_that_a_device_runs_is_chosen() -> None:
-    text = SAXPY.read_text()
+    text = SAXPY.read_text("utf-8")
     for capability, target in (((6, 1), 75), ((8, 9), 75), ((9, 0), 90), ((12, 0), 90)):
         assert f".target sm_{target}" in cuda_cpp.compile_cuda(text, "saxpy.cu", capability)
 
@@ -73,7 +73,7 @@ def test_an_edited_kernel_names_what_to_install(
 ) -> None:
     monkeypatch.setattr("sys.platform", system)
     with pytest.raises(CompileError, match=remedy) as caught:
-        cuda_cpp.compile_cuda(SAXPY.read_text() + "// edited", "saxpy.cu", (9, 0))
+        cuda_cpp.compile_cuda(SAXPY.read_text("utf-8") + "// edited", "saxpy.cu", (9, 0))
     assert "\n" not in str(caught.value)
 
 

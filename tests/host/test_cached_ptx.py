@@ -51,10 +51,10 @@ def test_name_device_and_options_decide(
 
 
 def test_the_text_of_every_included_file_decides(compiled: list[str], tmp_path: Path) -> None:
-    (tmp_path / "outer.h").write_text('#include \\\n "inner.h"\n')
+    (tmp_path / "outer.h").write_text('#include \\\n "inner.h"\n', "utf-8")
     text = '/**/ #include "outer.h"\n' + KERNEL
     for value in (7, 8):
-        (tmp_path / "inner.h").write_text(f"#define VALUE {value}\n")
+        (tmp_path / "inner.h").write_text(f"#define VALUE {value}\n", "utf-8")
         for _ in range(2):
             assert f", {value};" in compile_cached(text, str(tmp_path / "k.cu"), CC, [])
     assert len(compiled) == 2
@@ -65,7 +65,7 @@ def test_a_file_beside_a_source_in_the_working_folder_decides(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for value in (7, 8):
-        Path("value.h").write_text(f"#define VALUE {value}\n")
+        Path("value.h").write_text(f"#define VALUE {value}\n", "utf-8")
         assert f", {value};" in compile_cached(f'#include "value.h"\n{KERNEL}', "k.cu", CC, [])
     assert len(compiled) == 2
 
@@ -74,11 +74,11 @@ def test_a_file_in_an_earlier_folder_decides(compiled: list[str], tmp_path: Path
     early, late = tmp_path / "early", tmp_path / "late"
     early.mkdir()
     late.mkdir()
-    (late / "value.h").write_text("#define VALUE 7\n")
+    (late / "value.h").write_text("#define VALUE 7\n", "utf-8")
     options = [f"-I{early}", f"--include-path={late}"]
     text = "#include <value.h>\n" + KERNEL
     assert ", 7;" in compile_cached(text, str(tmp_path / "k.cu"), CC, options)
-    (early / "value.h").write_text("#define VALUE 8\n")
+    (early / "value.h").write_text("#define VALUE 8\n", "utf-8")
     assert ", 8;" in compile_cached(text, str(tmp_path / "k.cu"), CC, options)
 
 
@@ -100,7 +100,7 @@ def test_what_the_text_does_not_decide_is_compiled_each_time(
 
 
 def test_options_that_may_name_files_are_not_followed(compiled: list[str], tmp_path: Path) -> None:
-    (tmp_path / "value.h").write_text("#define VALUE 7\n")
+    (tmp_path / "value.h").write_text("#define VALUE 7\n", "utf-8")
     for _ in range(2):
         compile_cached(KERNEL, "k.cu", CC, [f"--pre-include={tmp_path / 'value.h'}"])
     assert len(compiled) == 2

@@ -66,7 +66,8 @@ def test_pytest_ends_at_an_interrupt(tmp_path: Path) -> None:
         f"    module = gpu.compile('''{ENDLESS}''')\n"
         f"    try: module['endless'][1, 32](a, max_instructions=1)\n"
         f"    except wl.InstructionLimit: print('ready', flush=True)\n"
-        f"    module['endless'][1, 32](a)\n"
+        f"    module['endless'][1, 32](a)\n",
+        "utf-8",
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", str(tmp_path)],

@@ -18,11 +18,11 @@ def folder(tmp_path: Path) -> Path:
     """Returns a kernel's folder with headers in it, and a secret beside it."""
     inner = tmp_path / "kernel"
     (inner / "sub").mkdir(parents=True)
-    (inner / "own.h").write_text('#include "sub/more.h"\n')
-    (inner / "sub" / "more.h").write_text('#include "../last.h"\n')
-    (inner / "last.h").write_text("#define N 4\n")
-    (inner / "bad.h").write_text(f'#include "../{SECRET}"\n')
-    (tmp_path / SECRET).write_text("password\n")
+    (inner / "own.h").write_text('#include "sub/more.h"\n', "utf-8")
+    (inner / "sub" / "more.h").write_text('#include "../last.h"\n', "utf-8")
+    (inner / "last.h").write_text("#define N 4\n", "utf-8")
+    (inner / "bad.h").write_text(f'#include "../{SECRET}"\n', "utf-8")
+    (tmp_path / SECRET).write_text("password\n", "utf-8")
     os.symlink(tmp_path / SECRET, inner / "link.h")
     return inner
 
@@ -137,8 +137,8 @@ def test_a_changed_kernel_may_use_what_the_users_own_does(tmp_path: Path) -> Non
     kernel, shared = tmp_path / "kernel", tmp_path / "shared"
     kernel.mkdir()
     shared.mkdir()
-    (tmp_path / "common.h").write_text("")
-    (shared / "tools.h").write_text("")
+    (tmp_path / "common.h").write_text("", "utf-8")
+    (shared / "tools.h").write_text("", "utf-8")
     name, options = str(kernel / "k.cu"), (f"-I{shared}", "-I", str(shared), "--ftz=true")
     own = '#include "../common.h"\n#include <tools.h>\n'
     confinement = Confinement.of(own, name, options)

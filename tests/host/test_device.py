@@ -220,7 +220,7 @@ def test_names_that_do_not_exist(plain: wl.Device) -> None:
 def test_files_that_cannot_be_used(plain: wl.Device, tmp_path: Path) -> None:
     binary, cut, odd = tmp_path / "k.ptx", tmp_path / "cut.ptx", tmp_path / "k.cubin"
     binary.write_bytes(b"\x7fELF\x02\x01\x01\x00\xff\xfe")
-    cut.write_text(SAXPY[: SAXPY.index("mad.lo")])
+    cut.write_text(SAXPY[: SAXPY.index("mad.lo")], "utf-8")
     odd.write_bytes(b"")
     with pytest.raises(wl.CompileError, match=r"k\.ptx is not text but an ELF binary.*cuobjdump"):
         plain.load(binary)
@@ -255,7 +255,7 @@ def test_buffers_know_their_shape_and_give_their_memory_back(plain: wl.Device) -
 
 def test_cuda_files_load_by_suffix_and_cpp_names(plain: wl.Device, tmp_path: Path) -> None:
     file = tmp_path / "twice.cu"
-    file.write_text("__global__ void twice(int *x) { x[threadIdx.x] *= N; }\n")
+    file.write_text("__global__ void twice(int *x) { x[threadIdx.x] *= N; }\n", "utf-8")
     module = plain.load(file, ["-DN=2"])
     assert module.kernels == ("_Z5twicePi",)
     x = np.arange(32, dtype=np.int32)

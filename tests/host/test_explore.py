@@ -19,7 +19,9 @@ DIVERGENCE = SOURCE.parent.parent / "programs" / "divergence.cu"
 
 def line_of(text: str, source: Path = SOURCE) -> str:
     """`file:line` of the line of a source that holds a text."""
-    [number] = [n for n, line in enumerate(source.read_text().splitlines(), 1) if text in line]
+    [number] = [
+        n for n, line in enumerate(source.read_text("utf-8").splitlines(), 1) if text in line
+    ]
     return f"{source}:{number}"
 
 

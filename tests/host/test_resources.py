@@ -79,7 +79,7 @@ def fake_ptxas(monkeypatch: pytest.MonkeyPatch, folder: Path, registers: int) ->
     """A program that says what ptxas would."""
     script = folder / "ptxas"
     said = f"Compiling entry function 'k' for 'sm_75'\\nUsed {registers} registers, used 1 barriers"
-    script.write_text(f'#!/bin/sh\nprintf "{said}\\n" >&2\n')
+    script.write_text(f'#!/bin/sh\nprintf "{said}\\n" >&2\n', "utf-8")
     script.chmod(0o755)
     monkeypatch.setattr(ptxas, "find_tool", lambda _: str(script))
     ptxas.assemble.cache_clear()
@@ -125,17 +125,17 @@ def test_ptxas_is_asked_once_for_all_processes(
     monkeypatch.setattr(disk_cache, "cache_directory", lambda: tmp_path / "cache")
     fake_ptxas(monkeypatch, tmp_path, 40)
     script, asked = tmp_path / "ptxas", tmp_path / "asked"
-    script.write_text(f"{script.read_text()}echo asked >> {asked}\nexit {status}\n")
+    script.write_text(f"{script.read_text('utf-8')}echo asked >> {asked}\nexit {status}\n", "utf-8")
     first = ptxas.assemble("the module", (7, 5))
     assert [one.registers for one in first.values()] == [40] * (status == 0)
     for _ in range(2):  # as another process, that remembers nothing
         ptxas.assemble.cache_clear()
         assert ptxas.assemble("the module", (7, 5)) == first
-    assert asked.read_text().count("asked") == 1
-    script.write_text(f"{script.read_text()}# a later release\n")
+    assert asked.read_text("utf-8").count("asked") == 1
+    script.write_text(f"{script.read_text('utf-8')}# a later release\n", "utf-8")
     ptxas.assemble.cache_clear()
     ptxas.assemble("the module", (7, 5))
-    assert asked.read_text().count("asked") == 2
+    assert asked.read_text("utf-8").count("asked") == 2
 
 
 def test_an_estimate_refuses_no_launch(monkeypatch: pytest.MonkeyPatch) -> None:

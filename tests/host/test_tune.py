@@ -180,7 +180,7 @@ def test_an_unknown_device_is_an_error_at_once() -> None:
 def test_what_the_cache_knows_is_not_run_again(tmp_path: Path, monkeypatch) -> None:
     file, steps = tmp_path / "trials.jsonl", []
     first = saxpy({"block": [32, 64, 2048]}, n=256, cache=file)
-    assert (first.reused, len(file.read_text().splitlines())) == (0, 2)
+    assert (first.reused, len(file.read_text("utf-8").splitlines())) == (0, 2)
     ran: list[Any] = []
 
     def tried(job: Any, configuration: Any, limit: float, tuning: str) -> Trial:
@@ -309,7 +309,7 @@ def test_a_trial_finds_nothing_of_those_before() -> None:
 
 def test_a_full_disk_and_a_deep_line_in_a_cache(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "trials.jsonl"
-    file.write_text('{"key": "a", "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    file.write_text('{"key": "a", "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n", "utf-8")
     assert saxpy({"block": [32]}, n=256, cache=file).reused == 0
     opened = Path.open
 

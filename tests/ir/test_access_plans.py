@@ -70,6 +70,6 @@ def test_passes_that_are_switched_off_leave_any_addresses(
 
 
 def test_docs_describe_each_pass() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text("utf-8")
     for name, text in DESCRIPTIONS.items():
         assert f"| `{name}` | {text} |" in page

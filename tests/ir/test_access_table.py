@@ -130,7 +130,7 @@ def test_vectors_cover_a_run_and_nothing_beyond(length: int, stride: int, parts:
 
 
 def test_the_page_shows_the_table() -> None:
-    assert TOOL["PAGE"].read_text() == TOOL["page_with_table"](), f"{REWRITE} docs/engine.md"
+    assert TOOL["PAGE"].read_text("utf-8") == TOOL["page_with_table"](), f"{REWRITE} docs/engine.md"
 
 
 def test_plans_of_kernels_are_as_recorded() -> None:
@@ -138,13 +138,13 @@ def test_plans_of_kernels_are_as_recorded() -> None:
     plan shows in review."""
     files = sorted(TOOL["GOLDEN"].glob("*.txt"))
     assert len(files) >= 30
-    made = files[0].read_text().partition("\n")[0].rpartition(", ")[2]
+    made = files[0].read_text("utf-8").partition("\n")[0].rpartition(", ")[2]
     if made != TOOL["made_with"]():
         pytest.skip(f"the plans are of PTX by {made}, here is {TOOL['made_with']()}")
     now = dict(TOOL["golden"]())
     assert sorted(now) == files, f"{REWRITE} the diff"
     for path, text in now.items():
-        assert path.read_text() == text, f"{REWRITE} the diff of {path.relative_to(ROOT)}"
+        assert path.read_text("utf-8") == text, f"{REWRITE} the diff of {path.relative_to(ROOT)}"
 
 
 SOURCE = """

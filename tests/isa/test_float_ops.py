@@ -348,6 +348,20 @@ def test_div_approx_is_within_two_ulp(a: float, b: float) -> None:
     assert abs(got - Fraction(a) / Fraction(b)) <= 2 * ulp
 
 
+@pytest.mark.parametrize("name", ["rcp", "rsqrt"])
+@given(upper=st.integers(0, (1 << 32) - 1), lower=st.integers(0, (1 << 32) - 1))
+def test_coarse_double_functions_read_the_upper_word(name: str, upper: int, lower: int) -> None:
+    """PTX ISA, rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: the lower word is ignored."""
+    opcode = f"{name}.approx.ftz.f64"
+    assert one(opcode, upper << 32 | lower) == one(opcode, upper << 32)
+
+
+@given(a=st.floats(1e-300, 1e300))
+def test_inverse_roots_of_doubles(a: float) -> None:
+    got = from_f64(one("rsqrt.approx.f64", f64(a)))
+    assert got == pytest.approx(a**-0.5, rel=2.0**-20)
+
+
 @pytest.mark.parametrize(("name", "power"), [("rcp", -1.0), ("rsqrt", -0.5)])
 def test_coarse_double_functions_keep_twenty_bits(name: str, power: float) -> None:
     for value in (1.0, 3.0, 0.7, 1e300, 1e-300, 12345.678):

@@ -31,7 +31,8 @@ SMALL = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 def numbers_of(name: str) -> list[Fraction]:
     """All numbers from 0 on: the index of each is its bits."""
     whole = np.uint16 if SIGN[name] == 15 else np.uint8
-    values = np.arange(1 << SIGN[name]).astype(whole).view(DTYPES[name]).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signalling NaNs are among them
+        values = np.arange(1 << SIGN[name]).astype(whole).view(DTYPES[name]).astype(np.float64)
     return [Fraction(float(v)) for v in values if math.isfinite(v)]
 
 

@@ -16,7 +16,7 @@ MOST = 40
 ALL_FORMS = [form for forms in FORMS.values() for form in forms]
 
 # Opcodes that NVIDIA's compilers print for everyday kernels.
-EVERYDAY = Path(__file__).with_name("everyday_opcodes.txt").read_text().split()
+EVERYDAY = Path(__file__).with_name("everyday_opcodes.txt").read_text("utf-8").split()
 
 
 @pytest.mark.parametrize("opcode", EVERYDAY)

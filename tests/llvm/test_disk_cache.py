@@ -126,7 +126,7 @@ def test_two_processes_at_once_and_one_after_them(tmp_path) -> None:
     """Helpers come from the cache that all tests share, the kernel from an empty one."""
     source = tmp_path / "kernel.ptx"
     number = int.from_bytes(os.urandom(7))  # a kernel that no cache has
-    source.write_text(PTX.replace("mul.wide", f"mov.u64 %at, {number};\n    mul.wide"))
+    source.write_text(PTX.replace("mul.wide", f"mov.u64 %at, {number};\n    mul.wide"), "utf-8")
     command = [sys.executable, "-c", PROCESS, str(source)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for process in both:
@@ -159,7 +159,7 @@ def test_writing_keeps_the_cache_near_its_bound(
 
 def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch, caplog) -> None:
     blocked = tmp_path / "file"
-    blocked.write_text("in the way")
+    blocked.write_text("in the way", "utf-8")
     find = disk_cache.find
     monkeypatch.setattr(
         disk_cache, "find", lambda kind, key: None if kind == "kernel" else find(kind, key)

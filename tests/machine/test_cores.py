@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there can 
 def own_core() -> int:
     """Returns field 39 of this thread's stat (proc_pid_stat(5)); the second, its name, is in
     brackets."""
-    return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
+    return int(Path("/proc/thread-self/stat").read_text("utf-8").rpartition(")")[2].split()[36])
 
 
 def begun(runner: Runner, core: int) -> tuple[int, set[int]]:

@@ -53,7 +53,7 @@ def launched(file: Path, schedule: str, engine: str) -> tuple[Any, ...]:
 def test_one_code_serves_all_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
     file = tmp_path / "diverges.cu"
-    file.write_text(DIVERGES)
+    file.write_text(DIVERGES, "utf-8")
     compiled: list[jit.Compilation] = []
     compile_now = jit._compile
 

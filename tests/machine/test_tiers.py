@@ -228,7 +228,7 @@ def test_a_compiler_that_fails_is_not_started_again(
 def test_a_run_says_in_which_code_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
     file = tmp_path / "copies.ptx"
-    file.write_text(COPIES)
+    file.write_text(COPIES, "utf-8")
 
     def run(engine: str) -> wl.Run:
         gpu = wl.Device("a100", engine=engine)
@@ -251,7 +251,7 @@ def test_a_running_launch_goes_on_in_better_code(
     that has the best code from the beginning."""
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
     file = tmp_path / "copies.ptx"
-    file.write_text(COPIES)
+    file.write_text(COPIES, "utf-8")
     efforts: list[str] = []
     run_slice = WorkerLaunch.run_slice
 
@@ -272,7 +272,7 @@ def test_a_running_launch_goes_on_in_better_code(
     monkeypatch.setenv("WARPLOOM_OPT_LEVEL", "3")
     expected = left()
     assert expected[2] or watch != "sanitized"
-    file.write_text(COPIES + "// another program, which has no code yet\n")
+    file.write_text(COPIES + "// another program, which has no code yet\n", "utf-8")
     monkeypatch.delenv("WARPLOOM_OPT_LEVEL")
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "empty"))
     monkeypatch.setattr(WorkerLaunch, "run_slice", noted)

@@ -28,7 +28,7 @@ DISAGREEMENTS = {
 
 def published() -> dict[str, tuple[str, bool]]:
     """Returns the text and the published answer of each test, by name."""
-    parts = ANSWER.split(TESTS.read_text().partition("*)")[2])
+    parts = ANSWER.split(TESTS.read_text("utf-8").partition("*)")[2])
     texts, answers = parts[:-1:2], parts[1::2]
     names = [re.findall(r"PTX (\S+)", text)[0] for text in texts]
     return {

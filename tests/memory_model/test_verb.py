@@ -27,7 +27,7 @@ KERNEL = """extern "C" __global__ void sb(volatile int *x, volatile int *y, int 
 
 def reported(folder: Path, name: str, text: str, *args: str) -> tuple[int, str]:
     """Returns the exit status and the output of the verb on a file with that text."""
-    (folder / name).write_text(text)
+    (folder / name).write_text(text, "utf-8")
     result = CliRunner().invoke(app, ["litmus", str(folder / name), *args])
     if isinstance(result.exception, WarploomError):
         raise result.exception
@@ -61,7 +61,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     """A model without axioms allows everything."""
     model = tmp_path / "any.cat"
     parts = ("fence-sc-before", "fence-sc-either", "co-before", "co-either")
-    model.write_text("ANY " + " ".join(f"let {part} = 0" for part in parts))
+    model.write_text("ANY " + " ".join(f"let {part} = 0" for part in parts), "utf-8")
     text = BUFFERING
     assert reported(tmp_path, "sb.litmus", text, "--model", str(model))[0] == 0
 

@@ -45,7 +45,7 @@ def steps_of(trace: Trace, ptx: str) -> list[int]:
 def pipeline() -> Trace:
     gpu = wl.Device("h100")
     options = [f"-DSTAGES={STAGES}", f"-DBYTES={BYTES}", "-DSKIP=1"]
-    kernel = gpu.compile(PIPELINE.read_text(), options=options)["sums"]
+    kernel = gpu.compile(PIPELINE.read_text("utf-8"), options=options)["sums"]
     tiles = gpu.to_device(np.ones(TILES * BYTES // 4, np.float32))
     return kernel[1, 160].trace(tiles, gpu.zeros(128, np.float32), TILES)
 

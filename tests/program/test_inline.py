@@ -113,7 +113,7 @@ def test_a_guarded_call_is_branched_around() -> None:
 
 
 def test_nested_calls_are_renamed_once_more() -> None:
-    made = build(parse((SAMPLES / "calls.ptx").read_text()), "nested")
+    made = build(parse((SAMPLES / "calls.ptx").read_text("utf-8")), "nested")
     calls = [i.operands[1] for i in made.instructions if i.operation.name == "call"]
     # nested calls leaf once and twice two times, which calls leaf two times
     assert [c.name for c in calls if isinstance(c, Symbol)].count("_Z4leafi") == 5

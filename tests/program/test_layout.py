@@ -101,7 +101,7 @@ def test_functions_have_distinct_addresses() -> None:
 
 
 def test_structs_of_nvrtc() -> None:
-    made = build(parse((SAMPLES / "mixed.ptx").read_text()), "structs")
+    made = build(parse((SAMPLES / "mixed.ptx").read_text("utf-8")), "structs")
     # mixed.cu: float s[64], double t[4], and extern float dynamic[]
     assert made.shared_bytes == 64 * 4 + 4 * 8
     assert made.dynamic_shared_offset == made.shared_bytes
@@ -121,5 +121,5 @@ def test_a_missing_kernel_names_those_there_are() -> None:
 
 
 def test_lines_come_from_the_source() -> None:
-    made = build(parse((SAMPLES / "calls.ptx").read_text(), "calls.ptx"), "nested")
+    made = build(parse((SAMPLES / "calls.ptx").read_text("utf-8"), "calls.ptx"), "nested")
     assert made.line(1) == "calls.cu:19"

@@ -414,8 +414,8 @@ class Data:
             found, exact = (x.astype(np.uint16).view(np.float16) for x in (got, wanted))
         else:
             found, exact = (x.view(np.float32) for x in (got, wanted))
-        error = np.abs(found.astype(np.float64) - exact.astype(np.float64))
-        assert np.all(error[floats] <= close[floats]), self.case
+        error = np.abs(found[floats].astype(np.float64) - exact[floats].astype(np.float64))
+        assert np.all(error <= close[floats]), self.case
 
 
 # ---- the kernel ---------------------------------------------------------------------------------

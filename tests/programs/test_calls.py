@@ -127,7 +127,9 @@ def test_an_address_that_is_no_function_is_an_error(modules, engine, number) -> 
     numbers = np.full(32, number, np.uint64)
     with pytest.raises(wl.KernelFault, match="no function") as caught:
         module["through_number"][1, 32](gpu.to_device(numbers), gpu.zeros(32, np.int32))
-    line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "f(1, 2)" in text)
+    line = next(
+        n for n, text in enumerate(SOURCE.read_text("utf-8").splitlines(), 1) if "f(1, 2)" in text
+    )
     assert caught.value.line.endswith(f"calls.cu:{line}")
 
 

@@ -13,7 +13,7 @@ import pytest
 import warploom as wl
 
 SOURCE = Path(__file__).with_name("everyday.cu")
-KERNELS = dict(re.findall(r"KERNEL (\w+)\(([^)]*)\)", SOURCE.read_text()))
+KERNELS = dict(re.findall(r"KERNEL (\w+)\(([^)]*)\)", SOURCE.read_text("utf-8")))
 WIDTH, HEIGHT = 40, 11
 WORDS = np.random.default_rng(1).integers(-500, 500, WIDTH * HEIGHT).astype(np.int32)
 BLOCKS = [(32, 1), (64, 1), (128, 1), (100, 1), (16, 16), (32, 4), (16, 4), (8, 8)]

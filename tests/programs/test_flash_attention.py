@@ -16,7 +16,7 @@ import warploom as wl
 
 pytestmark = pytest.mark.nightly  # compiling it for a schedule takes 10 to 20 s
 
-TEXT = (Path(__file__).parent / "flash_attention.cu").read_text()
+TEXT = (Path(__file__).parent / "flash_attention.cu").read_text("utf-8")
 ROWS, KEYS, DEPTH, THREADS = 128, 64, 64, 384
 TILE_BYTES, BARRIERS = KEYS * DEPTH * 2, 9
 SHARED_BYTES = (2 + 2 * 2) * TILE_BYTES + 8 * BARRIERS

@@ -234,8 +234,8 @@ __device__ int scaled(int x) { return helper(x); }
 
 @ENGINES
 def test_cuda_sources_are_compiled_separately(engine: str, tmp_path: Path) -> None:
-    (tmp_path / "main.cu").write_text(MAIN_CU)
-    (tmp_path / "part.cu").write_text(PART_CU)
+    (tmp_path / "main.cu").write_text(MAIN_CU, "utf-8")
+    (tmp_path / "part.cu").write_text(PART_CU, "utf-8")
     gpu = wl.Device("a100", engine=engine)
     out = gpu.zeros(32, np.int32)
     run = gpu.link([tmp_path / "main.cu", str(tmp_path / "part.cu")])["k"][1, 32](out)

@@ -159,9 +159,9 @@ def as_opencl() -> wl.Module:
 
 @cache
 def as_cuda() -> wl.Module:
-    text = KERNELS.read_text()
+    text = KERNELS.read_text("utf-8")
     last = text.index("/* The local memory is the caller's")
-    return device().compile((HERE / "opencl_as_cuda.h").read_text() + text[:last])
+    return device().compile((HERE / "opencl_as_cuda.h").read_text("utf-8") + text[:last])
 
 
 def launched(module: wl.Module, name: str, case: Case) -> tuple[wl.Run, Array]:

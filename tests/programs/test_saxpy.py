@@ -73,7 +73,7 @@ def test_a_block_of_100_has_four_warps_and_28_lanes_that_never_existed(gpu, saxp
 
 
 def test_without_its_guard_the_fault_is_found_and_nothing_else_is_touched(gpu) -> None:
-    unguarded = SOURCE.read_text().replace("if (i < n)", "")
+    unguarded = SOURCE.read_text("utf-8").replace("if (i < n)", "")
     line = next(i for i, t in enumerate(unguarded.splitlines(), 1) if "y[i] =" in t)
     kernel = gpu.compile(unguarded, language="cuda", name="unguarded.cu")["saxpy"]
     n = 1000

@@ -27,7 +27,7 @@ def test_memory_grows_with_the_text(kind: str) -> None:
     least, make = growth.KINDS[kind]
     peak(make(least))  # what is made once
     small, large = (make(least * factor) for factor in (1, 8))
-    # Dicts and lists grow by doubling, so that twice as much is linear, too: a quadratic part gives 64.
+    # Dicts and lists grow by doubling: twice as much is linear, too. A quadratic part gives 64.
     assert peak(large) < 16 * peak(small)
 
 

@@ -402,7 +402,7 @@ def test_the_text_may_end_in_nul() -> None:
 
 
 def test_what_nvrtc_writes() -> None:
-    module = parse((SAMPLES / "mixed.ptx").read_text(), "mixed.ptx")
+    module = parse((SAMPLES / "mixed.ptx").read_text("utf-8"), "mixed.ptx")
     structs, vectors, prints = module.entries
     # The facts are those of mixed.cu: sizes and alignments of its types, its initial values.
     assert [(p.size, p.alignment) for p in structs.parameters] == [(8, 8), (40, 8)]
@@ -501,7 +501,7 @@ def test_a_near_name_is_suggested() -> None:
         parse(kernel(".reg .b32 r; mov.u32 r, %tidx;"))
 
 
-SAMPLE = (SAMPLES / "mixed.ptx").read_text()
+SAMPLE = (SAMPLES / "mixed.ptx").read_text("utf-8")
 
 
 def attempt(text: str) -> Module | PtxError:

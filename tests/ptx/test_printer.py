@@ -43,13 +43,13 @@ SAMPLES = Path(__file__).parent / "samples"
 
 @pytest.mark.parametrize("name", ["mixed", "calls"])
 def test_what_nvrtc_writes_comes_back(name: str) -> None:
-    module = parse((SAMPLES / f"{name}.ptx").read_text())
+    module = parse((SAMPLES / f"{name}.ptx").read_text("utf-8"))
     assert parse(print_module(module)) == module
 
 
 def test_a_change_shows() -> None:
     """The property above can fail: equality sees a changed operand."""
-    module = parse((SAMPLES / "calls.ptx").read_text())
+    module = parse((SAMPLES / "calls.ptx").read_text("utf-8"))
     text = print_module(module)
     assert parse(text.replace("%ctaid.x", "%tid.x").replace(", 7;", ", 8;")) != module
 

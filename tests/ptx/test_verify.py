@@ -33,7 +33,7 @@ def text(line: str, line2: str = "") -> str:
 
 @pytest.mark.parametrize("name", ["mixed", "calls"])
 def test_what_nvrtc_writes_is_legal(name: str) -> None:
-    verify(parse((SAMPLES / f"{name}.ptx").read_text()))
+    verify(parse((SAMPLES / f"{name}.ptx").read_text("utf-8")))
 
 
 @pytest.mark.parametrize(

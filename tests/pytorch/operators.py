@@ -188,7 +188,7 @@ def main():
     failed = {output["name"] for output in outcomes if output["reason"]}
     print(f"{len(names) - len(failed)} of {len(names)} operators agree with the CPU")
     if given.json:
-        with open(given.json, "w") as file:
+        with open(given.json, "w", encoding="utf-8") as file:
             json.dump(outcomes, file, indent=1)
     return 0 if len(failed) <= (1 - given.share) * len(names) else 1
 

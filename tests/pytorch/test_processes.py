@@ -10,7 +10,7 @@ from pathlib import Path
 from conftest import HERE
 
 OVERRUN = "programs/overrun.py"
-KERNELS = (HERE / "triton_kernels.py").read_text().splitlines()
+KERNELS = (HERE / "triton_kernels.py").read_text("utf-8").splitlines()
 
 
 def line_of(text: str) -> str:
@@ -53,7 +53,7 @@ def test_the_report_tells_simulated_kernels_from_work_of_the_host(warploom_comma
     outcome = warploom_command(*options, OVERRUN)
     assert "double_unguarded, 1 launch of 4x1x1 blocks" in outcome.stderr
     assert "on the host, not simulated:" in outcome.stderr
-    output = json.loads(file.read_text())
+    output = json.loads(file.read_text("utf-8"))
     assert len(output["kernels"]) == 1
     calls = {one["operator"]: one["calls"] for one in output["host_operators"]}
     assert calls["aten::sum.dim_IntList"] == 1

@@ -15,7 +15,9 @@ from replays import LAUNCH, replay
 
 from warploom.machine.launch import Schedule
 
-PROGRAMS = {path.stem: path.read_text() for path in sorted(Path(__file__).parent.glob("*.ptx"))}
+PROGRAMS = {
+    path.stem: path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.ptx"))
+}
 WITH_LAUNCH = [name for name, text in PROGRAMS.items() if LAUNCH.search(text)]
 SCHEDULES = [
     Schedule(),

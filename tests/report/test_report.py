@@ -52,7 +52,7 @@ SOURCE = ["// a kernel", "first = [1];", "second;", *(f"line {n}" for n in range
 def report(tmp_path: Path) -> Report:
     """A load on line 2 (12 times, 2 sectors each), a move on line 3 and many on later lines."""
     file = tmp_path / "k.cu"
-    file.write_text("\n".join(SOURCE))
+    file.write_text("\n".join(SOURCE), "utf-8")
     later = "\n".join(f".loc 1 {n} 1\nmov.u32 %r1, 1;" for n in range(4, 4 + COSTLIEST))
     text = f"""
 .version 8.0
@@ -232,7 +232,7 @@ def test_unknown_terms_are_refused(report: Report) -> None:
 
 def test_source_lines_that_cannot_be_read_are_empty(tmp_path: Path) -> None:
     file = tmp_path / "a.cu"
-    file.write_text("one\n  two\n")
+    file.write_text("one\n  two\n", "utf-8")
     assert source_line(str(file), 2) == "two"
     assert source_line(str(file), 3) == source_line(str(file), 0) == ""
     assert source_line(str(tmp_path / "gone.cu"), 1) == ""

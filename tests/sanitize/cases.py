@@ -107,7 +107,7 @@ def read_cases(file: str) -> File:
     """Returns the cases of a file of `cases/`."""
     lines: list[str] = list(PRELUDE.splitlines())
     cases: list[Case] = []
-    for head, body in _bodies((FOLDER / f"{file}.cu").read_text()):
+    for head, body in _bodies((FOLDER / f"{file}.cu").read_text("utf-8")):
         twins = any(_marks(line) & {"pass", "fail"} for line in body)
         for twin in ("pass", "fail") if twins else ("pass",):
             name, grid, block, kinds = head

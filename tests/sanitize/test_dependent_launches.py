@@ -258,7 +258,7 @@ def test_a_program_with_the_attribute(tmp_path: Path) -> None:
     if real_nvcc(os.environ["PATH"]) is None:
         pytest.skip("nvcc compiles the program, and is not here")
     source, program = tmp_path / "dependent.cu", tmp_path / "dependent"
-    source.write_text(PROGRAM)
+    source.write_text(PROGRAM, "utf-8")
     verb = str(Path(sys.executable).with_name("warploom"))
     compiler = [verb, "nvcc", "-arch=sm_90", "-lineinfo", "-o", str(program), str(source)]
     subprocess.run(compiler, check=True)

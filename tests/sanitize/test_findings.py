@@ -107,20 +107,20 @@ def check(*args: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_check_prints_findings_and_exits_with_the_status_for_errors(tmp_path: Path) -> None:
     file, sarif = tmp_path / "sum.cu", tmp_path / "found.sarif"
-    file.write_text(SUM)
+    file.write_text(SUM, "utf-8")
     done = check(file, *LAUNCH, "--tool", "race", "--error-exitcode", "9", "--sarif", sarif)
     assert done.returncode == 9
     assert "========= Error: Race reported between" in done.stdout
     assert f"at {file}:3 by thread" in done.stdout
     assert "ERROR SUMMARY: 1 error, 0 warnings, 1 note" in done.stdout
-    results = json.loads(sarif.read_text())["runs"][0]["results"]
+    results = json.loads(sarif.read_text("utf-8"))["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
 
 
 def test_no_more_findings_are_shown_than_the_limit_and_all_are_counted(tmp_path: Path) -> None:
     """The launch has an error and a note."""
     file = tmp_path / "sum.cu"
-    file.write_text(SUM)
+    file.write_text(SUM, "utf-8")
     done = check(file, *LAUNCH, "--tool", "race", "--limit", "1")
     assert done.stdout.count("Race reported between") == 1
     assert "1 more are not shown (--limit)" in done.stdout
@@ -129,8 +129,8 @@ def test_no_more_findings_are_shown_than_the_limit_and_all_are_counted(tmp_path:
 
 def test_check_leaves_out_what_is_suppressed(tmp_path: Path) -> None:
     file, known = tmp_path / "sum.cu", tmp_path / "known.txt"
-    file.write_text(SUM)
-    known.write_text("# accepted\nrace sum.cu:3 it is a demonstration\n")
+    file.write_text(SUM, "utf-8")
+    known.write_text("# accepted\nrace sum.cu:3 it is a demonstration\n", "utf-8")
     done = check(file, *LAUNCH, "--tool", "race", "--suppress", known, "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout) == {
@@ -144,14 +144,14 @@ def test_check_leaves_out_what_is_suppressed(tmp_path: Path) -> None:
 
 def test_a_suppression_needs_a_reason(tmp_path: Path) -> None:
     known = tmp_path / "known.txt"
-    known.write_text("race sum.cu:3\n")
+    known.write_text("race sum.cu:3\n", "utf-8")
     with pytest.raises(WarploomError, match="needs a reason"):
         read_suppressions(known)
 
 
 def test_check_refuses_an_unknown_tool(tmp_path: Path) -> None:
     file = tmp_path / "sum.cu"
-    file.write_text(SUM)
+    file.write_text(SUM, "utf-8")
     done = check(file, *LAUNCH, "--tool", "rase")
     assert done.returncode == 2
     assert "there is no tool 'rase'" in done.stderr
@@ -172,7 +172,7 @@ def test_nothing(gpu):
 
 
 def test_pytest_fails_tests_with_findings(tmp_path: Path) -> None:
-    (tmp_path / "test_sum.py").write_text(TESTS)
+    (tmp_path / "test_sum.py").write_text(TESTS, "utf-8")
     plain, checked = (
         subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, tmp_path],
@@ -203,7 +203,7 @@ def test_check_names_lines_of_python_for_a_program_of_numba(tmp_path: Path) -> N
     if not libraries_are_built():
         pytest.skip("the stand-in libraries are not built (no C compiler?)")
     program = tmp_path / "count.py"
-    program.write_text(NUMBA)
+    program.write_text(NUMBA, "utf-8")
     done = check("--tool", "race", program)
     assert done.returncode == 1, done.stderr
     assert f"at {program}:6 by thread" in done.stdout + done.stderr

@@ -66,7 +66,7 @@ def verb(*args: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_kernel_that_leaves_memory_on_the_heap(tmp_path: Path) -> None:
     kernel = tmp_path / "keeps.cu"
-    kernel.write_text(PROGRAM.partition("__attribute__")[0])
+    kernel.write_text(PROGRAM.partition("__attribute__")[0], "utf-8")
     args = ("check", kernel, "--block", "8", "--arg", "u64[8]=zeros", "--json")
     (found,) = json.loads(verb(*args).stdout)["findings"]
     assert (found["tool"], found["severity"], found["count"]) == ("leak", "warning", 4)
@@ -78,7 +78,7 @@ def test_a_program_that_frees_not_all(tmp_path: Path) -> None:
     if real_nvcc(os.environ["PATH"]) is None:
         pytest.skip("nvcc compiles the program, and is not here")
     source, program = tmp_path / "leaky.cu", tmp_path / "leaky"
-    source.write_text(PROGRAM)
+    source.write_text(PROGRAM, "utf-8")
     made = verb("nvcc", "-g", "-o", program, source)
     assert made.returncode == 0, made.stderr
     done = verb("check", "--tool", "leak", program)

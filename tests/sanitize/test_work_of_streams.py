@@ -298,7 +298,7 @@ def test_a_program_with_streams_and_events(tmp_path: Path) -> None:
     if real_nvcc(os.environ["PATH"]) is None:
         pytest.skip("nvcc compiles the program, and is not here")
     source, program = tmp_path / "streams.cu", tmp_path / "streams"
-    source.write_text(PROGRAM)
+    source.write_text(PROGRAM, "utf-8")
     verb = str(Path(sys.executable).with_name("warploom"))
     subprocess.run([verb, "nvcc", "-g", "-lineinfo", "-o", program, source], check=True)
     command = [verb, "check", "--tool", "race", "--error-exitcode", "3", str(program)]
@@ -353,7 +353,7 @@ y.copy_to_host(stream=second)
 
 def test_a_program_in_numbas_manner(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(NUMBA_PROGRAM)
+    program.write_text(NUMBA_PROGRAM, "utf-8")
     verb = str(Path(sys.executable).with_name("warploom"))
     command = [verb, "check", "--tool", "race", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

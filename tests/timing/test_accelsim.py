@@ -79,7 +79,9 @@ def test_handwritten_trace_is_parsed(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"kernel-1{suffix}"
     packed = TRACE.encode() if suffix == ".traceg" else lzma.compress(TRACE.encode())
     file.write_bytes(packed)
-    (tmp_path / "kernelslist.g").write_text(f"MemcpyHtoD,0x7f2000000000,1024\n{file.name}\n")
+    (tmp_path / "kernelslist.g").write_text(
+        f"MemcpyHtoD,0x7f2000000000,1024\n{file.name}\n", "utf-8"
+    )
     [kernel] = wl.read_accelsim(tmp_path)
     assert (kernel.head.name, kernel.head.grid, kernel.head.block) == (
         "by_hand",
@@ -105,7 +107,7 @@ def test_handwritten_trace_is_parsed(tmp_path: Path, suffix: str) -> None:
 def test_handwritten_trace_has_expected_cycles(tmp_path: Path) -> None:
     """Warps load 8, 2, 3 and no sectors of 32 bytes."""
     file = tmp_path / "kernel-1.traceg"
-    file.write_text(TRACE)
+    file.write_text(TRACE, "utf-8")
     [kernel] = wl.read_accelsim(file)
     timing = kernel.time("rtx-2080-ti")
     assert timing.instructions == 12
@@ -144,7 +146,7 @@ def test_lines_round_trip() -> None:
 )
 def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: str) -> None:
     file = tmp_path / "kernel-1.traceg"
-    file.write_text(TRACE.replace(*damage))
+    file.write_text(TRACE.replace(*damage), "utf-8")
     with pytest.raises(WarploomError, match=error):
         wl.read_accelsim(file)[0].time("rtx-2080-ti")
 
@@ -152,7 +154,9 @@ def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: st
 def test_file_that_is_no_trace_raises(tmp_path: Path) -> None:
     with pytest.raises(WarploomError, match="is no list of kernels"):
         wl.read_accelsim(tmp_path)
-    (tmp_path / "kernel-1.traceg").write_text(TRACE.replace("-nregs = 16", "-nregs = 1600"))
+    (tmp_path / "kernel-1.traceg").write_text(
+        TRACE.replace("-nregs = 16", "-nregs = 1600"), "utf-8"
+    )
     with pytest.raises(LaunchError, match="no block of by_hand fits"):
         wl.read_accelsim(tmp_path / "kernel-1.traceg")[0].time("rtx-2080-ti")
 

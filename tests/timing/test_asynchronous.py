@@ -25,7 +25,7 @@ def run(stages: int, size: int, count: int, skip: int = 1) -> Run:
     """Launches the pipeline and checks its sums; every `skip`-th row of a tile is added up."""
     gpu = wl.Device("h100", record=True)
     options = [f"-DSTAGES={stages}", f"-DBYTES={size}", f"-DSKIP={skip}"]
-    kernel = gpu.compile(SOURCE.read_text(), options=options)["sums"]
+    kernel = gpu.compile(SOURCE.read_text("utf-8"), options=options)["sums"]
     tiles = np.arange(count * size // 4, dtype=np.float32) % 8
     out = gpu.zeros(128, np.float32)
     done = kernel[1, 160](gpu.to_device(tiles), out, count)

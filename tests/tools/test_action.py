@@ -17,8 +17,10 @@ import yaml
 from warploom.clients.environment import libraries_are_built
 
 ROOT = Path(__file__).parents[2]
-ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
-WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/examples.yml").read_text())
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+WORKFLOW: dict[str, Any] = yaml.safe_load(
+    (ROOT / ".github/workflows/examples.yml").read_text("utf-8")
+)
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 BY_NAME = {step["id"]: step for step in STEPS if "id" in step}
 
@@ -71,7 +73,7 @@ class Runner:
 
 
 def _lines(file: Path) -> list[str]:
-    return file.read_text().splitlines()
+    return file.read_text("utf-8").splitlines()
 
 
 @pytest.mark.nightly
@@ -92,10 +94,12 @@ def test_the_steps_of_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "5 passed" in runner.run("pytest").stdout
     reports = list((tmp_path / "warploom-reports").glob("*.json"))
     assert any(file.name.startswith("command-") for file in reports)
-    kernels = json.loads((tmp_path / "warploom-reports" / "pytest.json").read_text())["kernels"]
+    kernels = json.loads((tmp_path / "warploom-reports" / "pytest.json").read_text("utf-8"))[
+        "kernels"
+    ]
     assert {kernel["kernel"] for kernel in kernels} == {"saxpy"}
     runner.run("summary")
-    table = runner.files["STEP_SUMMARY"].read_text()
+    table = runner.files["STEP_SUMMARY"].read_text("utf-8")
     assert table.startswith("| kernel | grid | block | launches |")
     assert "| `saxpy` | 4x1x1 | 256x1x1 | 4 |" in table
 
@@ -104,7 +108,7 @@ def test_the_installation_takes_extras_and_packages(tmp_path: Path) -> None:
     """With a `python` that only says what it was called with."""
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
-    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.write_text('#!/bin/sh\necho "$@"\n', "utf-8")
     python.chmod(0o755)
     for extras, source in (("numba,nvcc", f"{ROOT}[numba,nvcc]"), ("none", str(ROOT))):
         runner = Runner(tmp_path, {"extras": extras, "packages": "torch einops"})

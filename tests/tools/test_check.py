@@ -71,10 +71,10 @@ def test_a_module_is_imported_by_its_name_or_from_its_package() -> None:
 
 
 def test_every_layer_has_a_quick_test_that_exists() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
     layers = {f"warploom.{name}" for row in contract["layers"] for name in row.split(" | ")}
     assert layers <= set(SMOKE)
     for node in SMOKE.values():
         file, _, name = node.partition("::")
-        assert f"def {name}" in (ROOT / "tests" / file).read_text()
+        assert f"def {name}" in (ROOT / "tests" / file).read_text("utf-8")

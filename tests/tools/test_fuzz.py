@@ -43,7 +43,7 @@ def fuzz(folder: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
         check=False,
     )
     assert out.exists(), done.stderr
-    return done.returncode, json.loads(out.read_text())["findings"]
+    return done.returncode, json.loads(out.read_text("utf-8"))["findings"]
 
 
 def planted(name: str) -> tuple[str, str]:
@@ -64,7 +64,7 @@ def test_a_wrong_instruction_is_found_and_reduced(
     )
     assert status == FOUND
     assert finding["outcome"]["kind"] == "wrong result"
-    text = Path(finding["file"]).read_text()
+    text = Path(finding["file"]).read_text("utf-8")
     whole, _ = draw(shaped_programs(), finding["seed"])
     assert "xor" in text
     assert text.count("\n") < whole.count("\n") // 2
@@ -90,7 +90,7 @@ def test_a_wrong_instruction_among_all_forms_is_found_and_left_alone(tmp_path: P
     )
     assert status == FOUND
     assert finding["outcome"]["kind"] == "wrong result"
-    head, launch, *operations = Path(finding["file"]).read_text().splitlines()
+    head, launch, *operations = Path(finding["file"]).read_text("utf-8").splitlines()
     assert head.startswith("// wrong result: ")
     assert LAUNCH.search(launch)
     assert len(operations) == 1

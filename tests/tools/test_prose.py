@@ -20,7 +20,7 @@ def checked(*files: Path) -> tuple[int, str]:
 
 def test_a_forbidden_word_is_found_with_its_line(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("Fine.\nThe lanes meet again at the end.\n")
+    page.write_text("Fine.\nThe lanes meet again at the end.\n", "utf-8")
     code, output = checked(page)
     assert code == 1
     assert output == f"{page}:2: write 'reconverge' instead of 'meet again'\n"
@@ -36,7 +36,9 @@ def found_terms(findings: Iterable[str]) -> set[str]:
 
 def test_terms_to_avoid_are_found_in_names_and_docstrings(tmp_path: Path) -> None:
     module = tmp_path / "planted_sweep.py"
-    module.write_text('def take_course(outfit: int) -> None:\n    """Relays."""\n    return None\n')
+    module.write_text(
+        'def take_course(outfit: int) -> None:\n    """Relays."""\n    return None\n', "utf-8"
+    )
     tool = runpy.run_path(str(TOOL))
     terms = tool["_swaps"]("Names.yml", "swap", "code", "engine")
     found = found_terms(tool["name_findings"](module, terms))
@@ -46,14 +48,14 @@ def test_terms_to_avoid_are_found_in_names_and_docstrings(tmp_path: Path) -> Non
 def test_a_deprecated_alias_keeps_its_name(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     warns = '    warnings.warn("use `capacity`", DeprecationWarning, stacklevel=2)\n'
-    module.write_text(f"def room() -> None:\n{warns}\n\ndef rooms() -> None: ...\n")
+    module.write_text(f"def room() -> None:\n{warns}\n\ndef rooms() -> None: ...\n", "utf-8")
     tool = runpy.run_path(str(TOOL))
     assert found_terms(tool["name_findings"](module, tool["_swaps"]("Names.yml"))) == {"'rooms'"}
 
 
 def test_reaching_definitions_is_a_term_of_the_field(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
-    module.write_text("class ReachingDefinitions: ...\n\nclass Reaching: ...\n")
+    module.write_text("class ReachingDefinitions: ...\n\nclass Reaching: ...\n", "utf-8")
     tool = runpy.run_path(str(TOOL))
     terms = tool["_swaps"]("Names.yml", "code")
     assert list(tool["name_findings"](module, terms)) == [
@@ -63,7 +65,7 @@ def test_reaching_definitions_is_a_term_of_the_field(tmp_path: Path) -> None:
 
 def test_terms_are_found_in_the_prose_of_a_page_and_not_in_its_code(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("```\na room\n```\nThe lanes have parted at `room`.\n")
+    page.write_text("```\na room\n```\nThe lanes have parted at `room`.\n", "utf-8")
     tool = runpy.run_path(str(TOOL))
     assert list(tool["prose_findings"](page, tool["_swaps"]("Names.yml"))) == [
         f"{page}:4: write 'divergence, diverged' instead of 'parted'"

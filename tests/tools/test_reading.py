@@ -50,7 +50,9 @@ def test_a_seed_draws_the_same_functions_again(
         monkeypatch.setattr(sys, "argv", ["reading.py", "7", str(tmp_path / folder)])
         tool["main"]()
     for file, count in (("declarations.txt", 60), ("functions.txt", 60), ("modules.txt", 20)):
-        first, second = ((tmp_path / folder / file).read_text() for folder in ("first", "second"))
+        first, second = (
+            (tmp_path / folder / file).read_text("utf-8") for folder in ("first", "second")
+        )
         assert first == second
         assert first.startswith("## 1. ")
         assert first.count("\n## ") == count - 1

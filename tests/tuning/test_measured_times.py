@@ -52,7 +52,7 @@ def tuned(*seconds: float | None) -> Tuned:
 @pytest.mark.parametrize("end", ["", "}\n}"])
 def test_a_cache_file_is_read_also_while_it_is_written(tmp_path: Path, end: str) -> None:
     file = tmp_path / "cache.json"
-    file.write_text(CACHE.removesuffix(",") + end if end else CACHE)
+    file.write_text(CACHE.removesuffix(",") + end if end else CACHE, "utf-8")
     assert read_measured(file, SPACE) == READ
 
 
@@ -73,7 +73,7 @@ def test_t4_results_are_read_in_their_unit(tmp_path: Path) -> None:
     rows = [row(1, 3.0, "ms"), row(2, 2.0, ""), row(2, 1.0, "ms", "compile")]
     file = tmp_path / "t4.json"
     content = {"results": rows, "schema_version": "1.0.0", "metadata": {"timeunit": "seconds"}}
-    file.write_text(json.dumps(content))
+    file.write_text(json.dumps(content), "utf-8")
     assert [one.seconds for one in read_measured(file, SPACE)] == [3.0e-3, 2.0]
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_measurement_is_an_error(given: Any, said: str) -> None:
 )
 def test_a_file_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "file.json"
-    file.write_text(text)
+    file.write_text(text, "utf-8")
     with pytest.raises(WarploomError, match=said):
         read_measured(file, SPACE)
 
@@ -125,7 +125,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, form: str) -> None:
 def test_a_cache_file_has_what_kernel_tuner_checks(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     tuned(0.25e-3, None, None, 0.5e-3).write(file)
-    text = file.read_text()
+    text = file.read_text("utf-8")
     assert text.strip().endswith("}\n}")  # by which Kernel Tuner knows that it is complete
     content = json.loads(text)
     assert content["tune_params_keys"] == ["block_size_x", "TILE"]

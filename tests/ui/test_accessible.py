@@ -62,18 +62,20 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         assert lesson is not None
         traces = [record(request).to_bytes() for request in requests_of(lesson)]
         show = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
-        (folder / name).with_suffix(".html").write_text(export(show, traces))
+        (folder / name).with_suffix(".html").write_text(export(show, traces), "utf-8")
         found[name] = (folder / f"{name}.html").as_uri()
     reversing = ("in:i32[64]=arange", "out:i32[64]=zeros")
     race = LaunchRequest(
         name="reverse.cu", source=RACING, block="64", args=reversing, sanitize=("race",)
     )
     shown = exported_show("reverse.cu", ("reverse.cu",))
-    (folder / "race.html").write_text(export(shown, [record(race).to_bytes()]))
+    (folder / "race.html").write_text(export(shown, [record(race).to_bytes()]), "utf-8")
     found["race"] = (folder / "race.html").as_uri()
     out = ("out:i32[40]=zeros",)
     trace = record(LaunchRequest(name="k.cu", source=FAULTY, block="64", args=out))
-    (folder / "fault.html").write_text(export(exported_show("k", ("k",)), [trace.to_bytes()]))
+    (folder / "fault.html").write_text(
+        export(exported_show("k", ("k",)), [trace.to_bytes()]), "utf-8"
+    )
     return {**found, "fault": (folder / "fault.html").as_uri()}
 
 
@@ -81,7 +83,7 @@ def findings(page: Any) -> list[str]:
     """What axe finds on a page as it is now."""
     page.mouse.move(2, 2)
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(AXE.read_text())
+        page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{one['id']}: {one['nodes'][0]['target']} {one['nodes'][0].get('failureSummary', '')}"
@@ -249,7 +251,9 @@ def test_integers_are_shown_in_full(chromium: Any, tmp_path: Path) -> None:
     source = "__global__ void k(int *out, float *x) { out[threadIdx.x] = 123456789; x[0] = 0.1f; }"
     arguments = ("out:i32[32]=zeros", "x:f32[1]=zeros")
     trace = record(LaunchRequest(name="k.cu", source=source, args=arguments))
-    (tmp_path / "k.html").write_text(export(exported_show("k", ("k",)), [trace.to_bytes()]))
+    (tmp_path / "k.html").write_text(
+        export(exported_show("k", ("k",)), [trace.to_bytes()]), "utf-8"
+    )
     page = opened(chromium, (tmp_path / "k.html").as_uri())
     page.keyboard.press("2")
     page.keyboard.press("End")

@@ -73,7 +73,7 @@ def lesson_with(tmp_path: Path, old: str = "", new: str = "") -> Path:
     """Returns the file of the lesson, with one text in place of another."""
     assert old in LESSON
     file = tmp_path / "scan.toml"
-    file.write_text(LESSON.replace(old, new, 1) if old else LESSON)
+    file.write_text(LESSON.replace(old, new, 1) if old else LESSON, "utf-8")
     return file
 
 
@@ -141,10 +141,10 @@ def test_a_kernel_that_never_ends_is_graded_by_compiled_code(
 
 
 def test_what_a_lesson_may_name_is_what_there_is() -> None:
-    page = (Path(__file__).parents[2] / "web" / "src" / "model.ts").read_text()
+    page = (Path(__file__).parents[2] / "web" / "src" / "model.ts").read_text("utf-8")
     entries = page.partition("export const EVENTS = [")[2].partition("]")[0]
     assert [one.strip(' "\n') for one in entries.split(",") if one.strip()] == list(EVENTS)
-    state = (Path(__file__).parents[2] / "web" / "src" / "state.ts").read_text()
+    state = (Path(__file__).parents[2] / "web" / "src" / "state.ts").read_text("utf-8")
     panes = state.partition("export type Pane = ")[2].partition(";")[0]
     assert {one.strip(' "') for one in panes.split("|")} == set(VIEWS)
     assert {"global_load_sectors", "shared_load_bank_conflicts", "barriers"} < set(COUNTERS)

@@ -222,7 +222,8 @@ solution = "__global__ void k(int *out) { out[threadIdx.x] = 2; }"
 [[task.checks]]
 label = "out is 2"
 results = ["out"]
-"""
+""",
+        "utf-8",
     )
     lesson = read_lesson(file)
     assert not grade(lesson, lesson.request.source).passed

@@ -33,7 +33,7 @@ def test_a_notebook_shows_the_page_in_a_frame(trace: wl.Trace, tmp_path: Path) -
     assert gzip.decompress(base64.b64decode(packed[1])).decode() == shown.page
     assert len(text) < 400_000
     shown.save(tmp_path / "k.html")
-    assert (tmp_path / "k.html").read_text() == shown.page
+    assert (tmp_path / "k.html").read_text("utf-8") == shown.page
 
 
 def test_the_frame_unpacks_the_page(trace: wl.Trace, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_frame_unpacks_the_page(trace: wl.Trace, tmp_path: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     file = tmp_path / "cell.html"
-    file.write_text(wl.show(trace)._repr_html_())
+    file.write_text(wl.show(trace)._repr_html_(), "utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
         page = browser.new_page()

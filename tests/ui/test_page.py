@@ -85,7 +85,7 @@ def trace(asked: LaunchRequest) -> Trace:
 @pytest.fixture(scope="module")
 def exported(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("pages") / "halves.html"
-    file.write_text(export(exported_show("halves", ("halves",)), [trace.to_bytes()]))
+    file.write_text(export(exported_show("halves", ("halves",)), [trace.to_bytes()]), "utf-8")
     return file.as_uri()
 
 
@@ -291,7 +291,7 @@ def timed(asked: LaunchRequest) -> Trace:
 @pytest.fixture(scope="module")
 def timed_page(timed: Trace, tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("pages") / "timed.html"
-    file.write_text(export(exported_show("halves", ("halves",)), [timed.to_bytes()]))
+    file.write_text(export(exported_show("halves", ("halves",)), [timed.to_bytes()]), "utf-8")
     return file.as_uri()
 
 

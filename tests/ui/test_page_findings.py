@@ -75,7 +75,7 @@ def test_a_launch_without_races_has_no_findings() -> None:
 
 def test_the_commands_write_a_page_with_the_findings(tmp_path: Path) -> None:
     file, trace = tmp_path / "reverse.cu", tmp_path / "trace.wl"
-    file.write_text(REVERSE)
+    file.write_text(REVERSE, "utf-8")
     launch = [str(file), "--block", "64", "--arg", "i32[64]=arange", "--arg", "o:i32[64]=zeros"]
     pages = [tmp_path / "check.html", tmp_path / "view.html"]
     checked = CliRunner().invoke(app, ["check", *launch, "--export", str(pages[0])])

@@ -32,7 +32,7 @@ def trace() -> Trace:
     return record(
         LaunchRequest(
             name="pipeline.cu",
-            source=PIPELINE.read_text(),
+            source=PIPELINE.read_text("utf-8"),
             block="160",
             args=("f32[512]=ones", "f32[128]=zeros", "4"),
             options=("-DSTAGES=2", "-DBYTES=512", "-DSKIP=1"),
@@ -47,7 +47,7 @@ def page(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
     from playwright.sync_api import sync_playwright
 
     file = tmp_path_factory.mktemp("pages") / "pipeline.html"
-    file.write_text(export(exported_show("pipeline", ("pipeline",)), [trace.to_bytes()]))
+    file.write_text(export(exported_show("pipeline", ("pipeline",)), [trace.to_bytes()]), "utf-8")
     wrong: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
@@ -83,7 +83,9 @@ def test_copies_and_mbarriers_at_a_step(page: Any, trace: Trace) -> None:
     issued, awaited = column(trace, "step"), column(trace, "until")
     at_step(page, issued[1])
     line = 1 + next(
-        n for n, text in enumerate(PIPELINE.read_text().splitlines()) if "cp.async.bulk" in text
+        n
+        for n, text in enumerate(PIPELINE.read_text("utf-8").splitlines())
+        if "cp.async.bulk" in text
     )
     rows = table(page, 0)
     assert [row[0] for row in rows] == ["bulk copy"] * 2
@@ -143,7 +145,7 @@ def test_axe_finds_nothing(page: Any, trace: Trace, key: str, scheme: str) -> No
     page.keyboard.press(key)
     page.wait_for_timeout(200)
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(AXE.read_text())
+        page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
     assert [(one["id"], one["nodes"][0]["target"]) for one in found["violations"]] == []
     page.set_viewport_size({"width": 390, "height": 844})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -16,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from processes import started
+
+from warploom.ui.runner import too_large
 
 SERVER = """
 from warploom.ui.runner import Limits
@@ -62,7 +66,7 @@ def processes() -> list[int]:
 def parent_of(pid: int) -> int | None:
     """Returns the parent of a process, None if it has ended."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        state, parent = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[:2]
     except OSError:
         return None
     return None if state == "Z" else int(parent)
@@ -79,17 +83,14 @@ def wait_for(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    found = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline())
-    assert found is not None
-    made = Served(process, int(found[1]), found[2])
-    yield made
-    children = made.children()
-    process.kill()
-    process.wait()
+    line, nowhere = [sys.executable, "-c", SERVER], subprocess.DEVNULL
+    with started(line, stdout=subprocess.PIPE, stderr=nowhere, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline())
+        assert found is not None
+        made = Served(process, int(found[1]), found[2])
+        yield made
+        children = made.children()
     for pid in children:
         if parent_of(pid) is not None:
             os.kill(pid, signal.SIGKILL)
@@ -140,3 +141,16 @@ def test_two_runs_at_once_end_with_the_server(served: Served) -> None:
     served.process.send_signal(signal.SIGTERM)
     served.process.wait(120)
     wait_for(lambda: all(parent_of(run) is None for run in runs))
+
+
+EATER = "import time; held = bytearray(200 << 20); time.sleep(600)"
+
+STARTER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {EATER!r}])"
+
+
+def test_memory_of_what_a_run_starts_is_the_runs() -> None:
+    with started([sys.executable, "-c", STARTER], start_new_session=True) as process:
+        try:
+            asyncio.run(asyncio.wait_for(too_large(process.pid, 150 << 20), 120))
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)

@@ -25,7 +25,7 @@ SECRET = "for nobody's eyes"
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
     file = tmp_path / "secret"
-    file.write_text(f"{SECRET}\n")
+    file.write_text(f"{SECRET}\n", "utf-8")
     return file
 
 
@@ -86,7 +86,7 @@ def test_line_tables_show_no_file(secret: Path, suffix: str) -> None:
 
 
 def test_the_users_own_headers_are_included(tmp_path: Path) -> None:
-    (tmp_path / "own.h").write_text(KERNEL)
+    (tmp_path / "own.h").write_text(KERNEL, "utf-8")
     (tmp_path / "kernel").mkdir()
     name, text = str(tmp_path / "kernel" / "k.cu"), '#include "../own.h"\n'
     given = outcome(request(text, name), Confinement.of(text, name, ()))
@@ -125,7 +125,7 @@ def test_a_learners_kernel_includes_no_file_of_others(tmp_path: Path, secret: Pa
     mine = tmp_path / "mine"
     mine.mkdir()
     kernel = mine / "structures.cu"
-    kernel.write_text(f'#include "{secret}"\n{KERNEL}')
+    kernel.write_text(f'#include "{secret}"\n{KERNEL}', "utf-8")
     result = CliRunner().invoke(app, ["learn", "structures", "--check", str(kernel)])
     assert result.exit_code == 1
     assert "outside of the kernel's folder" in result.output

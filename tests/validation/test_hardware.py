@@ -70,4 +70,4 @@ def test_every_finding_of_compute_sanitizer_is_one_here() -> None:
 def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:
     write_record(tmp_path / "again.json", record())
     assert read_record(tmp_path / "again.json") == record()
-    assert (tmp_path / "again.json").read_text() == (HERE / "h100.json").read_text()
+    assert (tmp_path / "again.json").read_text("utf-8") == (HERE / "h100.json").read_text("utf-8")

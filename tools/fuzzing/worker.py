@@ -26,7 +26,7 @@ RETIRE = 2 << 30
 
 def address_space() -> int:
     """Returns the bytes of address space that this process has (proc(5), statm)."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    pages = int(Path("/proc/self/statm").read_text("utf-8").split()[0])
     return pages * resource.getpagesize()
 
 

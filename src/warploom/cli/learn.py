@@ -15,6 +15,7 @@ from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.options import nearest
 from warploom.core.output_files import writing
+from warploom.core.printable import printable
 from warploom.core.source_files import printable_name
 from warploom.host.programs.confinement import Confinement
 from warploom.host.programs.sources import read_source
@@ -76,7 +77,7 @@ def learn(
         print(f"{start} is where the task begins. {lesson.task.ask if lesson.task else ''}")
         return
     if check is not None:
-        _grade(lesson, check, as_json=as_json)
+        _grade(lesson, check, page.limits(), as_json=as_json)
         return
     with confined(NOTHING):  # the kernels are from whoever wrote the lesson
         traces = [record(request).to_bytes() for request in requests_of(lesson)]
@@ -122,25 +123,25 @@ def _lesson(name: str) -> Lesson:
     return lesson
 
 
-def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
+def _grade(lesson: Lesson, file: Path, limits: Limits, *, as_json: bool) -> None:
     """Print how a kernel does in a task; exits with 1 where it does not pass."""
-    verdict = _verdict(Assignment(lesson, read_source(file), printable_name(file)))
+    verdict = _verdict(Assignment(lesson, read_source(file), printable_name(file)), limits)
     if verdict.passed:
         note_progress(lesson.id, DONE)
     print(
         msgspec.json.format(msgspec.json.encode(verdict)).decode()
         if as_json
-        else _verdict_text(verdict)
+        else printable(_verdict_text(verdict))
     )
     if not verdict.passed:
         sys.exit(1)
 
 
-def _verdict(assignment: Assignment) -> Verdict:
+def _verdict(assignment: Assignment, limits: Limits) -> Verdict:
     """Returns how a kernel did in a task, graded in a process with limits. Raises WarploomError
     where the lesson's own kernels do not run."""
     confinement = Confinement((str(Path(assignment.name).parent),))
-    answer = asyncio.run(run(assignment, Limits(), confinement))
+    answer = asyncio.run(run(assignment, limits, confinement))
     if isinstance(answer, bytes):
         return msgspec.json.decode(answer, type=Verdict)
     if answer.kind in LIMITED:

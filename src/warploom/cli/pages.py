@@ -5,12 +5,15 @@ from __future__ import annotations
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warploom.core.output_files import write_text
 from warploom.ui.schema import Show
+
+if TYPE_CHECKING:
+    from warploom.ui.runner import Limits
 
 Export = Annotated[
     Path | None, typer.Option(metavar="PAGE.html", help="Write one page that needs no server.")
@@ -21,18 +24,26 @@ Export = Annotated[
 class PageOptions:
     """Options for serving the page."""
 
-    seconds: Annotated[float, typer.Option(help="How long a run from the page may take.")] = 30.0
-    memory: Annotated[int, typer.Option(help="How many MiB a run from the page may use.")] = 4096
+    seconds: Annotated[
+        float, typer.Option(help="How long a run from the page, or of a graded kernel, may take.")
+    ] = 30.0
+    memory: Annotated[
+        int, typer.Option(help="How many MiB a run from the page, or of a graded kernel, may use.")
+    ] = 4096
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True
+
+    def limits(self) -> Limits:
+        """Returns the limits of runs."""
+        from warploom.ui.runner import Limits
+
+        return Limits(self.seconds, self.memory << 20)
 
     def serve(self, show: Show, traces: list[bytes], place: str = "") -> None:
         """Serve the page until Ctrl-C; it opens at a place, the part of its address behind `#`."""
         # The web server, which a page that is written does without.
-        from warploom.ui.runner import Limits
         from warploom.ui.server import Viewer, serve
 
-        limits = Limits(self.seconds, self.memory << 20)
-        serve(Viewer(show, traces, limits), lambda url: self._opened(url + place))
+        serve(Viewer(show, traces, self.limits()), lambda url: self._opened(url + place))
 
     def _opened(self, url: str) -> None:
         print(f"The page is at {url}\nCtrl-C ends it.", flush=True)

@@ -152,7 +152,11 @@ def _rounded(
     rebias = (1 << (exponent_bits - 1)) - 1 - format.bias
     placed = maximum(exponent, max(rebias + 1, 1))
     lost = minimum(placed - maximum(exponent, 1), fraction_bits + 2)
-    dropped = minimum(lost + (fraction_bits - format.fraction), fraction_bits + 2)
+    wanted = lost + (fraction_bits - format.fraction)
+    dropped = minimum(wanted, fraction_bits + 2)
+    if random is not None:
+        # Random bits are fewer than these, so that lower ones of the number make no carry.
+        significand = _by(significand, wanted - dropped)
     added = _increment(significand, dropped, negative, rounding, random)
     quotient = _by(significand + added, dropped)
     # The hidden bit of the quotient, or a carry into it, counts as one in the exponent field.

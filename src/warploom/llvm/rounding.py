@@ -24,7 +24,8 @@ LLVM_ROUNDING = {"rz": 0, "rn": 1, "rp": 2, "rm": 3}
 """Arguments of `llvm.set.rounding` (LLVM language reference; C's FLT_ROUNDS)."""
 
 _OPERANDS = {"fadd": 2, "fsub": 2, "fmul": 2, "fdiv": 2, "fma": 3, "fsqrt": 1}
-_CONVERSIONS = ("sitofp", "uitofp", "fptrunc")
+_OF_INTEGERS = ("sitofp", "uitofp")
+_CONVERSIONS = (*_OF_INTEGERS, "fptrunc")
 
 
 def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type) -> Value:
@@ -41,7 +42,8 @@ def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type
 def definition(name: str) -> str:
     """Returns the text of LLVM IR that defines a function which `rounded` calls, and declares the
     intrinsics in it; the name holds operation, mode and types. The function sets the rounding mode,
-    performs the constrained operation, and sets the mode back to nearest."""
+    performs the constrained operation, and sets the mode back to nearest. An integer 0 gives +0:
+    LLVM's vector code of a conversion subtracts equal numbers there, which is -0 downwards."""
     op, mode, suffix = name.removeprefix(PREFIX).split(".", 2)
     result, _, source = suffix.partition(".")
     types = [_type_text(source)] if source else [_type_text(result)] * _OPERANDS[op]
@@ -55,11 +57,21 @@ define {returned} @"{name}"({arguments}) noinline nounwind strictfp {{
   %r = call {returned} {intrinsic}({arguments}, metadata !"round.dynamic", metadata \
 !"fpexcept.ignore") strictfp
   call void @llvm.set.rounding(i32 {LLVM_ROUNDING["rn"]}) strictfp
-  ret {returned} %r
+{_returned(op, types[0], returned)}
 }}
 declare {returned} {intrinsic}({declared})
 declare void @llvm.set.rounding(i32)
 """
+
+
+def _returned(op: str, source: str, result: str) -> str:
+    """Returns the text that returns the result `%r` of the operand `%a0`: +0 for an integer 0."""
+    if op not in _OF_INTEGERS:
+        return f"  ret {result} %r"
+    return f"""  %zero = icmp eq {source} %a0, zeroinitializer
+  %positive = select <{source[1 : source.index(" ")]} x i1> %zero, {result} zeroinitializer, \
+{result} %r
+  ret {result} %positive"""
 
 
 def _suffix(type: ir.Type) -> str:

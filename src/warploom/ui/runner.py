@@ -15,7 +15,9 @@ from pathlib import Path
 
 import msgspec
 
+from warploom.core.temporary import temporary_folder
 from warploom.host.programs.confinement import Confinement
+from warploom.llvm.disk_cache import cache_directory
 from warploom.ui.child import (
     LENGTH_BYTES,
     REFUSAL,
@@ -62,17 +64,25 @@ async def run(
 ) -> bytes | Refusal:
     """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, or why
     there is neither; `confinement` is what sources may use. The child process and those that it
-    started have ended then, also if this coroutine is cancelled."""
+    started have ended then, and their temporary files are removed, also if this coroutine is
+    cancelled."""
     job = Job.of(request, confinement)
+    with temporary_folder() as folder:
+        return await _run(msgspec.json.encode(job), limits, folder)
+
+
+async def _run(request: bytes, limits: Limits, folder: Path) -> bytes | Refusal:
+    """Returns what `run` does for an encoded job, whose temporary files are in a folder."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "warploom.ui.child"),
         *(str(limits.memory), str(limits.seconds)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env=_environment(folder),
         start_new_session=True,  # Ctrl-C is the server's, and all that the child starts has an end
     )
-    answering = asyncio.create_task(_answer(child, msgspec.json.encode(job), limits.output))
+    answering = asyncio.create_task(_answer(child, request, limits.output))
     watching = asyncio.create_task(too_large(child.pid, OWN_RESIDENT + limits.memory))
     try:
         await asyncio.wait(
@@ -86,6 +96,13 @@ async def run(
         answering.cancel()
         await _end(child)
     return _read_answer(answer, wrong, child.returncode, limits)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Returns the variables of a child process that has its temporary files in a folder, and its
+    cache where this process has it (without a home folder, among temporary files)."""
+    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    return {**os.environ, **temporary, "WARPLOOM_CACHE_DIR": str(cache_directory())}
 
 
 async def _answer(child: Process, request: bytes, most: int) -> tuple[bytes, bytes]:
@@ -117,13 +134,11 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
 
 
 async def _end(child: Process) -> None:
-    """Ends a child process, and those that it started, where it has not ended."""
-    if child.returncode is not None:
-        return
-    with suppress(ProcessLookupError):
+    """Ends a child process, and those that it started, which may be there when it has ended."""
+    with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(child.pid, signal.SIGKILL)
-        else:
+        elif child.returncode is None:
             child.kill()
     await child.wait()
 
@@ -157,17 +172,22 @@ def _late(limits: Limits) -> Refusal:
 
 
 async def too_large(pid: int, most: int) -> None:
-    """Wait until a process has more than so many bytes of physical memory.
+    """Wait until a process and those that it started have more than so many bytes of physical
+    memory.
 
     Device memory is reserved at once and filled as kernels use it, so that no limit on addresses
     bounds what is used. Without /proc (other systems than Linux) this waits for ever.
     """
-    status = Path(f"/proc/{pid}/statm")
-    while True:
-        try:
-            resident = int(status.read_text("ascii").split()[1]) * PAGE
-        except (OSError, IndexError, ValueError):
-            resident = 0
-        if resident > most:
-            return
+    while _resident_bytes(pid) <= most:
         await asyncio.sleep(1 / LOOKS_PER_SECOND)
+
+
+def _resident_bytes(pid: int) -> int:
+    """Returns the physical memory of a process and of those that it started: 0 if it has ended."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        resident = int((folder / "statm").read_text("ascii").split()[1]) * PAGE
+        started = [file.read_text("ascii") for file in folder.glob("task/*/children")]
+    except (OSError, IndexError, ValueError):
+        return 0
+    return resident + sum(_resident_bytes(int(child)) for line in started for child in line.split())

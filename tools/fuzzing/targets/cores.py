@@ -61,7 +61,7 @@ def in_a_child(task: Any) -> None:
         os.write(writer, text.encode()[-4000:])
         os._exit(0)
     os.close(writer)
-    with os.fdopen(reader) as pipe:
+    with os.fdopen(reader, encoding="utf-8") as pipe:
         text = pipe.read()
     status = os.waitpid(child, 0)[1]
     assert not status, f"the process that opens a core file ends with status {status}"
