@@ -152,7 +152,7 @@ def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: st
 
 
 def test_file_that_is_no_trace_raises(tmp_path: Path) -> None:
-    with pytest.raises(WarploomError, match="is no list of kernels"):
+    with pytest.raises(WarploomError, match="cannot be read: No such file"):
         wl.read_accelsim(tmp_path)
     (tmp_path / "kernel-1.traceg").write_text(
         TRACE.replace("-nregs = 16", "-nregs = 1600"), "utf-8"
