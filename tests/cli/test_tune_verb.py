@@ -80,3 +80,12 @@ def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path
 def test_what_makes_no_sense_is_bad_usage(monkeypatch, capsys, words: str, said: str) -> None:
     assert tune(monkeypatch, *words.split()) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"\xff", b"[]", b'{"block": 3}', b"{"])
+def test_a_damaged_space_is_bad_usage(monkeypatch, capsys, tmp_path, content: bytes) -> None:
+    file = tmp_path / "space.json"
+    file.write_bytes(content)
+    assert tune(monkeypatch, "--space", str(file)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: --space {file} ")

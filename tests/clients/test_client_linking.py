@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import zlib
+from base64 import b64encode
+
+import pytest
 
 from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.linking import linked, parts_of
+from warploom.core.errors import WarploomError
 from warploom.host.device import Device
 
 KERNEL = """
@@ -76,3 +81,18 @@ def test_texts_without_lines_are_text_alone() -> None:
     plain = [re.sub(r"\.(loc|file) .*", "", text) for text in (KERNEL, FUNCTION)]
     text = linked([("kernel.ptx", plain[0]), ("function.ptx", plain[1])])
     assert parts_of("both", text) == {"both": text}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        b"@@@",
+        b64encode(b"hello"),
+        b64encode(zlib.compress(b"[1]")),
+        b64encode(zlib.compress(b"[" * 100_000)),
+        b64encode(zlib.compress(b"{}")[:-3]),
+    ],
+)
+def test_damaged_parts_are_an_error(parts: bytes) -> None:
+    with pytest.raises(WarploomError, match="kernel has damaged parts"):
+        parts_of("kernel", f"{KERNEL}\n//warploom-parts {parts.decode()}\n")

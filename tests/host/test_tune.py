@@ -205,7 +205,7 @@ def test_a_line_that_was_cut_off_costs_one_trial(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(wl.WarploomError, match="cannot be a cache"):
+    with pytest.raises(wl.WarploomError, match="cannot be read: Is a directory"):
         saxpy({"block": [32]}, cache=tmp_path)
 
 
@@ -305,3 +305,17 @@ def test_a_trial_finds_nothing_of_those_before() -> None:
     found = wl.tune(source, None, {"grid": [1, 1], "block": [1]}, np.zeros(1, np.int32))
     counts = {trial.costs.warp_instructions for trial in found.trials if trial.costs}
     assert len(counts) == 1
+
+
+def test_a_full_disk_and_a_deep_line_in_a_cache(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "trials.jsonl"
+    file.write_text('{"key": "a", "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n", "utf-8")
+    assert saxpy({"block": [32]}, n=256, cache=file).reused == 0
+    opened = Path.open
+
+    def full(path: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        return opened(Path("/dev/full") if mode == "ab" else path, mode, *rest, **options)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(wl.WarploomError, match=r"trials\.jsonl: No space left on device"):
+        saxpy({"block": [64]}, n=256, cache=file)

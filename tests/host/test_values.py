@@ -121,3 +121,19 @@ def test_a_file_of_several_arrays_is_refused(tmp_path: Path) -> None:
 def test_texts_beyond_all_bounds_are_refused(text: str, reason: str) -> None:
     with pytest.raises(WarploomError, match=reason):
         parse_arguments([text])
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    """Bits flipped all over a file, other lengths, and more elements than any memory holds."""
+    file = tmp_path / "in.npy"
+    np.save(file, np.arange(16, dtype=np.float32))
+    data, refused = file.read_bytes(), 0
+    header = data.replace(b"(16,)", b"(1%s,)" % (b"0" * 14))
+    flipped = (data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :] for at in range(128))
+    for content in (*flipped, data[:60], data[:140], b"", header[:128] + data[128:]):
+        file.write_bytes(content)
+        try:
+            buffer(str(file))
+        except WarploomError:
+            refused += 1
+    assert refused > 60

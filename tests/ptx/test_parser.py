@@ -533,3 +533,14 @@ def test_a_damaged_text_never_crashes(at: int, character: str) -> None:
 def test_no_text_crashes(text: str) -> None:
     with pytest.raises(PtxError):
         parse(text)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\f", " \f"])
+def test_blanks_are_passed_once(blank: str) -> None:
+    """A million of them would last for days if each began a search of its own."""
+    text = kernel("ret;")
+    assert parse(text + blank * 1_000_000).text.startswith(text)
+
+
+def test_names_of_files_have_no_control_characters() -> None:
+    assert parse(HEAD + '.file 1 "a\x1b[2J.cu"\n').files == ((1, r"a\x1b[2J.cu"),)

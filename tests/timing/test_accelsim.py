@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -151,7 +152,7 @@ def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: st
 
 
 def test_file_that_is_no_trace_raises(tmp_path: Path) -> None:
-    with pytest.raises(WarploomError, match="is no list of kernels"):
+    with pytest.raises(WarploomError, match="cannot be read: No such file"):
         wl.read_accelsim(tmp_path)
     (tmp_path / "kernel-1.traceg").write_text(
         TRACE.replace("-nregs = 16", "-nregs = 1600"), "utf-8"
@@ -251,3 +252,18 @@ def test_device_without_machine_code_is_refused(tmp_path: Path) -> None:
     x = gpu.zeros(1024, np.float32)
     with pytest.raises(WarploomError, match="there is no trace of machine code"):
         gpu.compile(SOURCE)["parted"][1, 32].write_accelsim(tmp_path, 32, x, x)
+
+
+def test_a_line_without_an_end_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "kernel-1.traceg.xz"
+    file.write_bytes(lzma.compress(TRACE.encode() + bytes(64 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(WarploomError, match="a line has more than 1,048,576 characters"):
+            blocks_of(file)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    file.write_bytes(lzma.compress(TRACE.encode())[:-40])
+    with pytest.raises(WarploomError, match="cannot be read as a trace"):
+        blocks_of(file)

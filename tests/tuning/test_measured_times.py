@@ -136,3 +136,27 @@ def test_a_cache_file_has_what_kernel_tuner_checks(tmp_path: Path) -> None:
 def test_an_unknown_format_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(WarploomError, match="no format 'csv'"):
         tuned(1.0, 1.0, 1.0, 1.0).write(tmp_path / "x", "csv")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000,
+        "\udcff",
+        "[]",
+        '{"cache": 3}',
+        '{"cache": {"a": 3}}',
+        '{"cache": {"a": {"block_size_x": {}, "TILE": 1, "time": 1}}}',
+        '{"cache": {"a": {"block_size_x": 64, "TILE": 1, "time": 1' + "0" * 400 + "}}}",
+        '{"results": 3}',
+        '{"results": [3]}',
+        '{"results": [{"configuration": 1e300, "measurements": [{"name": "time", "value": 2}]}]}',
+        '{"results": [{"configuration": {}, "measurements": 3}]}',
+        '{"results": [{"configuration": {}, "measurements": [{"name": "time", "value": 2}]}]}',
+    ],
+)
+def test_damaged_files_are_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "cache.json"
+    file.write_text(content, "utf-8", errors="surrogateescape")
+    with pytest.raises(WarploomError):
+        read_measured(file, SPACE)

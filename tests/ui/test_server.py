@@ -262,7 +262,7 @@ def test_grading_and_progress_want_the_token_and_a_lesson(
 
 def test_damaged_progress_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path))
-    for content in ("", "[]", "{", '{"banks": 3}'):
+    for content in ("", "[]", "{", '{"banks": 3}', "[" * 100_000, '{"banks":' * 99 + "}" * 99):
         (tmp_path / "progress.json").write_text(content, "utf-8")
         assert read_progress() == {}
     note_progress("banks", "done")

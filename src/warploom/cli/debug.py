@@ -12,7 +12,7 @@ import typer
 
 from warploom.cli.options import DeviceOptions, File, LaunchOptions, RuleOptions, grouped
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
-from warploom.core.errors import WarploomError
+from warploom.core.input_files import read_text
 from warploom.debug.post_mortem import opened_session
 from warploom.debug.terminal.face import TerminalOptions
 from warploom.host.debugging import Quit, attach
@@ -52,10 +52,7 @@ def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
     """Return the commands that the command line gives. Raises WarploomError."""
     found: list[str] = []
     if script is not None:
-        try:
-            found += script.read_text("utf-8").splitlines()
-        except OSError as error:
-            raise WarploomError(f"--script {script}: {error.strerror}") from None
+        found += read_text(script).splitlines()
     return found + (commands or [])
 
 

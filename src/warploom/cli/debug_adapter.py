@@ -7,11 +7,13 @@ import runpy
 import socket
 import sys
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO
 
+import msgspec
 import typer
 
 from warploom.cli.debug import DEBUG_BUILD, DEBUG_BUILDS
@@ -26,29 +28,39 @@ from warploom.host.requests import Request, prepared
 READY = "WARPLOOM_DEBUG_ADAPTER"
 """Set in the environment of a process in which a program finds the software GPU."""
 
-KNOWN = frozenset(
-    [
-        "program",
-        "kernel",
-        "grid",
-        "block",
-        "shared",
-        "args",
-        "device",
-        "engine",
-        "schedule",
-        "seed",
-        "options",
-        "optimized",
-        "maxInstructions",
-        "cooperative",
-        "stopOnEntry",
-        "breakInKernel",
-        "cwd",
-        "console",
-    ]
+OF_EDITORS = frozenset(
+    (
+        *("name", "type", "request", "presentation", "preLaunchTask", "noDebug"),
+        *("internalConsoleOptions", "postDebugTask", "debugServer", "serverReadyAction"),
+    )
 )
-"""What a launch configuration may say, beside what editors add themselves."""
+"""What editors add to a launch configuration; names that begin with `__` are theirs, too."""
+
+Extent = int | str | list[int | str]
+"""The size of a grid or a block: 256, "16,16" or [16, 16]."""
+
+
+class LaunchConfiguration(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Describes what to debug: a kernel of a file and its launch, or a program."""
+
+    program: str
+    kernel: str | None = None
+    grid: Extent = 1
+    block: Extent = 32
+    shared: int = 0
+    args: list[Any] = []
+    device: str | None = None
+    engine: str | None = None
+    schedule: str = "converge"
+    seed: int = 0
+    options: list[str] = []
+    optimized: bool = False
+    max_instructions: int | None = None
+    cooperative: bool = False
+    stop_on_entry: bool = False
+    break_in_kernel: str = ""
+    cwd: str | None = None
+    console: str | None = None
 
 
 def debug_adapter(
@@ -108,71 +120,79 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> int:
 
 
 def start(given: dict[str, Any]) -> None:
-    """Run what a launch configuration describes: a kernel of a file, or a program."""
-    own = {name for name in given if not name.startswith("__")}
-    unknown = own - KNOWN - {"name", "type", "request", "presentation", "preLaunchTask", "noDebug"}
-    unknown -= {"internalConsoleOptions", "postDebugTask", "debugServer", "serverReadyAction"}
-    if unknown:
+    """Runs what a launch configuration describes: a kernel of a file, or a program. Raises
+    WarploomError."""
+    asked = _configuration(given)
+    if asked.cwd:
+        try:
+            os.chdir(asked.cwd)
+        except (OSError, ValueError) as error:
+            raise WarploomError(f"`cwd` of the launch configuration: {error}") from None
+    file = Path(asked.program)
+    if file.suffix in (".cu", ".ptx", ".cl"):
+        _launch(file, asked)
+    else:
+        _run_program(file, asked, given.keys())
+
+
+def _configuration(given: dict[str, Any]) -> LaunchConfiguration:
+    """Returns a launch configuration without what editors add. Raises WarploomError."""
+    known = LaunchConfiguration.__struct_encode_fields__
+    own = {
+        name: value
+        for name, value in given.items()
+        if not name.startswith("__") and name not in OF_EDITORS
+    }
+    if unknown := own.keys() - set(known):
         raise WarploomError(
             f"the launch configuration has {', '.join(sorted(unknown))}, which is unknown; it may"
-            f" have {', '.join(sorted(KNOWN))}"
+            f" have {', '.join(sorted(known))}"
         )
-    if "program" not in given:
+    if "program" not in own:
         raise WarploomError("the launch configuration has no `program`: a .cu, .ptx or .py file")
-    if given.get("cwd"):
-        os.chdir(given["cwd"])
-    file = Path(given["program"])
-    if file.suffix in (".cu", ".ptx", ".cl"):
-        _launch(file, given)
-    else:
-        _run_program(file, given)
+    try:
+        return msgspec.convert(own, LaunchConfiguration)
+    except msgspec.ValidationError as error:
+        raise WarploomError(f"the launch configuration is wrong: {error}") from None
 
 
-def _launch(file: Path, given: dict[str, Any]) -> None:
-    """Launch a kernel of a file."""
-    gpu = Device(
-        given.get("device"),
-        engine=given.get("engine"),
-        schedule=given.get("schedule", "converge"),
-        seed=given.get("seed", 0),
-    )
-    options = [str(option) for option in given.get("options", ())]
-    if file.suffix == ".cu" and not given.get("optimized"):
+def _launch(file: Path, asked: LaunchConfiguration) -> None:
+    """Launches a kernel of a file."""
+    gpu = Device(asked.device, engine=asked.engine, schedule=asked.schedule, seed=asked.seed)
+    options = list(asked.options)
+    if file.suffix == ".cu" and not asked.optimized:
         options.append(DEBUG_BUILD)
     request = Request(
         file=file,
-        kernel=given.get("kernel"),
-        grid=_dims(given.get("grid", 1)),
-        block=_dims(given.get("block", 32)),
-        shared=given.get("shared", 0),
-        args=[str(arg) for arg in given.get("args", ())],
+        kernel=asked.kernel,
+        grid=_dims(asked.grid),
+        block=_dims(asked.block),
+        shared=asked.shared,
+        args=[str(arg) for arg in asked.args],
         options=options,
     )
     ready = prepared(gpu, request)
     ready.launcher(
-        *ready.values,
-        max_instructions=given.get("maxInstructions"),
-        cooperative=bool(given.get("cooperative")),
+        *ready.values, max_instructions=asked.max_instructions, cooperative=asked.cooperative
     )
 
 
-def _run_program(file: Path, given: dict[str, Any]) -> None:
-    """Run a Python program in this process."""
+def _run_program(file: Path, asked: LaunchConfiguration, given: Collection[str]) -> None:
+    """Runs a Python program in this process, with the settings that are given."""
     if file.suffix != ".py":
         raise WarploomError(f"{file} is no .cu, .ptx, .cl or .py file")
     if READY not in os.environ:
         raise WarploomError(
             "programs need the stand-ins for NVIDIA's libraries, which are not built"
         )
-    names = {each.name for each in fields(Settings)} & given.keys()
-    use(**{"device": "h100", **{name: given[name] for name in names}})
-    sys.argv = [str(file), *map(str, given.get("args", ()))]
+    names = {each.name for each in fields(Settings)} & set(given)
+    use(**{"device": "h100", **{name: getattr(asked, name) for name in names}})
+    sys.argv = [str(file), *map(str, asked.args)]
     sys.path.insert(0, str(file.parent))
     runpy.run_path(str(file), run_name="__main__")
     sys.stdout.flush()
 
 
-def _dims(given: Any) -> str:
-    """Return the size of a grid or a block as the command line has it."""
-    parts = cast("list[Any]", given) if isinstance(given, list) else [given]
-    return ",".join(map(str, parts))
+def _dims(given: Extent) -> str:
+    """Returns the size of a grid or a block as the command line has it."""
+    return ",".join(map(str, given if isinstance(given, list) else [given]))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from warploom.cli.options import Json, LaunchOptions, grouped
-from warploom.core.errors import WarploomError
+from warploom.core.input_files import read_text
 from warploom.core.output_files import write_text, writing
 from warploom.host.device import Device
 from warploom.host.exploration.litmus import WeakOutcome, WeakOutcomes, litmus_test
@@ -52,7 +52,7 @@ def litmus(
     `warploom litmus sb.cu --grid 2 --block 1 --arg 'x:i32[1]=zeros' --arg 'y:i32[1]=zeros'`
     """
     if file.suffix == ".litmus":
-        found = litmus_test(_text(file), model, rounds)
+        found = litmus_test(read_text(file), model, rounds)
     else:
         ready = prepared(Device(launched.device), launched.request(file))
         found = litmus_of(ready.launcher, *ready.values, model=model, rounds=rounds)
@@ -64,13 +64,6 @@ def litmus(
     print(json.dumps(_as_json(found), indent=2) if as_json else _as_text(found, graphs=graphs))
     if found.answer is False:
         sys.exit(HOLDS_NOT)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except OSError as error:
-        raise WarploomError(f"{file}: {error.strerror}") from None
 
 
 def _as_text(found: WeakOutcomes, *, graphs: bool) -> str:

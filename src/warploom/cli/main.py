@@ -27,7 +27,6 @@ from warploom.core.errors import (
 )
 from warploom.core.interrupts import INTERRUPTED
 from warploom.core.output_files import write_error
-from warploom.core.printable import printable
 from warploom.core.streams import discard_output, report
 
 BAD_USAGE, BAD_SOURCE, BAD_LAUNCH, BAD_KERNEL = 2, 3, 4, 5
@@ -89,7 +88,7 @@ def _code_of_command() -> int:
         report(usage_message(error) if sys.argv[1:] else error)
         return BAD_USAGE
     except WarploomError as error:
-        report(printable(f"error: {error}"))
+        report(f"error: {error}")
         return exit_code(error)
     except (KeyboardInterrupt, typer.Abort):
         # Where Ctrl-C came in an exec of text, Python would end by SIGINT, whatever the status is:

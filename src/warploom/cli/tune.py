@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from warploom.cli.options import (
     grouped,
 )
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import decode_json, read_limited, reading
 from warploom.host.programs.sources import source_of
 from warploom.host.requests import dims
 from warploom.host.tuning.tune import tune as tune_kernel
@@ -140,7 +140,7 @@ def tune(
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
     """
-    wanted = _space(space)
+    wanted = space_of(space)
     _check_names(file, wanted)
     if hardware.format not in FORMATS:
         raise WarploomError(
@@ -224,14 +224,12 @@ def _check_names(file: Path, space: dict[str, list[Any]]) -> None:
         )
 
 
-def _space(text: str) -> dict[str, list[Any]]:
+def space_of(text: str) -> dict[str, list[Any]]:
     """Return the space of the option: its own text, or a file with a dictionary of lists."""
     if not text.endswith(".json"):
         return cast(dict[str, list[Any]], parse_space(text))
-    try:
-        content = json.loads(Path(text).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise WarploomError(f"--space {text} cannot be read: {error}") from None
+    with reading(f"--space {text}", "is no JSON"):
+        content = decode_json(read_limited(Path(text)).decode())
     if not isinstance(content, dict) or not all(
         isinstance(values, list) for values in cast(dict[str, Any], content).values()
     ):

@@ -13,9 +13,10 @@ from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import InputFileError, read_limited, reading
 from warploom.core.output_files import write_bytes
 from warploom.core.source_files import printable_name
-from warploom.observe.trace import Trace
+from warploom.observe.trace import MOST_BYTES, Trace
 from warploom.sanitize.findings import TOOLS
 from warploom.ui.record import record
 from warploom.ui.schema import LaunchRequest
@@ -92,7 +93,9 @@ def view(
 
 
 def _read(file: Path) -> Trace:
+    with reading(file, "is no trace"):
+        data = read_limited(file, MOST_BYTES)
     try:
-        return Trace.from_bytes(file.read_bytes())
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
+        return Trace.from_bytes(data)
+    except WarploomError as error:
+        raise InputFileError(f"{file} cannot be read: {error}") from None

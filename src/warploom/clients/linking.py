@@ -12,6 +12,10 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 
+import msgspec
+
+from warploom.core.input_files import reading
+from warploom.core.unpacking import gunzip
 from warploom.ptx.link import link
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
@@ -21,13 +25,19 @@ ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*\([^)]*\))")
 
 PARTS = "\n//warploom-parts "
 
+MOST_BYTES = 1 << 30
+"""Bytes of all parts of a text, unpacked."""
+
 
 def parts_of(name: str, text: str) -> dict[str, str]:
-    """Return the parts, by their names, of a text that `linked` made; any other is its own part."""
+    """Returns the parts, by their names, of a text that `linked` made; any other is its own part.
+    Raises WarploomError where the parts are damaged."""
     kept = text.rpartition(PARTS)
     if not kept[0]:
         return {name: text}
-    return json.loads(zlib.decompress(b64decode(kept[2])))
+    with reading(name, "has damaged parts", "Link it again"):
+        plain = gunzip(b64decode(kept[2].strip(), validate=True), MOST_BYTES)
+        return msgspec.json.decode(plain, type=dict[str, str])
 
 
 def linked(parts: Sequence[tuple[str, str]], registers: int = 0) -> str:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any
 
+from warploom.core.printable import printable
+
 SUBSTITUTES = {
     **dict(zip("\u2713\u2715\u00d7\u00b7\u2022\u00b5", "+xx-*u", strict=True)),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
@@ -76,6 +78,6 @@ def discard_output() -> None:
 
 
 def report(message: object) -> None:
-    """Prints a line to standard error, if it can be written."""
+    """Prints a line to standard error, if it can be written; control characters are escaped."""
     with suppress(OSError, ValueError):
-        print(message, file=sys.stderr, flush=True)
+        print(printable(str(message)), file=sys.stderr, flush=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-GZIP = 31
-"""zlib's number for a gzip header and a window of any size."""
+GZIP_OR_ZLIB = 47
+"""zlib's number for a header of gzip or of zlib, and a window of any size."""
 
 PART = 1 << 16
 """Bytes that are read, and unpacked, at a time."""
@@ -20,21 +20,21 @@ class UnpackError(Exception):
 
 
 def gunzip(data: bytes, most_bytes: int) -> bytes:
-    """Returns what a gzip file holds. Raises UnpackError.
+    """Returns what a gzip file, or data with a header of zlib, holds. Raises UnpackError.
 
     It is unpacked twice, the first time only to learn its size, so that what is too large takes no
     memory and what is not is copied nowhere.
     """
     try:
         size = _size_of(data, most_bytes)
-        return zlib.decompress(data, GZIP, max(1, size))
+        return zlib.decompress(data, GZIP_OR_ZLIB, max(1, size))
     except (zlib.error, MemoryError) as error:
         raise UnpackError(str(error) or "the host's memory is too small for it") from None
 
 
 def _size_of(data: bytes, most_bytes: int) -> int:
     """Return the bytes that a gzip file unpacks to. Raises UnpackError where they are too many."""
-    unpacker, size = zlib.decompressobj(GZIP), 0
+    unpacker, size = zlib.decompressobj(GZIP_OR_ZLIB), 0
     for start in range(0, len(data), PART):
         rest = data[start : start + PART]
         while rest and not unpacker.eof:

@@ -21,6 +21,7 @@ from warploom.core.lazy import cached_property
 from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import WatchedRange
+from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.initial_contents import CURRENT_BLOCK_SLOTS
 from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
@@ -153,7 +154,7 @@ class BlockEngine:
             self._template.current(),
             self._target.compiled_launch,
             self._target.memory,
-            _NO_CACHES,
+            NO_CACHES,
             part,
             self._template,
         )
@@ -210,7 +211,7 @@ class TurnEngine:
         launch_template = LaunchTemplate.of(self.kernel, target.compiled_launch)
         blocks = range(target.launch.blocks)
         work = WorkerLaunch.prepare(
-            launch_template, target.compiled_launch, target.memory, _NO_CACHES, blocks
+            launch_template, target.compiled_launch, target.memory, NO_CACHES, blocks
         )
         if self._watch is not None:
             work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
@@ -322,6 +323,3 @@ _NUMBERS = (
     *(Slot.CTAID_X, Slot.CTAID_Y, Slot.CTAID_Z),
 )
 """Lists the words of an environment that change while a launch runs, beside addresses."""
-
-_NO_CACHES: Words = np.zeros(1, np.int64)
-"""No caches are counted."""

@@ -62,7 +62,9 @@ class Target:
         spec: DeviceSpec,
         options: MemoryOptions,
     ) -> Target:
-        """Return the target of a launch."""
+        """Returns the target of a launch. Caches are not simulated: their lines would be a part of
+        each saved state."""
+        options = replace(options, caches=False)
         output = Output(launch.output or sys.stdout.write)
         unbounded = replace(launch, output=output.take, cancellation=Cancellation())
         return cls(program, unbounded, memory, spec, options, output)

@@ -33,6 +33,9 @@ Words = npt.NDArray[np.int64]
 LEAF = 8 * SLICE
 """Warp instructions that the reference machine runs where compiled code could go no closer."""
 
+LONGEST = 1 << 24
+"""Warp instructions that compiled code runs before it is looked up whether the user interrupts."""
+
 NEAR = 400
 """Warp instructions that a search first looks at from where it begins, without compiled code."""
 
@@ -111,13 +114,16 @@ class Timeline:
 
     def at(self, position: int) -> Stepper:
         """Return the launch at a position, or at its end if that comes before."""
+        limit = self.target.limit
+        position = position if limit is None else min(position, limit + 1)
         nearest = self._nearest(position)
         distance = position - nearest.position
         if distance > LEAF and self.target.compiles and not self._edited(position):
             engine = self._engine(None)
             self._stand(engine, nearest)
             while (left := distance - engine.executed) > LEAF:
-                if not engine.advance(left - left // 8):
+                self._look_up()
+                if not engine.advance(min(left - left // 8, LONGEST)):
                     break
             if not engine.failed and engine.executed <= distance:
                 nearest = self._after(nearest, engine)
@@ -272,7 +278,7 @@ class Timeline:
             self._look_up()
             self._stand(engine, start)
             left = quantum if end is None else end.position - start.position
-            more = engine.advance(min(quantum, left))
+            more = self._advance(engine, start, min(quantum, left))
             if engine.failed:
                 yield Interval(start, None)
                 return
@@ -290,7 +296,7 @@ class Timeline:
         engine = self._blocks if self._by_block else self._engine(None)
         self._stand(engine, start)
         began = time.perf_counter()
-        more = engine.advance(self._quantum)
+        more = self._advance(engine, start, self._quantum)
         took = time.perf_counter() - began
         if engine is self._blocks and self._blocks.interleaved:
             self._by_block = False
@@ -312,6 +318,15 @@ class Timeline:
             self._fine.clear()
 
     # ---- engines --------------------------------------------------------------------------------
+
+    def _advance(self, engine: Engine, start: Checkpoint, instructions: int) -> bool:
+        """Runs about so many warp instructions from a checkpoint on, as `Engine.advance` does. A
+        launch that exceeds its limit has failed; the reference machine finds where."""
+        more = engine.advance(instructions)
+        limit = self.target.limit
+        if limit is not None and start.position + engine.executed > limit:
+            engine.failed = True
+        return more
 
     @cached_property
     def _blocks(self) -> BlockEngine:

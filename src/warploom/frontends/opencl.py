@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from warploom.core.errors import CompileError
+from warploom.core.output_files import write_text
 from warploom.core.temporary import temporary_folder
 from warploom.frontends.opencl_functions import functions_text
 
@@ -49,9 +50,9 @@ def compile_opencl(
     """
     clang, libraries = _clang(), [_libclc(), _libdevice()]
     with temporary_folder() as place:
-        (place / "functions.h").write_text(functions_text(), "utf-8")
+        write_text(place / "functions.h", functions_text())
         source = place / "source.cl"
-        source.write_text(f'#line 1 "{_quoted(Path(name))}"\n{text}', "utf-8")
+        write_text(source, f'#line 1 "{_quoted(Path(name))}"\n{text}')
         command = [
             *(clang, *COMPILING, "-include", str(place / "functions.h")),
             *(f"-march=sm_{_architecture(clang, compute_capability)}", f"-I{Path(name).parent}"),

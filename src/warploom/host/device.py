@@ -124,7 +124,7 @@ class Device(MakesTextures, MakesTensorMaps):
         sanitize: Tools = (),
         core: str | None = None,
     ) -> None:
-        self.spec = _with_warps_of(find_device(name, cc), warp_size)
+        self.spec = with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
         if record and self.engine != "compiled":
             raise WarploomError("only the compiled engine records launches for timing")
@@ -267,7 +267,7 @@ class Device(MakesTextures, MakesTensorMaps):
         return f"Device({self.name}, cc={self.spec.cc}, engine={self.engine})"
 
 
-def _with_warps_of(spec: DeviceSpec, lanes: int) -> DeviceSpec:
+def with_warps_of(spec: DeviceSpec, lanes: int) -> DeviceSpec:
     """Return the device with warps of that size. Raises WarploomError where it can have none
     such."""
     if lanes not in WARP_SIZES:

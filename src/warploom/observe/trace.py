@@ -17,25 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import reading
 from warploom.core.lazy import cached_property
-from warploom.core.unpacking import UnpackError, gunzip
+from warploom.core.unpacking import gunzip
 from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 from warploom.observe.columns import check_columns
 from warploom.observe.schema import VERSION, TraceData
 
 MOST_BYTES = 1 << 29
 """The default limit for the size of an unpacked trace: 512 MiB, some 10 million steps."""
-
-
-FAILURES = (
-    UnpackError,
-    msgspec.DecodeError,
-    ValueError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-)
-"""The exceptions that decoding a damaged trace may raise."""
 
 
 class Trace(TraceData, frozen=True, dict=True):
@@ -142,7 +132,7 @@ class Trace(TraceData, frozen=True, dict=True):
     def from_bytes(data: bytes, most_bytes: int = MOST_BYTES) -> Trace:
         """Returns the trace that `to_bytes` encoded. Raises WarploomError for anything else, and
         for data that unpacks to more than `most_bytes`."""
-        try:
+        with reading("this", "is no trace"):
             plain = gunzip(data, most_bytes)
             # Check the version first: another schema may not decode as this one.
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
@@ -153,10 +143,7 @@ class Trace(TraceData, frozen=True, dict=True):
                 )
             trace = msgspec.msgpack.decode(plain, type=Trace)
             check_columns(trace)
-        except FAILURES as error:
-            reason = str(error) or type(error).__name__
-            raise WarploomError(f"this is no trace: {reason}") from None
-        return trace
+            return trace
 
 
 class _Versioned(msgspec.Struct):

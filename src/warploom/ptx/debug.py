@@ -7,6 +7,7 @@ Source: PTX ISA, "Debugging Directives".
 
 from __future__ import annotations
 
+from warploom.core.printable import printable
 from warploom.core.source import Location
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
@@ -103,7 +104,7 @@ def file_directive(cursor: Cursor) -> tuple[int, str]:
     """`.file index "name" [, timestamp, size]`."""
     cursor.expect(".file")
     index = integer(cursor, "a file index")
-    name = string(cursor)
+    name = printable(string(cursor))
     while cursor.accept(","):
         integer(cursor)
     return index, name

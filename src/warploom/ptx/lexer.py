@@ -14,7 +14,7 @@ from warploom.core.source import Span, Text
 
 TOKEN = re.compile(
     r"""
-  [ \t\r]*(?:                                          # what stands between tokens
+  [^\S\n]*(?:                                         # what stands between tokens
     (\n)                                                # 1: the end of a line
   | (//[^\n]*|/\*.*?\*/)                                # 2: a comment
   | ( (?:[A-Za-z_]|[$%](?=[\w$]))[\w$]*                #
@@ -27,7 +27,8 @@ TOKEN = re.compile(
     | <<|>>|<=|>=|==|!=|&&|\|\||/(?!\*)|[-+*%~!&|^?:;,(){}\[\]<>=@]
     )
   | (\S)                                                # 4: what no PTX text holds
-  )
+  | \Z                                                  # the end: each search has a match, so
+  )                                                     # blanks are passed once
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -75,7 +76,7 @@ def tokenize(text: str, name: str) -> Tokens:
             if newlines:
                 line += newlines
                 before = text.rindex("\n", 0, match.end())
-        else:
+        elif group == 4:
             span = Span(line, match.start(4) - before, text=source)
             raise PtxSyntaxError(_bad_character(text, match), span)
     columns.append(columns[-1] + len(texts[-1]) if texts else 1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
+from warploom.core.printable import printable
 from warploom.core.source_files import read_source
 
 
 def source_line(file: str, number: int) -> str:
-    """Return a line of a file (the first is 1), stripped; empty where it cannot be read."""
+    """Returns a line of a file (the first is 1), stripped, without control characters; empty where
+    it cannot be read."""
     lines = _lines(file)
     return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
 
@@ -21,4 +23,4 @@ def split_line(line: str) -> tuple[str, int]:
 
 @cache
 def _lines(file: str) -> tuple[str, ...]:
-    return tuple((read_source(file) or "").splitlines())
+    return tuple(printable(read_source(file) or "").splitlines())

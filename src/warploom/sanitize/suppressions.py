@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import read_text
 from warploom.sanitize.findings import Finding
 
 FORM = "KIND FILE:LINE REASON, such as `race sum.cu:12 the counter may be late`"
@@ -35,10 +36,7 @@ class Suppression:
 def read_suppressions(path: Path) -> tuple[Suppression, ...]:
     """Returns the suppressions of a file: one a line; `#` begins a comment. Raises WarploomError
     for a line of another form, and for a file that cannot be read."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise WarploomError(f"{path} cannot be read: {error.strerror}") from None
+    lines = read_text(path).splitlines()
     found = ((number, line.strip()) for number, line in enumerate(lines, 1))
     return tuple(
         _suppression(f"{path}:{number}", line)

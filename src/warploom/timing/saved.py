@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
-from tokenize import TokenError
-from zipfile import BadZipFile, ZipFile
+from typing import Any, cast
+from zipfile import ZipFile
 
 import numpy as np
 
-from warploom.core.errors import WarploomError
+from warploom.core.input_files import Archive, reading
 from warploom.core.output_files import writing
 from warploom.timing.engine.state import Words
 
 MOST_BYTES = 1 << 30
 """Files that unpack to more bytes are refused."""
-
-FAILURES = (
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    KeyError,
-    SyntaxError,
-    MemoryError,
-    RecursionError,
-    NotImplementedError,
-    RuntimeError,
-    TokenError,
-    BadZipFile,
-    zlib.error,
-    struct.error,
-)
-"""Exceptions that zipfile and NumPy raise for damaged files."""
 
 OLD_NAMES = {"fingerprint": "of_what", "dispatcher_state": "dealt"}
 """The names of arrays in older files, by the field of `ReplayState` that they hold."""
@@ -70,23 +51,19 @@ class ReplayState:
     def load(cls, path: str | Path) -> ReplayState:
         """Returns the state that a file holds. Raises WarploomError for any other file, or one that
         unpacks to more than MOST_BYTES."""
-        try:
+        with reading(path, "is no state of a replay"):
             with ZipFile(path) as file:
-                size = sum(part.file_size for part in file.infolist())
-            if size > MOST_BYTES:
-                raise ValueError(
-                    f"it unpacks to {size:,} bytes, and at most {MOST_BYTES:,} are read"
-                )
-            with np.load(path, allow_pickle=False) as arrays:
-                parts = {
-                    name: arrays[name if name in arrays else OLD_NAMES.get(name, name)]
-                    for name in cls.__dataclass_fields__
-                }
-            if not all(isinstance(part, np.ndarray) for part in parts.values()):
-                raise ValueError("a part of it is no array")
-            if any(part.dtype != np.int64 for part in parts.values()):
-                raise ValueError("its words are not integers of 64 bits")
+                archive = Archive(file, MOST_BYTES)
+                parts = {name: _words(archive, name) for name in cls.__dataclass_fields__}
             return cls(int(parts.pop("now")), **parts)
-        except FAILURES as error:
-            reason = str(error) or type(error).__name__
-            raise WarploomError(f"{path} is no state of a replay: {reason}") from None
+
+
+def _words(archive: Archive, name: str) -> Words:
+    """Returns the array of a field. Raises ValueError for one of other values, and what
+    `Archive.read` and NumPy raise."""
+    file, old = f"{name}.npy", f"{OLD_NAMES.get(name)}.npy"
+    data = archive.read(old if old in archive else file)
+    words: Any = np.load(BytesIO(data), allow_pickle=False)
+    if getattr(words, "dtype", None) != np.int64:
+        raise ValueError(f"{file} does not hold integers of 64 bits")
+    return cast(Words, words)

@@ -7,18 +7,23 @@ Read are Kernel Tuner's cache files (also while it still writes them) and result
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import InputFileError, decode_json, read_limited, reading
 from warploom.tuning.space import Configuration, Value, plain
 
 MeasuredTimes = Mapping[Any, float] | str | Path
 """Seconds by configuration, or a file. A key has the values of the space's parameters in their
 order, as a tuple, or as a text with commas; a single parameter needs no tuple."""
+
+Row = tuple[dict[str, Any], float]
+"""A configuration, and the seconds that it took."""
 
 _UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9}
 _NEVER = 1e9
@@ -76,9 +81,9 @@ def _positive(key: Any, time: Any) -> float:
 def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
     content = read_json(path)
     if "cache" in content:
-        rows = list(_of_cache(content["cache"]))
+        rows = _rows(path, _of_cache(content["cache"]))
     elif "results" in content:
-        rows = list(_of_results(content))
+        rows = _rows(path, _of_results(content))
     else:
         raise WarploomError(
             f"{path} is neither a cache file of Kernel Tuner nor results in the T4 format"
@@ -96,17 +101,26 @@ def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
     return found
 
 
+def _rows(path: Path, rows: Iterator[Row]) -> list[Row]:
+    """Returns the rows of a file. Raises InputFileError where its values have other types."""
+    try:
+        return msgspec.convert([*rows], list[Row])
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise InputFileError(
+            f"{path} has other fields than cache files of Kernel Tuner or results in the T4 format:"
+            f" {error}"
+        ) from None
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file; braces that end it may be missing, as in a cache file that is
     still written."""
-    try:
-        text = path.read_text("utf-8").rstrip().removesuffix(",")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WarploomError(f"{path} cannot be read: {error}") from None
+    with reading(path, "cannot be read"):
+        text = read_limited(path).decode().rstrip().removesuffix(",")
     reason = "it is something else"
     for end in ("", "}}"):
         try:
-            content = json.loads(text + end)
+            content = decode_json(text + end)
         except ValueError as error:
             reason = str(error)
             continue

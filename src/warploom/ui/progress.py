@@ -10,6 +10,7 @@ import json
 import os
 from pathlib import Path
 
+from warploom.core.input_files import decode_json, read_limited
 from warploom.core.user_folders import user_folder
 
 READ, DONE = "read", "done"
@@ -26,7 +27,7 @@ def progress_file() -> Path:
 def read_progress() -> dict[str, str]:
     """Returns READ or DONE for each lesson of which one is kept; nothing of a damaged file."""
     try:
-        kept = json.loads(progress_file().read_text("utf-8"))
+        kept = decode_json(read_limited(progress_file()))
         return {str(name): str(state) for name, state in kept.items() if state in (READ, DONE)}
     except (OSError, ValueError, AttributeError):
         return {}

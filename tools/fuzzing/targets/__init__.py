@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fuzzing.cases import Target
-from fuzzing.targets import files, forms, launches, programs
+from fuzzing.targets import cores, files, forms, launches, programs
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for target in (*programs.TARGETS, *forms.TARGETS, *launches.TARGETS, *files.TARGETS)
+    for group in (programs, forms, launches, files, cores)
+    for target in group.TARGETS
 }

@@ -195,7 +195,7 @@ def read_cache_entry(data: bytes) -> None:
     assert found in (None, CONTENT), "a damaged entry of the cache is taken for whole"
 
 
-def _target(
+def file_target(
     name: str,
     originals: Callable[[], tuple[bytes, ...]],
     read: Callable[[bytes], None],
@@ -213,8 +213,8 @@ def _target(
 
 
 TARGETS = (
-    _target("fatbin", fat_binaries, read_fat_binary),
-    _target("trace", traces, read_trace, damage_trace),
-    _target("state", states, read_state, damage_state),
-    _target("cache", cache_entries, read_cache_entry),
+    file_target("fatbin", fat_binaries, read_fat_binary),
+    file_target("trace", traces, read_trace, damage_trace),
+    file_target("state", states, read_state, damage_state),
+    file_target("cache", cache_entries, read_cache_entry),
 )

@@ -11,12 +11,30 @@ from collections.abc import Callable
 from queue import Queue
 from typing import Any, BinaryIO
 
+import msgspec
+
+from warploom.core.errors import WarploomError
+from warploom.core.input_files import MOST_BYTES, decode_json, reading
+from warploom.core.streams import report
+
 Message = dict[str, Any]
+
+LONGEST_LINE = 1 << 12
+"""Bytes of a line of a header."""
+
+
+class _Head(msgspec.Struct):
+    """The fields of a message that the server relies on, with their types."""
+
+    seq: int
+    type: str
+    command: str = ""
+    arguments: dict[str, Any] | None = None
 
 
 class Connection:
     """Reads messages in a thread of its own, so that a request can interrupt what runs; `urgent` is
-    called with each message as soon as it is there."""
+    called with each message as soon as it is there. Data that are no message end the connection."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO, urgent: Callable[[Message], None]) -> None:
         self._source, self._sink, self._urgent = source, sink, urgent
@@ -61,18 +79,41 @@ class Connection:
             while (message := self._next()) is not None:
                 self._urgent(message)
                 self._received.put(message)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the client has gone
             pass
-        self._received.put(None)
+        except WarploomError as error:
+            report(f"error: {error}")
+        finally:
+            self._received.put(None)
 
     def _next(self) -> Message | None:
-        length = 0
-        while line := self._source.readline():
+        header: list[bytes] = []
+        while line := self._source.readline(LONGEST_LINE):
             if not line.strip():
                 break
-            name, _, value = line.partition(b":")
-            if name.strip().lower() == b"content-length":
-                length = int(value)
+            header.append(line)
         else:
             return None
-        return json.loads(self._source.read(length))
+        with reading("a message", "does not conform to the Debug Adapter Protocol"):
+            length = _length(header)
+        data = self._source.read(length)
+        if len(data) < length:
+            return None
+        with reading("a message", "does not conform to the Debug Adapter Protocol"):
+            return _checked(decode_json(data))
+
+
+def _length(header: list[bytes]) -> int:
+    """Returns the bytes of the message behind a header. Raises ValueError for none or too many."""
+    fields = (line.partition(b":") for line in header)
+    named = {name.strip().lower(): value.strip() for name, _, value in fields}
+    value = named.get(b"content-length", b"")
+    if not value.isdigit() or len(value) > len(str(MOST_BYTES)) or int(value) > MOST_BYTES:
+        raise ValueError(f"its Content-Length is not a number up to {MOST_BYTES:,}")
+    return int(value)
+
+
+def _checked(message: Any) -> Message:
+    """Returns a message whose fields have the types of the protocol. Raises ValueError."""
+    msgspec.convert(message, _Head)
+    return message

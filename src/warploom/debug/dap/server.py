@@ -170,6 +170,10 @@ class Server:
             missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             self.client.connection.refuse(message, missing)
             return
+        except (AttributeError, TypeError, OverflowError) as error:
+            reason = f"an argument of {message['command']} has another type or size: {error}"
+            self.client.connection.refuse(message, reason)
+            return
         self.client.connection.answer(message, body)
         self._after(message["command"])
 

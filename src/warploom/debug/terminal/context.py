@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TextIO
 
 from warploom.core.errors import WarploomError
+from warploom.core.printable import printable
 from warploom.debug.session import DebugError, Session, Stop
 from warploom.debug.stops import Breakpoint
 from warploom.debug.values import written
@@ -36,8 +37,8 @@ class Shell:
     interactive: bool = False
 
     def say(self, text: str) -> None:
-        """Write a line."""
-        self.out.write(text.rstrip("\n") + "\n")
+        """Writes a line; names and texts from files cannot control the terminal."""
+        self.out.write(printable(text.rstrip("\n")) + "\n")
         self.out.flush()
 
     # ---- places ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import InputFileError, read_text
 from warploom.debug.session import DebugError, Session
 from warploom.debug.terminal import info, motion, showing, stopping
 from warploom.debug.terminal.context import Command, Shell
@@ -143,9 +144,9 @@ class Terminal:
     def _source(self, file: str) -> bool:
         """Do the commands of a file."""
         try:
-            lines = Path(file).read_text("utf-8").split("\n")
-        except OSError as error:
-            self.shell.say(f"{file}: {error.strerror}")
+            lines = read_text(Path(file)).split("\n")
+        except InputFileError as error:
+            self.shell.say(str(error))
             return False
         return self.run(lines)
 

@@ -7,23 +7,43 @@ the contents of the allocation at A (hexadecimal) before the launch, where not a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
+from typing import Annotated
 
 import msgspec
 
-from warploom.core.errors import Dim3, WarploomError
+from warploom.core.errors import WarploomError
+from warploom.core.input_files import Archive
+from warploom.host.engines import ENGINES
+from warploom.machine.launch import POLICIES
 
 VERSION = 1
 
 SUFFIX = ".wlcore"
 
+HIGHEST = 1 << 47
+"""The end of the addresses of a process (x86-64, AArch64 with pages of 4 KiB)."""
+
+Word = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Address = Annotated[int, msgspec.Meta(ge=0, le=HIGHEST)]
+Sizes = tuple[Positive, Positive, Positive]
+
+REASONS = ("fault", "deadlock", "limit", "findings", "position")
+
+
+def _one_of(names: Sequence[str]) -> msgspec.Meta:
+    """Returns the rule for a text that is one of some names."""
+    return msgspec.Meta(pattern=f"^({'|'.join(names)})$")
+
 
 class CoreAllocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An allocation of device memory, or `lent` memory of the host."""
 
-    address: int
-    size: int
+    address: Address
+    size: Address
     name: str
     constant: bool
     lent: bool
@@ -33,46 +53,46 @@ class CoreDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Describe what a launch ran on: a device of the catalog, the options of `warploom.Device`."""
 
     name: str
-    warp_size: int
-    engine: str
+    warp_size: Positive
+    engine: Annotated[str, _one_of(ENGINES)]
     l1_global: bool | None
-    bank_bytes: int | None
+    bank_bytes: Word | None
     caches: bool
-    stack_bytes: int
+    stack_bytes: Address
 
 
 class CoreLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields of `machine.launch.Launch` and of its schedule."""
 
-    grid: Dim3
-    block: Dim3
+    grid: Sizes
+    block: Sizes
     parameters: bytes
-    globals: tuple[int, ...]
-    dynamic_shared_bytes: int
-    max_instructions: int | None
+    globals: tuple[Address, ...]
+    dynamic_shared_bytes: Address
+    max_instructions: Count | None
     cooperative: bool
-    grid_workspace: int
-    cluster: Dim3
+    grid_workspace: Address
+    cluster: Sizes
     explicit_cluster: bool
-    policy: str
-    seed: int
+    policy: Annotated[str, _one_of(POLICIES)]
+    seed: Word
     independent: bool
-    resident_blocks: int
-    interrupts: tuple[int, ...]
+    resident_blocks: Positive
+    interrupts: tuple[Count, ...]
 
 
 class CoreMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Device memory: its range, what is allocated and free in it, the heap of kernels, the
     descriptions of textures, and where the variables of the module are."""
 
-    base: int
-    capacity: int
+    base: Address
+    capacity: Address
     allocations: tuple[CoreAllocation, ...]
-    gaps: tuple[tuple[int, int], ...]
-    heap: dict[int, int]
-    heap_limit: int
-    textures: tuple[tuple[int, ...], ...]
-    variables: dict[str, int]
+    gaps: tuple[tuple[Address, Address], ...]
+    heap: dict[Address, Address]
+    heap_limit: Address
+    textures: tuple[tuple[Word, ...], ...]
+    variables: dict[str, Address]
 
 
 class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,9 +107,9 @@ class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     module: str
     source: str
     terms: str
-    reason: str
+    reason: Annotated[str, _one_of(REASONS)]
     message: str
-    position: int | None
+    position: Count | None
     tools: tuple[str, ...]
     sources: tuple[str, ...]
     device: CoreDevice
@@ -98,19 +118,16 @@ class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Version(msgspec.Struct):
-    version: int
+    version: Word
 
 
-def read_head(archive: ZipFile, file: Path) -> Core:
-    """Return what `core.json` of a core file says. Raises WarploomError for what is none, and for
-    a version or a field that is not known."""
-    try:
-        text = archive.read("core.json")
-        version = msgspec.json.decode(text, type=_Version).version
-        if version == VERSION:
-            return msgspec.json.decode(text, type=Core)
-    except (KeyError, msgspec.MsgspecError, BadZipFile, OSError) as error:
-        raise WarploomError(f"{file} is not a core file of Warploom: {error}") from None
+def read_head(archive: Archive, file: Path) -> Core:
+    """Returns what `core.json` of a core file says. Raises WarploomError for a version that is not
+    known, and what `Archive.read` and msgspec raise for damaged files."""
+    text = archive.read("core.json")
+    version = msgspec.json.decode(text, type=_Version).version
+    if version == VERSION:
+        return msgspec.json.decode(text, type=Core)
     raise WarploomError(
         f"{file} is a core file of version {version}; this Warploom reads version {VERSION}"
     )

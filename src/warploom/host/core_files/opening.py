@@ -8,34 +8,43 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
 from warploom.core.errors import Allocation, WarploomError
+from warploom.core.input_files import Archive, InputFileError, reading
 from warploom.core.source import Text
-from warploom.cost.device_rules import MemoryOptions
+from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
-from warploom.host.context import Context
-from warploom.host.core_files.format import Core, CoreAllocation, CoreLaunch, CoreMemory, read_head
+from warploom.host.context import Context, schedule_of
+from warploom.host.core_files.checks import check_addresses, check_gaps, check_textures
+from warploom.host.core_files.format import (
+    HIGHEST,
+    Core,
+    CoreAllocation,
+    CoreLaunch,
+    CoreMemory,
+    read_head,
+)
+from warploom.host.device import with_warps_of
+from warploom.host.engines import choose_engine
 from warploom.host.loaded import LoadedKernel
-from warploom.machine.launch import POLICIES, Launch, Schedule
+from warploom.host.prepare import Configuration, prepare
+from warploom.machine.launch import Launch
 from warploom.machine.memory.allocation_table import MemoryState
-from warploom.machine.memory.device_memory import DeviceMemory, unwritten_bits
+from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.memory.reservation import Reservation
 from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
 
 SPARE_BYTES = 1 << 20
 """Bytes that are reserved behind the last allocation and the heap."""
 
-HIGHEST = 1 << 47
-"""The end of the addresses of a process (x86-64, AArch64 with pages of 4 KiB)."""
-
-PART = 1 << 20
-"""Bytes that are read at a time."""
+REMEDY = "Save it again: `--core FILE` writes one when a launch goes wrong"
 
 
 @dataclass(frozen=True)
@@ -51,70 +60,82 @@ class OpenedCore:
 def open_core(file: Path) -> OpenedCore:
     """Return the launch of a core file. Raises WarploomError for a file that cannot be read, that
     this version does not know, or whose addresses are in use here."""
-    try:
-        with ZipFile(file) as archive:
-            core = read_head(archive, file)
-            return _Opening(file, core, archive).opened()
-    except (BadZipFile, KeyError, EOFError, OSError) as error:
-        raise WarploomError(f"{file} is not a core file of Warploom: {error}") from None
+    with reading(file, "is not a core file of Warploom", REMEDY), ZipFile(file) as archive:
+        members = Archive(archive)
+        core = read_head(members, file)
+        opening = _Opening(file, core, members)
+        try:
+            return opening.opened()
+        except InputFileError:
+            raise
+        except WarploomError as error:
+            raise opening.refused(str(error)) from None
 
 
 @dataclass(frozen=True)
 class _Opening:
     file: Path
     core: Core
-    archive: ZipFile
+    archive: Archive
 
     def opened(self) -> OpenedCore:
         core, device = self.core, self.core.device
-        module = parse(self.archive.read("kernel.ptx").decode(), core.module, device.warp_size)
+        module = parse(self.archive.text("kernel.ptx"), core.module, device.warp_size)
+        verify(module)
         if all(entry.name != core.kernel for entry in module.entries):
-            raise self._refused(f"its program has no kernel {core.kernel}")
-        memory = self._memory(core.memory)
-        schedule = self._schedule(core.launch)
-        spec = find_device(device.name)
-        if device.warp_size != spec.warp_size:
-            spec = spec.with_warps_of(device.warp_size)
+            raise self.refused(f"its program has no kernel {core.kernel}")
+        spec = with_warps_of(find_device(device.name), device.warp_size)
         options = MemoryOptions(device.l1_global, device.bank_bytes, device.caches)
+        access_rules(spec, options)  # raises where the device does not have these
+        check_gaps(core.memory)
+        check_textures(core.memory)
+        memory = self._memory(core.memory)
         context = Context(
-            spec, options, device.engine, schedule, stack_bytes=device.stack_bytes, memory=memory
+            spec,
+            options,
+            choose_engine(device.engine, spec),
+            schedule_of(spec, core.launch.policy, core.launch.seed),
+            stack_bytes=device.stack_bytes,
+            memory=memory,
         )
         image = ModuleGlobals(module, memory, core.memory.variables)
         sources = dict(self._sources())
         source = Text(core.source, sources.get(core.source, ""))
         kernel = LoadedKernel(context, module, image, core.kernel, source, core.terms)
-        return OpenedCore(core, kernel, self._launch(core.launch, schedule), sources)
+        return OpenedCore(core, kernel, self._launch(core.launch, kernel), sources)
 
-    def _refused(self, reason: str) -> WarploomError:
-        return WarploomError(f"{self.file} is not a core file that can be opened: {reason}")
+    def refused(self, reason: str) -> InputFileError:
+        """Returns the error for a file whose values do not fit together."""
+        return InputFileError(f"{self.file} cannot be opened: {reason}")
 
     def _sources(self) -> Iterator[tuple[str, str]]:
         for number, name in enumerate(self.core.sources):
-            yield name, self.archive.read(f"sources/{number}").decode()
+            yield name, self.archive.text(f"sources/{number}")
 
-    def _schedule(self, launch: CoreLaunch) -> Schedule:
-        if launch.policy not in POLICIES:
-            raise self._refused(f"there is no schedule {launch.policy!r}")
-        interrupts = frozenset(launch.interrupts)
-        order = launch.independent, launch.resident_blocks
-        sms = find_device(self.core.device.name).sms
-        return Schedule(launch.policy, launch.seed, *order, interrupts, sms=sms)
-
-    def _launch(self, given: CoreLaunch, schedule: Schedule) -> Launch:
-        return Launch(
+    def _launch(self, given: CoreLaunch, kernel: LoadedKernel) -> Launch:
+        """Returns the launch, checked as one that a user makes. Raises WarploomError."""
+        check_addresses(self.core, kernel)
+        asked = Configuration(
             given.grid,
             given.block,
-            given.parameters,
-            given.globals,
             given.dynamic_shared_bytes,
             given.max_instructions,
-            schedule,
-            cooperative=given.cooperative,
-            grid_workspace=given.grid_workspace,
-            warp_size=self.core.device.warp_size,
-            cluster=given.cluster,
-            explicit_cluster=given.explicit_cluster,
+            given.cooperative,
+            given.policy,
+            given.seed,
+            frozenset(given.interrupts),
+            cluster=given.cluster if given.explicit_cluster else None,
         )
+        launch = prepare(kernel, asked)
+        if launch.cluster != given.cluster:
+            raise self.refused(f"its clusters are {given.cluster}, and the kernel's are others")
+        schedule = replace(
+            launch.schedule,
+            independent=given.independent,
+            resident_blocks=given.resident_blocks,
+        )
+        filled = launch.filled(given.parameters, given.globals, given.grid_workspace)
+        return replace(filled, schedule=schedule)
 
     # ---- memory ---------------------------------------------------------------------------------
 
@@ -141,36 +162,33 @@ class _Opening:
     def _capacity(self, given: CoreMemory, own: list[CoreAllocation]) -> int:
         """Return how many bytes to reserve: all that the launch can access."""
         if given.base % mmap.PAGESIZE or not 0 < given.base < HIGHEST - given.capacity:
-            raise self._refused(f"its memory is at {given.base:#x}")
+            raise self.refused(f"its memory is at {given.base:#x}")
         before = 0
         for each in sorted(given.allocations, key=lambda each: each.address):
             if each.size < 0 or each.address < before or each.address + each.size > HIGHEST:
-                raise self._refused(f"{each.name} is at {each.address:#x}")
+                raise self.refused(f"{each.name} is at {each.address:#x}")
             before = each.address + each.size
         last = max((each.address + each.size for each in own), default=given.base)
         if any(each.address < given.base for each in own) or last > given.base + given.capacity:
-            raise self._refused("an allocation is not in its memory")
+            raise self.refused("an allocation is not in its memory")
         wanted = last - given.base + given.heap_limit + SPARE_BYTES
         return min(given.capacity, -(-wanted // mmap.PAGESIZE) * mmap.PAGESIZE)
 
     def _fill(self, memory: DeviceMemory, given: CoreAllocation) -> None:
         """Write the contents of an allocation, and which of its bytes were written."""
         name = f"memory/{given.address:x}"
-        if name in self.archive.NameToInfo:
+        if name in self.archive:
             view, at = memory.view(given.address, given.size), 0
-            with self.archive.open(name) as entry:
-                while part := entry.read(PART):
-                    if at + len(part) > given.size:
-                        raise self._refused(f"{given.name} has more than {given.size} bytes")
-                    view[at : at + len(part)] = np.frombuffer(part, np.uint8)
-                    at += len(part)
+            for part in self.archive.parts(name, given.size):
+                view[at : at + len(part)] = np.frombuffer(part, np.uint8)
+                at += len(part)
         name = f"written/{given.address:x}"
-        if name in self.archive.NameToInfo:
-            bits, data = unwritten_bits(given.size), self.archive.read(name)
-            if len(data) != bits.nbytes:
-                raise self._refused(f"{given.name} has {given.size} bytes")
-            bits[:] = np.frombuffer(data, np.int64)
-            memory.unwritten[given.address] = bits
+        if name in self.archive:
+            size = -(-given.size // WRITTEN_BITS) * 8
+            data = b"".join(self.archive.parts(name, size))
+            if len(data) != size:
+                raise self.refused(f"{given.name} has {given.size} bytes")
+            memory.unwritten[given.address] = np.frombuffer(data, np.int64).copy()
 
 
 def _pages_of(allocations: Iterable[CoreAllocation]) -> list[tuple[int, int]]:

@@ -7,7 +7,6 @@ once. `host.core_files.opening` makes a launch of a file again.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault, W
 from warploom.core.output_files import writing
 from warploom.core.source import Location
 from warploom.core.source_files import read_source
+from warploom.core.streams import report
 from warploom.host.core_files.format import (
     VERSION,
     Core,
@@ -225,8 +225,7 @@ class CoreSaver:
         if self._saved > 1:
             file = file.with_stem(f"{file.stem}-{self._saved}")
         snapshot.save(file, cause)
-        message = f"warploom: saved the launch to {file}; `warploom debug {file}` opens it"
-        print(message, file=sys.stderr, flush=True)
+        report(f"warploom: saved the launch to {file}; `warploom debug {file}` opens it")
 
 
 def _launch_of(launch: Launch) -> CoreLaunch:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from warploom.core.errors import LaunchError, WarploomError
+from warploom.core.input_files import read_text
 from warploom.core.options import checked
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
@@ -75,7 +76,7 @@ def find_model(name: str) -> Model:
     file = Path(name)
     if not file.is_file():
         raise WarploomError(f"there is no model {name}: write {', '.join(MODELS)} or a file of cat")
-    return parse_model(file.read_text("utf-8"))
+    return parse_model(read_text(file))
 
 
 @checked("litmus(...)")

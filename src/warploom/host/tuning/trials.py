@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import numpy as np
 
-from warploom.core.errors import WarploomError
+from warploom.core.input_files import read_limited, reading
+from warploom.core.output_files import writing
 from warploom.devices.catalog import find_device
 from warploom.devices.timing import find_timing
 from warploom.host.buffer import Array
@@ -26,6 +27,10 @@ from warploom.tuning.trial import Trial
 
 if TYPE_CHECKING:
     from warploom.host.tuning.trial import TuneJob
+
+
+MOST_BYTES = 1 << 30
+"""Bytes of a file that is read."""
 
 
 class Line(msgspec.Struct):
@@ -42,16 +47,14 @@ class TrialFile:
         self._path, self._job = Path(path), job
         self._base = _digest(replace(job, values=()), *job.values)
         self._known: dict[str, Trial] = {}
-        try:
-            data = self._path.read_bytes() if self._path.exists() else b""
-            # A line that was cut off when a tuning was stopped must not swallow the next.
-            self._append(b"" if not data or data.endswith(b"\n") else b"\n")
-        except OSError as error:
-            raise WarploomError(f"{path} cannot be a cache: {error.strerror}") from None
+        with reading(path, "cannot be a cache of trials"):
+            data = read_limited(self._path, MOST_BYTES) if self._path.exists() else b""
+        # A line that was cut off when a tuning was stopped must not swallow the next.
+        self._append(b"" if not data or data.endswith(b"\n") else b"\n")
         for text in data.splitlines():
             try:
                 line = msgspec.json.decode(text, type=Line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             self._known[line.key] = line.trial
 
@@ -66,7 +69,7 @@ class TrialFile:
             self._append(msgspec.json.encode(line) + b"\n")
 
     def _append(self, data: bytes) -> None:
-        with self._path.open("ab") as file:
+        with writing(self._path), self._path.open("ab") as file:
             file.write(data)
 
     def _key(self, configuration: Configuration) -> str:

@@ -93,6 +93,11 @@ class ModuleGlobals:
         """Returns the addresses of all variables, by name."""
         return dict(self._addresses)
 
+    @property
+    def sizes_by_name(self) -> dict[str, int]:
+        """Returns the bytes of all variables, by name."""
+        return {name: _size(variable) for name, variable in self._variables.items()}
+
     def release(self) -> None:
         """Frees the memory of all variables that this object allocated, and drops all addresses,
         given ones too."""

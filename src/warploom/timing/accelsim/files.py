@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import TextIO
 
 from warploom.core.errors import Dim3, WarploomError
+from warploom.core.input_files import read_text, reading
 from warploom.timing.accelsim.lines import TracedInstruction, parse_line
+
+LONGEST_LINE = 1 << 20
+"""Characters of a line that are read: a packed file can hold a line of any length."""
 
 LIST = "kernelslist.g"
 FIRST_WITHOUT_POSITIONS = 3
@@ -104,10 +108,7 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
     kernel_list = location / LIST if location.is_dir() else location
     if kernel_list.name.endswith((".traceg", ".traceg.xz")):
         return (kernel_list,)
-    try:
-        names = kernel_list.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WarploomError(f"{kernel_list} is no list of kernels: {error}") from None
+    names = read_text(kernel_list).split("\n")
     files = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
     if not files:
         raise WarploomError(f"{kernel_list} names no kernel")
@@ -126,13 +127,12 @@ def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
 def _lines(path: Path) -> Iterator[str]:
     """Yields the non-empty lines of a trace's file, stripped; a file ending in .xz is decompressed.
     Raises WarploomError if the file cannot be read."""
-    try:
-        with _opened(path) as file:
-            for line in file:
-                if line.strip():
-                    yield line.strip()
-    except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
-        raise WarploomError(f"{path} cannot be read as a trace: {error}") from None
+    with reading(path, "cannot be read as a trace"), _opened(path) as file:
+        while line := file.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE:
+                raise ValueError(f"a line has more than {LONGEST_LINE:,} characters")
+            if line.strip():
+                yield line.strip()
 
 
 def _opened(path: Path) -> TextIO:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import InputFileError, read_text, reason_of
 from warploom.ui.lesson_rules import check_lesson
 from warploom.ui.schema import LaunchRequest, Lesson, LessonHead, Variant
 
@@ -89,20 +90,20 @@ def changed(request: LaunchRequest, variant: Variant) -> LaunchRequest:
 def read_lesson(file: Path) -> Lesson:
     """Returns the lesson of a file. Raises WarploomError for a file that has none."""
     try:
-        given: dict[str, Any] = tomllib.loads(file.read_text("utf-8"))
+        given: dict[str, Any] = tomllib.loads(read_text(file))
         launch = given.pop("launch", {})
         name = f"{file.stem}.{'py' if launch.get('ptx') else 'cu'}"
         request = {**launch, "name": name, "source": given.pop("source")}
         lesson = msgspec.convert({"id": file.stem, "request": request, **given}, Lesson)
         check_lesson(lesson, lesson.task and changed(lesson.request, lesson.task.launch))
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
+    except InputFileError:
+        raise
     except KeyError:
         raise WarploomError(f"{file} is no lesson: it has no `source`") from None
     except msgspec.ValidationError as error:
         raise WarploomError(f"{file} is no lesson: {_in_the_file(error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, WarploomError) as error:
-        raise WarploomError(f"{file} is no lesson: {error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError, AttributeError, WarploomError) as error:
+        raise WarploomError(f"{file} is no lesson: {reason_of(error)}") from None
     return lesson
 
 
