@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from warploom.host.core_files.format import SUFFIX
+from warploom.host.core_files import SUFFIX
 
 RUN, PROGRAM = "run", "run-program"
 CHECK, CHECK_PROGRAM = "check", "check-program"

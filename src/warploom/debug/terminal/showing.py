@@ -25,7 +25,7 @@ from warploom.debug.types import (
     Encoding,
 )
 from warploom.debug.values import Value, number_text, written
-from warploom.host.core_files.format import SUFFIX
+from warploom.host.core_files import SUFFIX
 from warploom.isa.instruction import Space
 
 LINES = 10

@@ -3,3 +3,6 @@
 In: a launch that ended in an error. Out: a file, and from it the same launch on memory at the same
 addresses. Showing what went wrong is left to `debug.post_mortem`.
 """
+
+SUFFIX = ".wlcore"
+"""How the names of core files end: here, so that a command line is read without the engine."""

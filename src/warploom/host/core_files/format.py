@@ -20,8 +20,6 @@ from warploom.machine.launch import POLICIES
 
 VERSION = 1
 
-SUFFIX = ".wlcore"
-
 HIGHEST = 1 << 47
 """The end of the addresses of a process (x86-64, AArch64 with pages of 4 KiB)."""
 
