@@ -50,6 +50,24 @@ def test_every_kind_of_endless_kernel_ends_at_an_interrupt() -> None:
 
 
 @NEEDS_NVRTC
+@pytest.mark.parametrize("wait", ["run.counters", "stream.synchronize()", "gpu.turn.acquire()"])
+def test_an_interrupt_that_does_not_wake_the_thread_ends_its_wait(wait: str) -> None:
+    """A signal that another thread gets leaves the main thread asleep, as does one that arrives
+    just before it goes to sleep."""
+    done = run_python(
+        "import signal, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def interrupt(): signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "gpu = wl.Device(); module = gpu.compile(ENDLESS); a = gpu.zeros(64, np.int32)\n"
+        "stream = gpu.stream(); run = module['endless'][1, 32, stream](a); time.sleep(1)\n"
+        "threading.Timer(1, interrupt).start()\n"
+        f"try: {wait}\n"
+        "except KeyboardInterrupt: print('interrupted', flush=True)"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+@NEEDS_NVRTC
 def test_the_process_ends_though_a_stream_runs_an_endless_kernel() -> None:
     done = run_python(
         "gpu = wl.Device(); module = gpu.compile(ENDLESS); a = gpu.zeros(64, np.int32)\n"

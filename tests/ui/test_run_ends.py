@@ -51,7 +51,7 @@ class Served:
         """Asks for a run that does not end; returns when its process is there."""
         body = json.dumps({"name": "k.cu", "source": ENDLESS, "args": ["i32[1]=zeros"]})
         connection = self.ask("POST", "/run", body)
-        wait_for(lambda: bool(self.children()))
+        assert becomes_true(lambda: bool(self.children()))
         return connection
 
     def children(self) -> list[int]:
@@ -72,13 +72,14 @@ def parent_of(pid: int) -> int | None:
     return None if state == "Z" else int(parent)
 
 
-def wait_for(holds: Callable[[], bool]) -> None:
-    """Waits until something holds; fails after a time in which it should, on any computer."""
+def becomes_true(holds: Callable[[], bool]) -> bool:
+    """Waits until something holds; returns false after a time in which it should, on any
+    computer."""
     for _ in range(1200):
         if holds():
-            return
+            return True
         time.sleep(0.1)
-    pytest.fail("it does not become true")
+    return False
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_a_run_ends_with_its_server(served: Served, name: str) -> None:
     [run] = served.children()
     served.process.send_signal(signal.Signals[name])
     served.process.wait(120)
-    wait_for(lambda: parent_of(run) is None)
+    assert becomes_true(lambda: parent_of(run) is None)
     connection.close()
 
 
@@ -110,7 +111,7 @@ def test_a_run_ends_with_its_client(served: Served) -> None:
     connection = served.begin_run()
     [run] = served.children()
     connection.close()
-    wait_for(lambda: parent_of(run) is None)
+    assert becomes_true(lambda: parent_of(run) is None)
     answer = served.ask("GET", "/").getresponse()
     assert answer.status == 200
 
@@ -136,11 +137,11 @@ def test_two_runs_at_once_end_with_the_server(served: Served) -> None:
     thread = threading.Thread(target=lambda: connections.append(served.begin_run()))
     thread.start()
     thread.join()
-    wait_for(lambda: len(served.children()) == 2)
+    assert becomes_true(lambda: len(served.children()) == 2)
     runs = served.children()
     served.process.send_signal(signal.SIGTERM)
     served.process.wait(120)
-    wait_for(lambda: all(parent_of(run) is None for run in runs))
+    assert becomes_true(lambda: all(parent_of(run) is None for run in runs))
 
 
 EATER = "import time; held = bytearray(200 << 20); time.sleep(600)"

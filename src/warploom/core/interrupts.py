@@ -18,6 +18,9 @@ from typing import Any
 INTERRUPTED = 130
 """The exit status after Ctrl-C: that of a process that SIGINT has ended, to a shell."""
 
+WAKE_SECONDS = 0.2
+"""How long a wait lasts at most until it looks for an interrupt again."""
+
 Handler = Callable[[int, FrameType | None], Any]
 
 
@@ -64,6 +67,16 @@ def let_interrupts_through() -> None:
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, _Held) and threading.current_thread() is threading.main_thread():
         handler.let_through()
+
+
+def wait_until(ready: Callable[[float], bool]) -> None:
+    """Waits until `ready`, which waits for so many seconds at most, returns true.
+
+    A wait of Python without a limit goes on if an interrupt arrives just before it begins: a signal
+    wakes the main thread, but does not stop it from going to sleep.
+    """
+    while not ready(WAKE_SECONDS):
+        pass
 
 
 def end_at_interrupts() -> None:

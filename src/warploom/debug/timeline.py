@@ -13,7 +13,6 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import access_rules
 from warploom.debug.checkpoints import Checkpoint, Interval
 from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, TurnEngine
+from warploom.debug.search import Search
 from warploom.debug.stepper import Edit, Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
@@ -56,33 +56,6 @@ FILE_BYTES = 8 << 30
 
 MOST = 256
 """The most coarse intervals."""
-
-
-class Search(Protocol):
-    """Recognises the places that a search looks for."""
-
-    @property
-    def watch(self) -> Words | None:
-        """Return the words of `lower.instrument.watchpoints`, where it counts accesses."""
-        ...
-
-    @property
-    def blocks(self) -> range | None:
-        """Return the blocks of the grid in which alone it can be; None for any."""
-        ...
-
-    def may_hit(self, counts: Words, *, watched: bool) -> bool:
-        """Return whether it may be in an interval with these counts; the last of them is of
-        accesses to what it watches, if those were `watched`."""
-        ...
-
-    def before(self, stepper: Stepper) -> bool:
-        """Return whether it is here, where a warp is about to execute an instruction."""
-        ...
-
-    def after(self, stepper: Stepper) -> bool:
-        """Return whether it is what the last instruction has done."""
-        ...
 
 
 class Interrupted(Exception):

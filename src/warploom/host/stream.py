@@ -8,13 +8,14 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from warploom.core.errors import LaunchError
 from warploom.core.forked import forget_in_child
+from warploom.core.interrupts import wait_until
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.turn import Cancellation, refuse_in_launch
 
@@ -49,9 +50,8 @@ class Queued(Generic[T]):
 
         Raises LaunchError in a process that was forked while it was queued.
         """
-        if not self.future.done():
-            self.check_reachable()
         try:
+            self.wait()
             return self.future.result()
         except KeyboardInterrupt:
             self.cancel()
@@ -59,6 +59,12 @@ class Queued(Generic[T]):
         finally:
             if self.on_wait is not None and self.future.done():
                 self.on_wait()
+
+    def wait(self) -> None:
+        """Waits for its end. Raises LaunchError in a process that was forked meanwhile."""
+        if not self.done():
+            self.check_reachable()
+            wait_until(lambda seconds: bool(wait([self.future], seconds).done))
 
     def cancel(self) -> None:
         """Stops it where it runs, and drops it where it does not."""
@@ -112,7 +118,7 @@ class Stream:
         host has waited for it."""
         queued = Queued(work, cancellation or Cancellation(), on_wait)
         if len(self._unfinished) >= MOST_QUEUED:
-            self._unfinished[-MOST_QUEUED].future.exception()  # waits for its end
+            self._unfinished[-MOST_QUEUED].wait()
         self._collect()
         if self._thread is None:
             self._thread = _start(self._queue)
@@ -127,9 +133,7 @@ class Stream:
         cancels what it waits for."""
         try:
             for queued in tuple(self._unfinished):
-                if not queued.done():
-                    queued.check_reachable()
-                queued.future.exception()
+                queued.wait()
         except KeyboardInterrupt:
             self.cancel()
             raise

@@ -14,6 +14,7 @@ from threading import Condition, Lock, local
 
 from warploom.core.errors import LaunchCancelled, LaunchError
 from warploom.core.forked import forget_in_child
+from warploom.core.interrupts import wait_until
 from warploom.core.mutex import Mutex
 
 
@@ -80,10 +81,14 @@ class LaunchLock:
         launch that is running. Raises LaunchError in the middle of a launch of this thread."""
         refuse_in_launch("launch a kernel")
         try:
+            # Tickets are issued in rising order and removed in any, so the first one left is the
+            # lowest.
             with self._changed:
-                # Tickets are issued in rising order and removed in any, so the first one left is
-                # the lowest.
-                self._changed.wait_for(lambda: next(iter(self._tickets), number) >= number)
+                wait_until(
+                    lambda seconds: self._changed.wait_for(
+                        lambda: next(iter(self._tickets), number) >= number, seconds
+                    )
+                )
         except KeyboardInterrupt:
             if self._holder is not None:
                 self._holder.request()
@@ -113,7 +118,8 @@ class LaunchLock:
         # between would wait for its own thread.
         _thread.launches = True
         try:
-            self._lock.acquire()
+            if not self._lock.acquire(blocking=False):
+                wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
         except BaseException as error:
             _thread.launches = False
             # The thread that runs the kernel cannot receive Ctrl-C, so the waiting thread passes it
