@@ -3,6 +3,7 @@ runs; and nothing in them that a terminal executes."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -150,6 +151,22 @@ def test_values_that_do_not_fit_are_refused(
     head, inner = copied(json.loads(parts["core.json"]), path)
     inner[last] = value
     assert reason in outcome(with_head(parts, head), tmp_path / "a.wlcore")
+
+
+def run_second(first: Path, second: Path) -> str:
+    """The error of a core file after another was opened in the same process."""
+    assert run_core(first)
+    gc.collect()
+    return run_core(second)
+
+
+def test_a_refused_file_does_not_keep_its_addresses(parts: Parts, tmp_path: Path) -> None:
+    head, launch = copied(json.loads(parts["core.json"]), ["launch"])
+    launch["globals"] = []
+    refused, right = tmp_path / "refused.wlcore", tmp_path / "right.wlcore"
+    refused.write_bytes(with_head(parts, head))
+    right.write_bytes(packed(parts))
+    assert forked(partial(run_second, refused, right)) == ""
 
 
 DAMAGES: dict[str, Callable[[Parts], bytes]] = {

@@ -83,9 +83,10 @@ def becomes_true(holds: Callable[[], bool]) -> bool:
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served(tmp_path: Path) -> Iterator[Served]:
     line, nowhere = [sys.executable, "-c", SERVER], subprocess.DEVNULL
-    with started(line, stdout=subprocess.PIPE, stderr=nowhere, text=True) as process:
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
+    with started(line, stdout=subprocess.PIPE, stderr=nowhere, text=True, env=own) as process:
         assert process.stdout is not None
         found = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline())
         assert found is not None
@@ -98,12 +99,14 @@ def served() -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL", "SIGHUP"])
-def test_a_run_ends_with_its_server(served: Served, name: str) -> None:
+def test_a_run_ends_with_its_server(served: Served, name: str, tmp_path: Path) -> None:
     connection = served.begin_run()
     [run] = served.children()
+    assert list(tmp_path.glob("warploom-*"))
     served.process.send_signal(signal.Signals[name])
     served.process.wait(120)
     assert becomes_true(lambda: parent_of(run) is None)
+    assert not list(tmp_path.glob("warploom-*"))
     connection.close()
 
 

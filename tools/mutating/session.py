@@ -4,10 +4,13 @@ then runs those that use a mutant's subject in a process in which the error is p
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,17 @@ from warploom.isa.terms import Term
 
 KILLED, SURVIVED, FAILED = 1, 0, 2
 """Exit statuses of the process of a mutant; FAILED: the error could not be planted."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A process that runs the tests of a mutant: how many, since when, and the folder of what it
+    compiles, which has the error and is not for others."""
+
+    mutant: Mutant
+    tests: int
+    begin: float
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -77,25 +91,30 @@ class Campaign:
 
     def _run(self) -> None:
         """Runs each mutant in a process of its own, `workers` at once."""
-        running: dict[int, tuple[Mutant, int, float]] = {}
+        running: dict[int, Run] = {}
         waiting = list(self.mutants)
         while waiting or running:
             while waiting and len(running) < self.workers:
                 mutant = waiting.pop(0)
                 users = self._users.get(mutant.subject, {})
                 tests = sorted(users, key=users.__getitem__)
-                running[self._start(mutant, tests)] = mutant, len(tests), time.monotonic()
-            for process, (mutant, count, begin) in list(running.items()):
+                folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+                run = Run(mutant, len(tests), time.monotonic(), folder)
+                running[self._start(run, tests)] = run
+            for process, run in list(running.items()):
                 done, status = os.waitpid(process, os.WNOHANG)
-                late = time.monotonic() - begin > self.seconds
+                late = time.monotonic() - run.begin > self.seconds
                 if not done and late:
                     os.kill(process, 9)
                     os.waitpid(process, 0)
                 if done and os.waitstatus_to_exitcode(status) == FAILED:
-                    raise AssertionError(f"{mutant.subject}: {mutant.change} was not planted")
+                    raise AssertionError(
+                        f"{run.mutant.subject}: {run.mutant.change} was not planted"
+                    )
                 if done or late:
                     del running[process]
-                    self._note(Verdict(mutant, late or status != SURVIVED, count))
+                    shutil.rmtree(run.folder, ignore_errors=True)
+                    self._note(Verdict(run.mutant, late or status != SURVIVED, run.tests))
             time.sleep(0.01)
 
     def _note(self, verdict: Verdict) -> None:
@@ -108,7 +127,7 @@ class Campaign:
                 flush=True,
             )
 
-    def _start(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> int:
+    def _start(self, run: Run, tests: Sequence[pytest.Item]) -> int:
         """Returns the process that plants an error and runs tests until one fails."""
         process = os.fork()
         if process:
@@ -118,7 +137,8 @@ class Campaign:
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), 1)
                 os.dup2(nowhere.fileno(), 2)
-            mutant.plant()
+            os.environ["WARPLOOM_CACHE_DIR"] = str(run.folder)
+            run.mutant.plant()
             status = KILLED if _fails(tests) else SURVIVED
         finally:
             os._exit(status)

@@ -134,7 +134,5 @@ def _allocate_local_slots(
 
 
 def shared_registers(program: Program) -> frozenset[Register]:
-    """Returns the registers that some basic block may read before it writes them: all live-ins, and
-    the depth of calls."""
-    depth = {program.depth} if program.depth is not None else set[Register]()
-    return frozenset(depth).union(*program.live_in)
+    """Returns the registers that some basic block may read before it writes them: all live-ins."""
+    return frozenset[Register]().union(*program.live_in)

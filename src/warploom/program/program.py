@@ -168,10 +168,14 @@ class Program:
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:
         """Returns, for each block, the registers that some path from its start reads before it
-        writes them; all registers if `all_live`."""
+        writes them, and the depth of calls, which reconvergence reads; all registers if
+        `all_live`."""
         if self.all_live:
             return (frozenset(self.registers),) * len(self.blocks)
-        return live_in(self.instructions, self.blocks, self.registers)
+        live = live_in(self.instructions, self.blocks, self.registers)
+        if self.depth is None:
+            return live
+        return tuple(registers | {self.depth} for registers in live)
 
     def with_all_live(self) -> Program:
         """Returns this program with every register live everywhere, for debuggers: machine code

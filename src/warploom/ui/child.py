@@ -8,12 +8,13 @@ the server ends it after a time limit. It ends with the server, however that end
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import msgspec
 
 from warploom.core.errors import WarploomError
 from warploom.host.programs.confinement import Confinement
-from warploom.ui.child_limits import end_with, limit_resources
+from warploom.ui.child_limits import end_run, end_with, limit_resources
 from warploom.ui.schema import Assignment, LaunchRequest, Refusal
 
 TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
@@ -44,14 +45,18 @@ LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Read a request from the standard input, write the answer to the standard output.
+    """Reads a request from the standard input, and writes the answer to the standard output.
 
-    The input stays open as long as the server runs.
+    The input stays open as long as the server runs. The arguments are the bytes of memory and the
+    seconds that the run may use, and the folder of its temporary files.
     """
-    most, seconds = int(sys.argv[1]), float(sys.argv[2])
+    most, seconds, folder = int(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3])
     stdin = sys.stdin.buffer
-    given = stdin.read(int.from_bytes(stdin.read(LENGTH_BYTES), "little"))
-    end_with(stdin.fileno())
+    length = int.from_bytes(stdin.read(LENGTH_BYTES), "little")
+    given = stdin.read(length)
+    if len(given) < length:
+        end_run(folder)  # the server has ended
+    end_with(stdin.fileno(), folder)
     limit_resources(most, seconds)
     sys.stdout.buffer.write(answer_to(msgspec.json.decode(given, type=Job), most))
     sys.stdout.buffer.flush()

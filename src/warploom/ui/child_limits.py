@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
+import shutil
 import signal
-import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
 
 OWN_BYTES = 6 << 30
 """Addresses that the interpreter, the compilers and their libraries reserve at most; they use a
@@ -15,8 +16,6 @@ small part of them (`ui.runner` watches how much)."""
 
 MOST_FILE_BYTES = 256 << 20
 """Size of the largest file that a run may write, for its compilers and the cache of its code."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 def limit_resources(memory: int, seconds: float) -> None:
@@ -44,21 +43,25 @@ def limit_resources(memory: int, seconds: float) -> None:
         resource.setrlimit(kind, (limit, limit))
 
 
-def end_with(parent: int) -> None:
-    """Ends this process when the parent process has ended: Linux sends it SIGKILL; on every system
-    a thread waits for the end of the pipe with the descriptor `parent`, whose other end the parent
-    holds open."""
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+def end_with(parent: int, folder: Path) -> None:
+    """Ends this process when the parent process has ended, however that ends: a thread waits for
+    the end of the pipe with the descriptor `parent`, whose other end the parent holds open.
+    `folder` has the temporary files of the run."""
+    threading.Thread(target=_end_after, args=(parent, folder), daemon=True).start()
 
 
-def _end_after(pipe: int) -> None:
-    """Reads a pipe to its end, then ends this process and those that it started."""
-    with suppress(OSError):
-        while os.read(pipe, 1):
-            pass
+def end_run(folder: Path) -> NoReturn:
+    """Removes a run's temporary files, as its parent cannot, and ends this process and those that
+    it started."""
+    shutil.rmtree(folder, ignore_errors=True)
     if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
+
+
+def _end_after(pipe: int, folder: Path) -> None:
+    """Reads a pipe to its end, then ends the run."""
+    with suppress(OSError):
+        while os.read(pipe, 1):
+            pass
+    end_run(folder)

@@ -75,7 +75,7 @@ async def _run(request: bytes, limits: Limits, folder: Path) -> bytes | Refusal:
     """Returns what `run` does for an encoded job, whose temporary files are in a folder."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "warploom.ui.child"),
-        *(str(limits.memory), str(limits.seconds)),
+        *(str(limits.memory), str(limits.seconds), str(folder)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ have a device."""
 
 
 class Reservation:
-    """A mapping of `size` zero bytes at `address`, a multiple of the page size, which lives as long
-    as the process; `bytes` is a view of them. `DeviceMemory` uses it instead of an `mmap`."""
+    """A mapping of `size` zero bytes at `address`, a multiple of the page size; `bytes` is a view
+    of them. It lives as long as that view, or one of the view's own, does. `DeviceMemory` uses it
+    instead of an `mmap`."""
 
     def __init__(self, address: int, size: int) -> None:
         """Maps the bytes. Raises WarploomError if the addresses are in use, or on Windows."""
@@ -48,8 +50,10 @@ class Reservation:
                 f" again"
             )
         self.address = address
-        self.bytes: npt.NDArray[np.uint8]
-        self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+        mapped = (ctypes.c_uint8 * size).from_address(address)
+        # All views refer to `mapped`; at the end of the process they may still be in use.
+        weakref.finalize(mapped, self._libc.munmap, *request).atexit = False
+        self.bytes: npt.NDArray[np.uint8] = np.ctypeslib.as_array(mapped)
 
     def madvise(self, advice: int, start: int = 0, length: int | None = None) -> None:
         """Advises the system about `length` bytes from offset `start` (None: to the end), as
@@ -59,7 +63,8 @@ class Reservation:
         self._libc.madvise(start_address, ctypes.c_uint64(count), advice)
 
     def close(self) -> None:
-        """Does nothing: views of the pages may be in use."""
+        """Deletes the view that is the reservation's own; the pages go with the last one."""
+        self.bytes = np.empty(0, np.uint8)
 
 
 def reserve(size: int) -> mmap.mmap:
