@@ -49,6 +49,12 @@ def test_a_word_of_all_lanes_is_one_line_of_local_memory() -> None:
     assert (base, pattern.offsets) == (256, tuple(range(0, 128, 4)))
 
 
+def test_words_of_some_lanes_are_at_their_own_places_of_local_memory() -> None:
+    # Word 1 of lane 0, and word 3 of lane 2: 32 * 4, and (3 * 32 + 2) * 4.
+    pattern, base = AddressPattern(0b101, (4, 12)).in_local(128)
+    assert (base, pattern) == (128, AddressPattern(0b101, (0, 264)))
+
+
 @given(LANES, ADDRESSES, st.integers(0, 1 << 12), st.sampled_from(COSTS))
 def test_the_cost_is_that_of_the_access_wherever_it_is(
     lanes: int, addresses: list[int], units: int, rule: str

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rule_costs import ALL, accesses
 
 from warploom.cost.caches import (
+    BY_WORDS,
     DROPS_L1,
     THROUGH_CONSTANT,
     THROUGH_L1,
@@ -118,6 +119,15 @@ def test_stores_look_up_l2_and_may_invalidate_l1() -> None:
     assert look_up(caches_state, [0]) == {"l1_hits": 1}
     look_up(caches_state, [0], path=WRITES | DROPS_L1)
     assert look_up(caches_state, [0]) == {"l1_misses": 1, "l2_hits": 1}
+
+
+def test_words_of_local_memory_are_looked_up_in_one_line_each() -> None:
+    caches_state = caches(l1_ways=4)
+    local = THROUGH_L1 | BY_WORDS
+    assert look_up(caches_state, [0], local, size=16) == {"l1_misses": 4, "l2_misses": 4}
+    assert look_up(caches_state, [128], local, size=8) == {"l1_hits": 2}
+    assert look_up(caches_state, [384], local, size=4) == {"l1_hits": 1}  # the fourth word
+    assert look_up(caches_state, [512], local, size=2) == {"l1_misses": 1, "l2_misses": 1}
 
 
 def test_a_device_without_caches_counts_nothing() -> None:

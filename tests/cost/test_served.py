@@ -73,6 +73,13 @@ def test_a_stride_of_two_words_takes_two_passes_over_the_banks() -> None:
     assert transactions == (ServedTransaction(0, 0, 0xFFFF), ServedTransaction(0, 0, 0xFFFF0000))
 
 
+def test_a_quarter_warp_of_16_bytes_takes_a_pass_that_serves_no_lane() -> None:
+    found = list_transactions("shared_32_banks_quarters", range(0, 512, 16), FULL, 16)
+    empty = ServedTransaction(0, 0, 0)
+    assert found[1::2] == (empty,) * 4
+    assert found[::2] == tuple(ServedTransaction(0, 0, 0xFF << 8 * q) for q in range(4))
+
+
 def test_consecutive_floats_are_four_sectors_of_eight_lanes() -> None:
     transactions = list_transactions(
         "global_by_sectors", [1024 + 4 * lane for lane in range(32)], FULL, 4

@@ -362,6 +362,11 @@ def test_inverse_roots_of_doubles(a: float) -> None:
     assert got == pytest.approx(a**-0.5, rel=2.0**-20)
 
 
+def test_the_inverse_root_of_any_nan_is_the_canonical_one() -> None:
+    assert one("rsqrt.approx.f64", INF64 | MINUS64 | 1) == NAN64
+    assert one("rsqrt.approx.f64", f64(-1.0)) == NAN64
+
+
 @pytest.mark.parametrize(("name", "power"), [("rcp", -1.0), ("rsqrt", -0.5)])
 def test_coarse_double_functions_keep_twenty_bits(name: str, power: float) -> None:
     for value in (1.0, 3.0, 0.7, 1e300, 1e-300, 12345.678):

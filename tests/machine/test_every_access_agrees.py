@@ -77,7 +77,7 @@ def place(operation: Operation, name: str = "space") -> str:
 def add(kernel: Kernel, operation: Operation) -> None:
     """Adds one instruction, its preparation, and stores of its effects."""
     name, m = operation.name, operation.modifiers
-    if name in ("ld", "ldu", "st") and "type" in m and "async" not in m:
+    if name in ("ld", "ldu", "st") and "type" in m and "mbarrier" not in operation.text:
         _plain(kernel, operation)
     elif name == "cvta":
         _converted(kernel, operation)

@@ -16,12 +16,12 @@ from pathlib import Path
 from fuzzing.cases import Case, Outcome
 from fuzzing.targets import TARGETS, files
 
-HEADROOM = 4 << 30
+HEADROOM = 6 << 30
 """Address space that a worker may take beyond what it has once the machines are loaded; the ranges
 that devices reserve count."""
 
 RETIRE = 2 << 30
-"""A worker that has taken so much of it is replaced."""
+"""A worker that has taken so much of it is replaced: each case may take 4 GiB."""
 
 
 def address_space() -> int:

@@ -57,7 +57,8 @@ def context_layout(
 ) -> ContextLayout:
     """Returns the layout of a program's contexts: the table, the ring of products in flight
     (`ring_bytes`), slots of 32 lanes for `shared_registers` and `pieces` (parameters of calls,
-    `abi.pieces`), then short slots for shared ones that are uniform or affine somewhere. For
+    `abi.pieces`), then short slots for shared ones that are uniform or affine somewhere; in
+    `together` the short slot replaces the other one of those that are so in each block. For
     `baseline` code there are no short slots: registers of a single basic block follow, in slots
     that blocks share."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)

@@ -87,9 +87,9 @@ class WarpLoopSearch:
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
-        """Computes the shapes of registers across the thread block (`operand_shapes`). `if_bodies`
-        are the bodies of `if`s without `else` where all threads lie along x; none in other
-        layouts."""
+        """Computes the shapes of registers across the thread block (`operand_shapes`).
+        `warp_layout` is one of BLOCK_LAYOUT (KeyError for others). `if_bodies` are the bodies of
+        `if`s without `else` where all threads lie along x; none in other layouts."""
         self.program, self.candidates, self.predicated_bodies = (
             program,
             candidates,

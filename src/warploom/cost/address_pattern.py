@@ -66,7 +66,7 @@ class AddressPattern:
         """Returns an access of this pattern as cost rules accept it: the unsigned addresses of 32
         lanes, 0 for inactive ones; and by how much, a multiple of every unit, they are greater than
         the offsets, so that none is negative."""
-        moved = -min(0, *self.offsets, 0)
+        moved = -min((0, *self.offsets))
         moved += -moved % LARGEST_UNIT
         addresses = np.zeros(WARP, np.uint64)
         addresses[active_lanes(self.lanes)] = np.array(self.offsets, np.int64) + moved

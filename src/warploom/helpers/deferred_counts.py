@@ -169,8 +169,9 @@ def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
 
 
 def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
-    """Returns, as a vector with a byte for each access, the most distinct words of one bank, from
-    its 32 words in the order of banks, with the bank in the high 5 bits of a byte."""
+    """Returns, as a vector with a byte for each access, the most distinct words of one bank. Vector
+    n of the 32 `words` has word n of each access, with the bank in the high 5 bits of its byte;
+    they are sorted, also within a bank: only neighbours are compared."""
     b = lanes.b
     bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):

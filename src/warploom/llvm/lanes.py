@@ -237,6 +237,18 @@ class Lanes:
         integer = ir.IntType(mask.type.count)
         return self.b.icmp_unsigned("!=", self.b.bitcast(mask, integer), integer(0))
 
+    def are_zero(self, values: Value) -> Value:
+        """Returns whether all i64 of a vector are 0, as an i1; their number is a power of two."""
+        b, count = self.b, values.type.count
+        # At most 256 bits are compared, which x86 does by one vptest; a reduction takes six.
+        while count > 4:
+            count //= 2
+            halves = (range(count), range(count, 2 * count))
+            values = b.or_(*(b.shuffle_vector(values, values, selection(half)) for half in halves))
+        integer = ir.IntType(count)
+        equal = b.bitcast(b.icmp_unsigned("==", values, zero(values.type)), integer)
+        return b.icmp_unsigned("==", equal, integer(-1))
+
     def popcount(self, bits: Value) -> Value:
         """Returns the number of set bits of an i32, as an i64."""
         return self.b.zext(self.intrinsic("llvm.ctpop.i32", I32, [bits]), I64)

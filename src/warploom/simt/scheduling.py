@@ -145,9 +145,9 @@ def next_warp(plan: Plan, slots: Words, states: Words, tables: Words) -> int:
 @jitable
 def end_round(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     """Ends a round of turns of the current block: completes full barriers, and ends the block if
-    its warps have ended. Switches to another block if this one is stuck, has had more than
-    TURN_LIMIT rounds or cancels a cluster, and after every round unless the policy is CONVERGE.
-    Returns False for a deadlock."""
+    its warps have ended. Switches to another block if this one is stuck or cancels a cluster, and,
+    after a round that completed no barrier, if the policy is not CONVERGE or the block has had more
+    than TURN_LIMIT such rounds. Returns False for a deadlock: of the block or of its cluster."""
     slot, first = plan.slot, plan.slot * plan.warps
     plan.position = 0
     plan.round += 1

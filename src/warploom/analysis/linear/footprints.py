@@ -51,9 +51,10 @@ BY_LANE = ACCESSES_BY_LANE | {OpKind.COPY, OpKind.BULK_COPY}
 def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     """Returns why blocks of a launch may conflict, as a sentence with a source line; empty if they
     cannot, so that several workers may run them. The first reason found of: an instruction that
-    depends on other blocks (`_order_dependence`); a pointer into any allocation, if the kernel
-    writes at all; an allocation that is written to in which accesses are not disjoint by block, but
-    for atomics that leave the same in any order.
+    depends on other blocks (`_order_dependence`); a load or store of whose address nothing is
+    known, so that it may be in any allocation, if the kernel writes to global memory at all; an
+    allocation that is written to in which accesses are not disjoint by block. Atomics that leave
+    the same in any order are no reason.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""

@@ -182,10 +182,11 @@ def record_deallocation(
 def record_commit(
     state: DetectorState, event: DetectorEvent, memory: Any, issue: WarpIssue, lane: int
 ) -> None:
-    """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (at the same offset
-    in each block of a mask, if it has one) know as complete all that the current thread's tensor
-    core has begun: its first `works` works. Nothing if the 8 bytes of the mbarrier are out of
-    bounds (`event.limit`: of shared memory, which is as large in each block of the mask)."""
+    """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier know as complete all
+    that the current thread's tensor core has begun. The mbarrier is in the block that the address
+    names, the current one if it names none; with a mask at the same offset in each block of it.
+    Does nothing if the 8 bytes of the mbarrier are out of bounds (`event.limit`: of shared memory,
+    which is as large in each block of the mask)."""
     address = int(issue.tensor_operands.shared[lane])
     blocks = int(issue.tensor_operands.blocks[lane])
     at = select_memory(state, event, address)

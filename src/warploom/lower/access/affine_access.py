@@ -293,4 +293,5 @@ class AffineAccess:
             pointers,
             first_vector,
             group.base.repeats,
+            group.splits_pairs,
         )

@@ -142,11 +142,10 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
     matter."""
     assert lane_addresses.run_pointers is not None
     b, begins, access_type = transfers.b, lane_addresses.run_pointers, lane_addresses.access_type
-    _, differ = transfers.pair_masks(lane_addresses.mask)
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     on = repeated(1, I1, begins.type.count)
     blocks = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
-    b.cbranch(differ, *blocks[:2]).set_weights([1, 99])
+    b.cbranch(lane_addresses.splits_pairs, *blocks[:2]).set_weights([1, 99])
     b.position_at_end(blocks[0])
     [single_words] = load_gathered(transfers, lane_addresses)
     after_alone = b.block

@@ -21,7 +21,7 @@ from llvmlite import ir
 from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, safe_pitches_at
 from warploom.helpers.calls import call
 from warploom.ir.access_plans import Move
-from warploom.llvm.lanes import I64, Value
+from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import FULL_WARP, LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
@@ -51,20 +51,32 @@ class RangeCache:
         entry, whether it hits or not."""
         b = self.b
         entry = self._entry(group, lane_set)
-        conditions = [self._is_in_range(entry, group)]
-        # Runs with one value for all have the same address wherever code makes an entry here:
-        # their pitches are 0.
-        if group.base.width > 1:
-            conditions.append(self._has_pitches(entry, group))
-        if group.step is not None and not group.accesses.is_laid_out:
-            conditions.append(
-                b.icmp_unsigned("==", group.step, self._word(entry, RangeCacheEntry.step))
-            )
         counter = b.lshr(
             self._counted_offset(entry, group), I64(group.access_type.size.bit_length() - 1)
         )
         self.set_counter(group, lane_set, counter)
-        return reduce(b.and_, conditions)
+        if group.plan.move is Move.PAIRS:
+            # Here, where it dominates the other accesses of the block, and not in the move after
+            # the guard: LLVM computes it once.
+            group.splits_pairs = self._splits_pairs(lane_set)
+        holds = self._is_in_range(entry, group)
+        if group.step is not None and not group.accesses.is_laid_out:
+            same_step = b.icmp_unsigned("==", group.step, self._word(entry, RangeCacheEntry.step))
+            holds = b.and_(holds, same_step)
+        # Runs with one value for all have the same address wherever code makes an entry here:
+        # their pitches are 0.
+        if group.base.width == 1:
+            return holds
+        # A block of its own, in which the vectors are compared by one instruction: LLVM would carry
+        # them to a block for the second of two conditions.
+        before = b.block
+        with b.if_then(holds, likely=True):
+            has_pitches = self._has_pitches(entry, group)
+            compared = b.block
+        hit = b.phi(I1)
+        hit.add_incoming(I1(0), before)
+        hit.add_incoming(has_pitches, compared)
+        return hit
 
     def set_counter(self, group: GroupValues, lane_set: LaneSet, counter: Value) -> None:
         """Chooses the counter in which code emitted later counts accesses of a group, number
@@ -188,9 +200,14 @@ class RangeCache:
             return b.icmp_unsigned("==", second, self._word(entry, RangeCacheEntry.pitches + 1))
         type = ir.VectorType(I64, runs)
         hit = b.load(self.lanes.slot(entry, RangeCacheEntry.pitches), typ=type, align=8)
-        difference = b.xor(b.sub(bases, self.lanes.splat(first, runs)), hit)
-        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{runs}i64", I64, [difference])
-        return b.icmp_unsigned("==", some, I64(0))
+        return self.lanes.are_zero(b.xor(b.sub(bases, self.lanes.splat(first, runs)), hit))
+
+    def _splits_pairs(self, lane_set: LaneSet) -> Value:
+        """Returns true (an i1) if, of lanes 2k and 2k + 1, a lane set has only one, for some k."""
+        b, bits = self.b, self.b.trunc(lane_set.key, I32)
+        # Bit 2k is set if the two differ.
+        differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
+        return b.icmp_unsigned("!=", differ, I32(0))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
         """Returns, for each lane run, its base address, or that of a run with an active lane if it

@@ -124,8 +124,8 @@ def store_pairs(
     scatters each word."""
     assert lane_addresses.run_pointers is not None
     b, begins = transfers.b, lane_addresses.run_pointers
-    on, differ = transfers.pair_masks(lane_addresses.mask)
-    with b.if_else(differ, likely=False) as (single_words, pairs):
+    on = transfers.first_of_pairs(lane_addresses.mask)
+    with b.if_else(lane_addresses.splits_pairs, likely=False) as (single_words, pairs):
         with single_words:
             store_scattered(transfers, lane_addresses, values)
         with pairs:

@@ -46,7 +46,8 @@ class LaneAddresses:
     runs; `on`: the active lanes, None for all.
     `stride` is the bytes from lane to lane in each run, if that is a constant; else `step` holds it
     as a value, and `pointers` the host pointer of each lane. `run_pointers` are the host pointers
-    of the first lanes of 16 runs of two lanes, a vector."""
+    of the first lanes of 16 runs of two lanes, a vector; `splits_pairs` (an i1) is true if only one
+    lane of some of these runs is active (None unless the move is PAIRS)."""
 
     access_type: AccessType
     firsts: Sequence[Value]
@@ -56,6 +57,7 @@ class LaneAddresses:
     pointers: Value | None = None
     run_pointers: Value | None = None
     repeats: int = 1
+    splits_pairs: Value | None = None
 
     @property
     def length(self) -> int:
@@ -106,16 +108,12 @@ class Transfers:
         offset = repeated(part * access_type.type.bytes, I64, pointers.type.count)
         return self.b.gep(pointers, [offset], source_etype=I8) if part else pointers
 
-    def pair_masks(self, on: Value) -> tuple[Value, Value]:
-        """Returns the mask of those runs of two lanes whose first lane is active, and true (an i1)
-        if in some run only one of both lanes is."""
-        b, bits = self.b, self.lanes.bits(on)
+    def first_of_pairs(self, on: Value) -> Value:
+        """Returns the mask of those runs of two lanes whose first lane is active."""
         both = ir.VectorType(I32, LANES // 2)
         firsts = ir.Constant(both, [I32(1 << lane) for lane in range(0, LANES, 2)])
-        first = b.and_(self.lanes.splat(bits, LANES // 2), firsts)
-        # Bit 2k of the result is set if lanes 2k and 2k + 1 differ.
-        differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
-        return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
+        first = self.b.and_(self.lanes.splat(self.lanes.bits(on), LANES // 2), firsts)
+        return self.b.icmp_unsigned("!=", first, zero(both))
 
     def run_pointer(self, lane_addresses: LaneAddresses, run: int, *, reverse: bool) -> Value:
         """Returns the host pointer of the first lane of a lane run; with `reverse` of the last one,

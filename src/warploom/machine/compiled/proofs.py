@@ -40,8 +40,8 @@ def expected_seconds(
     memory: DeviceMemory,
     analysis: Callable[[Program, LaunchInputs], object],
 ) -> float:
-    """Returns the expected time of `cached_proof`: 0 if the result is cached, else that of the
-    program's last analysis."""
+    """Returns the expected seconds of `cached_proof`: 0 if the result is cached, else those that
+    the last such analysis of the program has used, or SECONDS_AN_INSTRUCTION each before it."""
     if _proof_of(program, launch, memory, analysis) is not None:
         return 0.0
     expected = SECONDS_AN_INSTRUCTION * len(program.instructions)

@@ -143,7 +143,8 @@ def _copy_pieces(
 
 def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
     """Returns, by row number, the operand rows of an `st.async` or a `red.async` for
-    `asynchronous.late_copies`: addresses of target and mbarrier, and bytes, by lane."""
+    `asynchronous.late_copies`: addresses of target and mbarrier and the number of bytes, by lane.
+    The value is not among them: the caller adds the row of a `red.async`."""
     return {
         CopyOperands.shared: address_words(warp, instruction.operands[0]),
         CopyOperands.barrier: address_words(warp, instruction.operands[2]),

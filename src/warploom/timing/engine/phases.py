@@ -238,9 +238,10 @@ def is_resident(sm: SmState, flight: Flight) -> bool:
 def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
     """Frees the record of a flight (memory instruction in flight) whose end is known. If its warp
     still occupies its slot: destination registers, and copies of them, that wait for the flight
-    become ready at that end; the warp's `last_end` and `flights`, which fences read, and the end of
-    its group of copies, if any, are updated; the warp is scheduled if it sleeps and nothing else
-    holds it back (`recheck_waits`)."""
+    become ready at that end; the end of its group of copies, if any, is updated, and the warp's
+    `last_end` and `flights` if fences await the operation (`is_fenced`: not a bulk copy outside of
+    a group); the warp is scheduled if it sleeps and nothing else holds it back
+    (`recheck_waits`)."""
     number = (flight.at - arrays.params.at_flights) // Flight.WORDS
     warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
     time = flight.end
