@@ -1,4 +1,4 @@
-"""Two tree reductions with one result: the counters tell which of them wastes lanes."""
+"""Two tree reductions with one result: the counters show which of them wastes lanes."""
 
 from pathlib import Path
 

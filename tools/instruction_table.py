@@ -68,7 +68,7 @@ not here stands in the section of the one that is declared before it."""
 MISSING_FORMS = {
     "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA makes no such textures",
     "tex and tld4 with a depth to compare": "CUDA makes no textures of depths",
-    "fma.rn.oob": "the manual does not tell the bits of the NaN that marks what is out of bounds",
+    "fma.rn.oob": "the manual does not state the bits of the NaN that marks what is out of bounds",
     "cvt to and from .s2f6x2 and .ue5m3x2": "not built: only sm_100a and its kin have them, and"
     " compilers emit them only where they are asked to",
     "isspacep.const": "constants have no window of their own here: their generic addresses are"

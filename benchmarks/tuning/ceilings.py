@@ -1,5 +1,5 @@
-"""Tells how well published times order a search space themselves: how the times of two devices, two
-tuners, or of the first and the second half of the launches that were timed agree.
+"""Prints how well published times order a search space themselves: how the times of two devices, of
+two tuners, or of the first and the second half of the launches that were timed agree.
 
     python benchmarks/tuning/ceilings.py PATH
 
@@ -44,10 +44,10 @@ def main(root: Path) -> None:
             if space == "dedispersion":
                 first = {key: np.mean(times[:16]) for key, times in half.items()}
                 second = {key: np.mean(times[16:]) for key, times in half.items()}
-                _tell(space, f"{device}, launches 1 to 16 and 17 to 32", first, second)
+                _print_coefficient(space, f"{device}, launches 1 to 16 and 17 to 32", first, second)
         for one, other in combinations(found, 2):
             times = ({k: v["time"] for k, v in found[name].items()} for name in (one, other))
-            _tell(space, f"{one} and {other}", *times)
+            _print_coefficient(space, f"{one} and {other}", *times)
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
@@ -57,7 +57,9 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
     return {key: one for key, one in ran if one["time"] < 1e9}
 
 
-def _tell(space: str, what: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+def _print_coefficient(
+    space: str, what: str, one: Mapping[str, Any], other: Mapping[str, Any]
+) -> None:
     """Print the coefficient of two sets of times."""
     both = sorted(set(one) & set(other))
     first, second = (np.array([times[key] for key in both]) for times in (one, other))

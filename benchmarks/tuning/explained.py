@@ -1,4 +1,4 @@
-"""Tells what the measured times of dedispersion are made of: a regression over all configurations.
+"""Prints what the measured times of dedispersion are made of: a regression over all configurations.
 
     python benchmarks/tuning/explained.py PATH
 
@@ -120,10 +120,10 @@ def main(root: Path) -> None:
         for key, one in ran.items():
             shapes.setdefault(key, Shape(one, shifts))
         made = [shapes[key] for key in ran]
-        _tell(name, device, made, np.array([one["time"] for one in ran.values()]))
+        _print_coefficients(name, device, made, np.array([one["time"] for one in ran.values()]))
 
 
-def _tell(name: str, device: Hardware, made: list[Shape], times: Floats) -> None:
+def _print_coefficients(name: str, device: Hardware, made: list[Shape], times: Floats) -> None:
     """Print the coefficients of a device, and Spearman's of what they predict."""
     sums = np.array([one.sums for one in made])
     cycles = times * device.mhz * 1e3 * device.sms / (sums * CHANNELS)

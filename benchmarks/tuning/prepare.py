@@ -1,4 +1,4 @@
-"""Tells what it costs to prepare configurations for tuning, step by step.
+"""Prints what it costs to prepare configurations for tuning, step by step.
 
     python benchmarks/tuning/prepare.py [--kernel convolution|sha256] [--count N]
 

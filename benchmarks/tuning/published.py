@@ -2,9 +2,9 @@
 
 A wave of blocks is as many as the device holds. Of a convolution two waves are replayed, of a point
 in polygon one: its code depends on how many edges there are. The other kernels have a loop that
-takes all their time: one wave is replayed with two short lengths of it, and both tell what a turn
-takes. Waves follow each other until the SM that has most blocks has run all of its own; the last
-row of the grid comes after the others, and after these the blocks that have nothing to do.
+takes all their time: one wave is replayed with two short lengths of it, from which follows what a
+turn takes. Waves follow each other until the SM that has most blocks has run all of its own; the
+last row of the grid comes after the others, and after these the blocks that have nothing to do.
 
 Blocks of dedispersion read the same rows for each of their sums, which are more than L1 holds. If
 L2 holds what a wave reads, the first sum alone waits for DRAM. A short loop reads less, so its sums

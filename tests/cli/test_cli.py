@@ -416,7 +416,7 @@ def test_caches_and_l1_can_be_asked_for(warploom, ptx: Path) -> None:
     assert warploom(*asked, "--device", "h100", "--bank-bytes", "8").code == 2
 
 
-def test_time_tells_cycles_and_what_bounds_the_kernel(warploom, ptx: Path) -> None:
+def test_time_reports_cycles_and_what_bounds_the_kernel(warploom, ptx: Path) -> None:
     """Two blocks of 64 threads: each of their four warps loads 128 bytes and stores them."""
     given = ("time", str(ptx), "--grid", "2", "--block", "64", "--device", "v100")
     more = ("--arg", "128", "--arg", "i32[128]=arange")

@@ -174,7 +174,7 @@ def test_textures_of_a_program_compiled_by_nvcc(run_program: RunProgram) -> None
 
 
 def test_what_stands_in_the_way_of_a_binary_is_reported(tmp_path: Path) -> None:
-    """Two stretches of a file tell: the section of GPU code, and the runtime that it is linked to;
+    """Two stretches of a file are read: the section of GPU code, and the runtime it is linked to;
     a fat binary's PTX entry has kind 1, machine code 2."""
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF .nv_fatbin")

@@ -1,4 +1,4 @@
-"""Unpacking stops at the size that is allowed, and tells of data that is damaged."""
+"""Unpacking stops at the size that is allowed, and reports data that is damaged."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def printed_and_shown(built: tuple[wl.Device, Module, str], number: int, names: 
 
 def _single(text: str) -> object:
     """The number that a value is written as, of characters their code; fractions as `float`, for
-    `printf` writes more digits of one than tell it from others."""
+    `printf` writes more digits of one than distinguish it."""
     words = {"true": 1.0, "false": 0.0}
     number = words[text] if text in words else float(text.split(" ")[0])
     return number if number.is_integer() else np.float32(number)

@@ -1,4 +1,4 @@
-"""Types of parameters that only the debug information in a PTX text tells."""
+"""Types of parameters that only the debug information in a PTX text has."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_parameters_have_the_types_and_names_of_the_source(ptx: str) -> None:
     assert debug_parameters(ptx, "none") is None
 
 
-def test_a_text_without_debug_information_tells_nothing() -> None:
+def test_a_text_without_debug_information_has_no_types() -> None:
     plain = wl.Device("a100").compile(SOURCE).ptx
     assert debug_parameters(plain, "k") is None
 

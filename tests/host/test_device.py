@@ -107,7 +107,7 @@ def test_host_arrays_come_back(saxpy: wl.Kernel) -> None:
     assert (y == x / 2).all()
 
 
-def test_a_run_tells_its_launch_as_text_and_as_json(gpu: wl.Device, saxpy: wl.Kernel) -> None:
+def test_a_run_describes_its_launch_as_text_and_as_json(gpu: wl.Device, saxpy: wl.Kernel) -> None:
     run = saxpy[(2, 1), (32, 1, 1)](64, 1.0, np.ones(64, np.float32), np.ones(64, np.float32))
     output = json.loads(run.to_json())
     assert (output["kernel"], output["grid"], output["block"]) == ("saxpy", [2, 1, 1], [32, 1, 1])

@@ -122,7 +122,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return int(left.value.code or 0)
 
 
-def test_the_verb_tells_where_and_why(monkeypatch, capsys) -> None:
+def test_the_verb_reports_where_and_why(monkeypatch, capsys) -> None:
     words = "--kernel reversed --block 64 --arg i32[64]=arange --arg out:i32[64]=zeros --runs 4"
     assert run_main(monkeypatch, *words.split()) == 1
     text = capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 import warploom as wl
 
 SOURCE = """
-extern "C" __global__ void tells(volatile int *flag) { flag[0] = 1; }
+extern "C" __global__ void sets_flag(volatile int *flag) { flag[0] = 1; }
 extern "C" __global__ void hears(volatile int *flag, int *y)
 {
     while (flag[0] == 0) {}
@@ -30,7 +30,7 @@ def test_a_launch_begins_behind_those_that_were_called_before(engine: str) -> No
     first, second = gpu.stream(), gpu.stream()
     held = threading.Event()
     first.submit(held.wait)
-    module["tells"][1, 1, first](flag)
+    module["sets_flag"][1, 1, first](flag)
     heard = module["hears"][1, 32, second](flag, y)
     threading.Timer(0.2, held.set).start()
     assert heard.counters.warp_instructions > 0
@@ -42,7 +42,7 @@ def test_a_launch_that_nobody_helps_is_a_deadlock() -> None:
     gpu = wl.Device()
     module = gpu.compile(SOURCE)
     flag, other, y = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32), gpu.zeros(32, np.int32)
-    module["tells"][1, 1, gpu.stream()](other)
+    module["sets_flag"][1, 1, gpu.stream()](other)
     with pytest.raises(wl.DeadlockError):
         _ = module["hears"][1, 32, gpu.stream()](flag, y).counters
 
@@ -75,7 +75,7 @@ def test_launches_of_many_threads_all_end() -> None:
 def test_a_launch_that_could_not_be_queued_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the system gives the process no more threads."""
     gpu = wl.Device()
-    tells, flag, stream = gpu.compile(SOURCE)["tells"], gpu.zeros(1, np.int32), gpu.stream()
+    sets_flag, flag, stream = gpu.compile(SOURCE)["sets_flag"], gpu.zeros(1, np.int32), gpu.stream()
 
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -83,5 +83,5 @@ def test_a_launch_that_could_not_be_queued_holds_nobody_up(monkeypatch: pytest.M
     with monkeypatch.context() as patched:
         patched.setattr(stream, "submit", refuse)
         with pytest.raises(RuntimeError):
-            tells[1, 1, stream](flag)
-    assert tells[1, 1, stream](flag).counters.warp_instructions > 0
+            sets_flag[1, 1, stream](flag)
+    assert sets_flag[1, 1, stream](flag).counters.warp_instructions > 0

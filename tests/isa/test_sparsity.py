@@ -88,7 +88,7 @@ def test_cutlass_brings_each_lane_its_metadata(form: str) -> None:
             lane, first = divmod(bits * (2 * y + x), 32)
             for chunk in range(chunks):
                 stored = (chunks * column + chunk) * sparsity.stored
-                upper = sparsity.choices == 2  # of two indices of tf32 the upper bit tells
+                upper = sparsity.choices == 2  # of two indices of tf32 the upper bit counts
                 assert sparsity.position(row, stored) == (lane, first + 4 * chunk + upper)
 
 

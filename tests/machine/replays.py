@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import shaped_runs
-import stepped_runs
+import store_batch_runs
 from agreement import never_ends, outcome
-from stepped_programs import Places
+from store_batch_programs import Places
 
 import warploom as wl
 from warploom.machine.compiled.engine import CompiledEngine
@@ -66,18 +66,18 @@ def agree_shaped(text: str, block: tuple[int, int], blocks: int, schedule: dict[
     compare(expected, shaped_runs.outcome_of(*given, CompiledEngine(), blocks))
 
 
-def agree_stepped(
+def agree_store_batches(
     text: str,
     runs: list[dict[str, int]],
     block: tuple[int, int],
     lanes: int,
     schedule: dict[str, Any],
 ) -> None:
-    """Runs a kernel of `stepped_programs` on both machines."""
+    """Runs a kernel of `store_batch_programs` on both machines."""
     places = [Places(**one) for one in runs]
     given = text, places, (block[0], block[1]), lanes, _schedule(schedule)
-    expected = stepped_runs.outcome_of(*given, ReferenceEngine())
-    compare(expected, stepped_runs.outcome_of(*given, CompiledEngine()))
+    expected = store_batch_runs.outcome_of(*given, ReferenceEngine())
+    compare(expected, store_batch_runs.outcome_of(*given, CompiledEngine()))
 
 
 def ends(text: str, engine: str) -> None:
@@ -99,7 +99,7 @@ def agree_forms(text: str, family: str, seed: int) -> None:
 RUNNERS: dict[str, Callable[..., None]] = {
     "agree": agree,
     "agree_shaped": agree_shaped,
-    "agree_stepped": agree_stepped,
+    "agree_store_batches": agree_store_batches,
     "agree_forms": agree_forms,
     "ends": ends,
 }

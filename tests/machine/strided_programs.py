@@ -81,7 +81,7 @@ def _loop(draw: st.DrawFn, number: int) -> str:
     size = draw(st.sampled_from([1 << log] * 5 + [12]))
     compare = draw(st.sampled_from(COMPARISONS))
     limit = draw(st.sampled_from(["%n", "%n", "%n", "300", "0"]))
-    walks = draw(st.booleans())
+    increments = draw(st.booleans())
     address = draw(st.sampled_from(AT)).format(size=size, log=log)
     place = f"{address} add.u64 %p, %a, %w; add.u64 %q, %b, %w; add.u64 %r, %c, %w;"
     step_on = f"cvt.s64.s32 %wide, %step; mad.lo.s64 %p, %wide, {size}, %p;"
@@ -96,7 +96,7 @@ def _loop(draw: st.DrawFn, number: int) -> str:
     before = f"setp.{compare} %l, %i, {limit}; @!%l bra out{number};"
     guard = [before] if draw(st.booleans()) else []
     lines = [step, "cvt.s64.s32 %j, %i;", place, *guard, f"again{number}:"]
-    lines += [step_on if walks else place, *body]
+    lines += [step_on if increments else place, *body]
     lines += ["cvt.s64.s32 %wide, %step; add.s64 %j, %j, %wide;", "add.s32 %i, %i, %step;"]
     lines += [f"setp.{compare} %l, %i, {limit};", f"@%l bra again{number};", f"out{number}:"]
     return LOOP + "\n".join([*lines, "}\n"])

@@ -62,7 +62,7 @@ def test_copies_of_tensors_and_barriers_of_clusters(engine: str) -> None:
     assert sorted(filter(None, by_line)) == [4, 4, 4]
 
 
-def test_both_machines_count_what_tells_an_mbarrier_alike() -> None:
+def test_both_machines_count_what_signals_an_mbarrier_alike() -> None:
     """Counts the store that signals the mbarrier (eight bytes) and the pieces of the copy (sixteen
     each)."""
     counted = []

@@ -109,9 +109,9 @@ def test_ir_is_printed_after_passes(
 ) -> None:
     monkeypatch.setenv(PRINT_VARIABLE, "masked-loops, uniformity")
     made(Pass.UNIFORMITY)
-    _, leaving, shapes = capsys.readouterr().err.split("# after ")
-    assert leaving.startswith("masked-loops\nkernel k\n")
-    assert "%x .u32 affine<1>" not in leaving
+    _, printed_loops, shapes = capsys.readouterr().err.split("# after ")
+    assert printed_loops.startswith("masked-loops\nkernel k\n")
+    assert "%x .u32 affine<1>" not in printed_loops
     assert "%x .u32 affine<1>" in shapes
     monkeypatch.setenv(PRINT_VARIABLE, "all")
     ir = made(Pass.UNIFORMITY)

@@ -454,7 +454,7 @@ def kernel(text: str, count: int, group: int = 1, target: str = "sm_100a") -> st
     masks = "\n".join(f"ld.global.u32 %off{n}, [%p+{8 * (5 + n)}];" for n in range(8))
     meet = "barrier.cluster.arrive; barrier.cluster.wait;" if group == 2 else "bar.sync 0;"
     commit = f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
-    tells = f"{commit}.multicast::cluster.b64 [%bar], 3;" if group == 2 else f"{commit}.b64 [%bar];"
+    both, own = f"{commit}.multicast::cluster.b64 [%bar], 3;", f"{commit}.b64 [%bar];"
     return f"""
 .version 8.8
 .target {target}
@@ -513,7 +513,7 @@ setp.ne.u32 %adds, %r, 0;
 mov.u32 %tm, {META_COLUMN}; mov.u32 %sa, {SCALE_A_COLUMN}; mov.u32 %sb, {SCALE_B_COLUMN};
 @!%lead bra wait;
 {text}
-{tells}
+{both if group == 2 else own}
 wait:
 mbarrier.try_wait.parity.shared.b64 %go, [%bar], %phase;
 @!%go bra wait;

@@ -1,4 +1,4 @@
-"""Barriers with numbers and counts: who waits, who only arrives, what counting barriers tell."""
+"""Barriers with numbers and counts: who waits, who only arrives, what counting barriers return."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ COUNTING = """
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("device", [STACK, INDEPENDENT])
-def test_counting_barriers_tell_every_thread(device: str, policy: str, engine: str) -> None:
+def test_counting_barriers_return_their_result_to_every_thread(
+    device: str, policy: str, engine: str
+) -> None:
     """Of 96 threads 24 hold the predicate: not all do, some do not, and all are below 1000."""
     assert set(run(COUNTING, 96, device, engine, policy)) == {24 + 0 + 1000 + 10000}
 

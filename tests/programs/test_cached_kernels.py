@@ -81,7 +81,7 @@ def test_constants_miss_once_a_sector() -> None:
     assert hits(run("constants", "9.0", 16), "constant_load") == (14, 2, 0, 2)
 
 
-def test_the_report_tells_hit_rates_and_lines() -> None:
+def test_the_report_shows_hit_rates_and_lines() -> None:
     made = run("again", "9.0", 10)
     assert "Global Load L1 Hit Rate" in made.report()
     assert sum(line.global_load_l1_hits for line in made.counters.by_line().values()) == 36

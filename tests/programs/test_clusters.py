@@ -65,7 +65,7 @@ def test_every_block_knows_its_place(way: tuple[str, str], named: str) -> None:
     """A grid of 4 x 6 x 2 blocks in clusters of 2 x 3 x 1, by the definitions of the registers."""
     grid, cluster = (4, 6, 2), (2, 3, 1) if named != "nobody" else (1, 1, 1)
     count = len(REGISTERS) + 1
-    tell = "".join(
+    signals = "".join(
         f"mov.u32 %r1, {name}; st.global.u32 [%d1+{4 * n}], %r1;"
         for n, name in enumerate(REGISTERS)
     )
@@ -73,7 +73,7 @@ def test_every_block_knows_its_place(way: tuple[str, str], named: str) -> None:
     mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %ctaid.z;
     mad.lo.u32 %r3, %r4, 6, %r3; mad.lo.u32 %r2, %r3, 4, %r2;
     mad.wide.u32 %d1, %r2, {4 * count}, %out;
-    {tell}
+    {signals}
     mov.pred %p1, %is_explicit_cluster;
     selp.u32 %r1, 1, 0, %p1;
     st.global.u32 [%d1+{4 * count - 4}], %r1;

@@ -123,7 +123,7 @@ LOOK = "L: mbarrier.try_wait.parity.shared.b64 %p, [%b], 0; @!%p bra L;"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_stores_that_tell_an_mbarrier_come_when_it_is_waited_for(engine: str) -> None:
+def test_stores_that_signal_an_mbarrier_come_when_it_is_waited_for(engine: str) -> None:
     sent = [100 + lane for lane in range(64)]
     assert left(SENT.replace("WAIT", LOOK), engine, "adversarial").tolist() == sent
     assert left(SENT.replace("WAIT", LOOK), engine, "converge").tolist() == sent
@@ -138,7 +138,7 @@ REDUCED = SENT.replace(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_reductions_that_tell_an_mbarrier_come_when_it_is_waited_for(engine: str) -> None:
+def test_reductions_that_signal_an_mbarrier_come_when_it_is_waited_for(engine: str) -> None:
     """All threads add to one word, of which the first holds 7."""
     total = 7 + sum(100 + lane for lane in range(64))
     for schedule in ("converge", "adversarial"):

@@ -150,7 +150,7 @@ def test_parities_and_transactions(engine: str) -> None:
 
 
 def test_bulk_copies_both_ways(engine: str) -> None:
-    """Thread 0 fetches 64 bytes of its buffer behind 16 others, an mbarrier tells all when they are
+    """Thread 0 fetches 64 bytes of its buffer behind 16 others, an mbarrier completes when they are
     there, and 48 of them go back to the front."""
     body = """
     mov.u32 %r2, 16;

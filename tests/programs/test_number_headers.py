@@ -1,5 +1,5 @@
 """Half, bfloat16 and 8-bit numbers, and matrices, by NVIDIA's headers; NumPy and ml_dtypes,
-which round correctly, tell what they must give."""
+which round correctly, give what they must give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accesses that name an order, and instructions that only tell something: they move what plain
+"""Accesses that name an order, and instructions that are only hints: they move what plain
 ones would, and nothing else."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HINTS = (
 
 def kernel() -> str:
     """Word i of every lane goes from `inputs` to `results` through load i and store i, with all
-    that only tells something in between."""
+    hints in between."""
     moved = "".join(
         f"{load} %r, [%in+{128 * i}];\n{store} [%out+{128 * i}], %r;\n"
         for i, (load, store) in enumerate(zip(LOADS, STORES, strict=True))

@@ -62,7 +62,7 @@ def every_layout() -> list[Case]:
             )
     for types in (FLOATS[3], FLOATS[5], INTEGERS[1], ("s32", "b1", "b1")):
         found += [Case(24, *types, a=s, b=s) for s in SWIZZLES]
-    # Patterns that do not begin where 1024 divides the address: the base offset tells.
+    # Patterns that do not begin where 1024 divides the address: the base offset says where.
     found += [Case(16, *FLOATS[1], a=s, b=s, start=384) for s in SWIZZLES[1:]]
     return found
 

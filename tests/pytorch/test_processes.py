@@ -47,7 +47,9 @@ def test_the_caching_allocator_hides_an_overrun(warploom_command):
     assert outcome.stdout == "sum 2000.0\n"
 
 
-def test_the_report_tells_simulated_kernels_from_work_of_the_host(warploom_command, tmp_path):
+def test_the_report_distinguishes_simulated_kernels_from_work_of_the_host(
+    warploom_command, tmp_path
+):
     file = tmp_path / "report.json"
     options = ("--report", "short", "--json", str(file), "--caching-allocator")
     outcome = warploom_command(*options, OVERRUN)

@@ -154,12 +154,12 @@ def test_a_host_that_waits_between(pair: Pair) -> None:
     assert pair.launch("early", pair.y).findings == ()
 
 
-def test_barriers_tell_of_the_wait_of_one_thread(pair: Pair) -> None:
+def test_barriers_publish_the_wait_of_one_thread(pair: Pair) -> None:
     pair.launch("first")
     assert pair.launch("barrier", pair.y).findings == ()
 
 
-def test_release_and_acquire_tell_of_the_wait_of_one_thread(pair: Pair) -> None:
+def test_release_and_acquire_publish_the_wait_of_one_thread(pair: Pair) -> None:
     flag = pair.zeros(1)
     pair.launch("first")
     assert pair.launch("flag", pair.y, flag).findings == ()

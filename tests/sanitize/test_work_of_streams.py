@@ -29,7 +29,7 @@ extern "C" __global__ void reads(const char *x, int *y, int begin, int end)
     y[threadIdx.x] = sum;
 }
 extern "C" __global__ void counts(int *x) { atomicAdd(x + threadIdx.x % 4, 1); }
-extern "C" __global__ void tells(int *x, int *flag)
+extern "C" __global__ void sets_flag(int *x, int *flag)
 {
     x[threadIdx.x] = threadIdx.x;
     __threadfence();
@@ -255,13 +255,13 @@ def test_a_launch_that_waits_for_a_flag_of_another_is_not_compared(gpu: wl.Devic
     module = gpu.compile(KERNELS)
     x, flag, y = (gpu.to_device(np.zeros(32, np.int32)) for _ in range(3))
     runs = [
-        module["tells"][1, 32, gpu.stream()](x, flag),
+        module["sets_flag"][1, 32, gpu.stream()](x, flag),
         module["hears"][1, 32, gpu.stream()](x, flag, y),
     ]
     assert not [one for run in runs for one in run.findings]
     # The same bytes without a flag between them.
     runs = [
-        module["tells"][1, 32, gpu.stream()](x, flag),
+        module["sets_flag"][1, 32, gpu.stream()](x, flag),
         module["reads"][1, 32, gpu.stream()](x, y, 0, 32),
     ]
     assert [one.kind for run in runs for one in run.findings] == ["streams"]

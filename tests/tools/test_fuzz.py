@@ -111,7 +111,7 @@ def test_a_missing_bounds_check_is_found(tmp_path: Path) -> None:
     status, [finding] = fuzz(
         tmp_path,
         *planted("missing_bounds_check"),
-        *("--targets", "stepped", "--examples", "20", "--errors", "1", "--reduce", "0"),
+        *("--targets", "store_batches", "--examples", "20", "--errors", "1", "--reduce", "0"),
     )
     assert status == FOUND
     assert "where the reference machine has ['" in finding["outcome"]["message"]
@@ -141,7 +141,7 @@ def test_nothing_is_found_where_nothing_is_planted(tmp_path: Path) -> None:
 
 
 def test_a_seed_gives_the_same_case() -> None:
-    for name in ("programs", "forms", "shaped", "stepped", "ptx", "launches", "fatbin"):
+    for name in ("programs", "forms", "shaped", "store_batches", "ptx", "launches", "fatbin"):
         cases = [TARGETS[name].generate(seed) for seed in (5, 5, 6)]
         assert cases[0] == cases[1] != cases[2]
 

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 TOOL = Path(__file__).parents[2] / "tools" / "prose.py"
 
 
@@ -43,6 +45,35 @@ def test_terms_to_avoid_are_found_in_names_and_docstrings(tmp_path: Path) -> Non
     terms = tool["_swaps"]("Names.yml", "swap", "code", "engine")
     found = found_terms(tool["name_findings"](module, terms))
     assert found == {"'sweep'", "'take'", "'course'", "'outfit'", "'relays'"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "shaping",
+            "Formation",
+            "sweep",
+            "survey",
+            "Found",
+            "course",
+            "copy_rounds",
+            "relay_code",
+        ),
+        *("idle_warps", "step_aside", "leavings", "leaving", "partings", "parted", "meetings"),
+        *("careful", "hurries", "remembered", "memo", "put_off", "stepped", "walks", "reaches"),
+        *("listed", "is_leading", "short_way", "steady", "loosen", "outfit", "room", "desk"),
+        *("module_image", "plan_words", "choosing", "alone_because", "known", "given", "asked"),
+        *("tells", "told", "says", "access_row", "take_work", "kept", "apart", "ahead", "behind"),
+        *("home", "place", "stand_for"),
+    ],
+)
+def test_every_old_name_is_refused_in_the_engine(name: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"{name} = 0\n", "utf-8")
+    tool = runpy.run_path(str(TOOL))
+    terms = tool["_swaps"]("Names.yml", "swap", "code", "engine")
+    assert list(tool["name_findings"](module, terms))
 
 
 def test_a_deprecated_alias_keeps_its_name(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tells what a run of the fuzzer did: as a table, and as JSON."""
+"""Reports what a run of the fuzzer did: as a table, and as JSON."""
 
 from __future__ import annotations
 

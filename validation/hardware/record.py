@@ -58,7 +58,7 @@ class Prepared:
 
     @property
     def fits(self) -> bool:
-        """Tells whether the registers of a block are not more than there are."""
+        """Returns whether the registers of a block are not more than there are."""
         return math.prod(self.launch.block) <= self.function.most_threads
 
     def __call__(self) -> float:
@@ -152,7 +152,7 @@ def _known_metrics() -> list[str]:
 
 
 def smi(*fields: str) -> Sequence[str]:
-    """Returns fields that nvidia-smi tells of the first GPU."""
+    """Returns fields that nvidia-smi reports of the first GPU."""
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader", "-i", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return [one.strip() for one in done.stdout.split(",")]

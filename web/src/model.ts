@@ -171,12 +171,12 @@ export class Model {
 
   // ---- registers ----------------------------------------------------------------------------
 
-  /** What a register holds in each lane before step `time` (behind it, if `behind`). */
-  register(warp: number, register: number, time: number, behind = false): (number | bigint)[] | null {
+  /** What a register holds in each lane before step `time` (after it, if `after`). */
+  register(warp: number, register: number, time: number, after = false): (number | bigint)[] | null {
     if (!this.trace.warps[warp]!.registers) return null;
     const wide = this.trace.registers[register]!.type.endsWith("64");
     const written = this.#written().get(warp * this.trace.registers.length + register);
-    const before = written ? upper(written.step, behind ? time : time - 1) : 0;
+    const before = written ? upper(written.step, after ? time : time - 1) : 0;
     if (!written || before === 0) return Array<number>(32).fill(0);
     const row = written.value[before - 1]! * 32;
     if (wide) return Array.from(this.#wide.subarray(row, row + 32));
@@ -243,7 +243,7 @@ export class Model {
     return found;
   }
 
-  /** The next step with an event behind `time` (before it, if `back`), of a warp or of any (-1). */
+  /** The next step with an event after `time` (before it, if `back`), of a warp or of any (-1). */
   nextEvent(time: number, warp: number, back: boolean): number | null {
     const steps = this.events.step;
     const fits = (i: number) => warp < 0 || this.warp[steps[i]!] === warp;
@@ -342,7 +342,7 @@ export class Model {
   }
 }
 
-/** The first place in a rising row behind everything up to `value`. */
+/** The first index in a rising array after everything up to `value`. */
 export function upper(row: ArrayLike<number>, value: number): number {
   let low = 0;
   let high = row.length;

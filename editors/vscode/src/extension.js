@@ -43,8 +43,8 @@ class Warps {
     if (!session || session.type !== "warploom") return [];
     if (element) return element.groups;
     try {
-      const told = await session.customRequest("warploom/warps");
-      return told.warps;
+      const answer = await session.customRequest("warploom/warps");
+      return answer.warps;
     } catch {
       return []; // no kernel runs
     }

@@ -62,7 +62,7 @@ class Slot(IntEnum):
     functions of an observer (`simt.event_layout`). WATCH_AT: the range of memory that a debugger
     watches (`lower.instrument.watchpoints`). Under a debugger a turn runs in slices of SLICE warp
     instructions: IN_TURN is the number of the warp in the middle of its turn plus 1, else 0;
-    TURN_LEFT the instructions left of that turn; GIVEN the instructions of the current slice.
+    TURN_LEFT the instructions left of that turn; SLICE_FUEL the instructions of the current slice.
     """
 
     FUEL = 0
@@ -125,7 +125,7 @@ class Slot(IntEnum):
     SLICE = auto()
     IN_TURN = auto()
     TURN_LEFT = auto()
-    GIVEN = auto()
+    SLICE_FUEL = auto()
     OBSERVER_AT = auto()
     FAILED_WAIT = auto()
 

@@ -1,10 +1,10 @@
 """Finds, for `passes.reconvergence`, the blocks where lanes of a warp can diverge, reconverge, wait
 for each other, and resume.
 
-0: @%p bra 2;     diverge; reconvergence point 3
-1: bra 3;         lanes of one path wait at the start of 1 or 2 for their turn
-2: ...            diverged: blocks 1, 2
-3: ret;           reconvergence point
+    0: @%p bra 2;     diverge; reconvergence point 3
+    1: bra 3;         lanes of one path wait at the start of 1 or 2 for their turn
+    2: ...            diverged: blocks 1, 2
+    3: ret;           reconvergence point
 """
 
 from __future__ import annotations

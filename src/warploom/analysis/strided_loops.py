@@ -13,7 +13,7 @@ emitted code checks and counts them once per batch of iterations.
 Two iterations of the instructions that advance determine the addresses of all further ones. So one
 check covers a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks run
 in one fixed order. Not handled: loops in which lanes wait for others, call, read the clock, execute
-matrix or texture instructions, or diverge other than by leaving; addresses with a step that changes
+matrix or texture instructions, or diverge other than by exits; addresses with a step that changes
 (`x[i * i]`), or that are loaded."""
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ REFRESH = 0.5
 class ProgressLine:
     """While it is entered, a line on stderr says how long `what` has run, and how far it is.
 
-    It appears after two seconds, and only where stderr is a terminal. Call it to tell how many
+    It appears after two seconds, and only where stderr is a terminal. Call it to set how many
     blocks are done.
     """
 

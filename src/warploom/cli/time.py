@@ -58,7 +58,7 @@ class Outputs:
         ),
     ] = None
     sm: Annotated[
-        int, typer.Option(min=0, help="The SM whose warps --perfetto and --trace tell of.")
+        int, typer.Option(min=0, help="The SM whose warps --perfetto and --trace show.")
     ] = 0
 
 

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     asks_version = "--version" in arguments or "-V" in arguments
     if asks_version:
-        print(VERSION, flush=True)  # caches tell by it who made what they have
+        print(VERSION, flush=True)  # caches identify by it who made what they have
     if nvcc:
         return forward(nvcc, arguments)
     if asks_version:

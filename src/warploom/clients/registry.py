@@ -93,8 +93,8 @@ def _takes_all(entry: Entry) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return the name without what tells that the default stream is the thread's own: work is done
-    when it is asked for, so all default streams are alike."""
+    """Return the name without the suffix by which the default stream is the thread's own: work is
+    done when it is asked for, so all default streams are alike."""
     for suffix in ("_ptsz", "_ptds"):
         name = name.removesuffix(suffix)
     return name

@@ -163,7 +163,7 @@ class Session:
         """True if the settings want a report at the end."""
         return self.settings.report != "none" or bool(self.settings.json)
 
-    def tell(self) -> None:
+    def report_once(self) -> None:
         """Write the report, once, to where the settings say."""
         with self._lock:
             if self._reported:
@@ -178,9 +178,9 @@ class Session:
             name = self.settings.json.replace("%p", str(os.getpid()))
             write_text(name, json.dumps(self.data(), indent=2))
         if self.settings.sanitize:
-            self._tell_findings()
+            self._report_findings()
 
-    def _tell_findings(self) -> None:
+    def _report_findings(self) -> None:
         """Write what sanitizers found to standard error; ends the process where that is an error
         and the settings say so."""
         from warploom.sanitize.summary import summarised
@@ -295,7 +295,7 @@ def session() -> Session:
     with _making:
         if _session is None:
             _session = Session(Settings.from_environment())
-            atexit.register(_session.tell)
+            atexit.register(_session.report_once)
         return _session
 
 
@@ -306,5 +306,5 @@ def use(device: str | None = None, **settings: str | int) -> Device:
     chosen = replace(Settings.from_environment(), **{"device": device or DEFAULT, **settings})
     with _making:
         _session = Session(chosen.checked())
-        atexit.register(_session.tell)
+        atexit.register(_session.report_once)
         return _session.device

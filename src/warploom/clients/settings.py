@@ -94,7 +94,7 @@ class Settings:
         return tuple(self.sanitize.split(",")) if self.sanitize else ()
 
     def make_device(self, on_run: Callable[[Run], object]) -> Device:
-        """Return the device that they describe; it tells of each launch that ended well."""
+        """Return the device that they describe; it calls `on_run` after a launch that ends well."""
         return Device(
             self.device,
             engine=self.engine,

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable
 
 
-def before_termination(tell: Callable[[], None]) -> None:
-    """Calls `tell` when SIGTERM comes, and lets that end the process then. Does nothing where the
-    program has decided itself what the signal does."""
+def before_termination(callback: Callable[[], None]) -> None:
+    """Calls `callback` when SIGTERM comes, and lets that end the process then. Does nothing where
+    the program has decided itself what the signal does."""
     reading, writing = os.pipe()
     library = ctypes.CDLL("libcuda.so.1")
     if not library.warploom_report_termination(writing):
@@ -24,15 +24,15 @@ def before_termination(tell: Callable[[], None]) -> None:
         os.close(writing)
         return
     threading.Thread(
-        target=_wait, args=(reading, tell), name="warploom termination", daemon=True
+        target=_wait, args=(reading, callback), name="warploom termination", daemon=True
     ).start()
 
 
-def _wait(reading: int, tell: Callable[[], None]) -> None:
+def _wait(reading: int, callback: Callable[[], None]) -> None:
     if not os.read(reading, 1):
         return
     try:
-        tell()
+        callback()
     finally:
         # `signal.signal` is for Python's main thread alone.
         ctypes.CDLL(None).signal(int(signal.SIGTERM), ctypes.c_void_p(None))

@@ -51,7 +51,7 @@ def in_toolkit(file: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the program that was compiled to PTX, as its `.loc` directive tells it.
+    """A place in the program that was compiled to PTX, as its `.loc` directive states it.
 
     `function` and `inlined_at` are set where the line was inlined into another function.
     """

@@ -121,7 +121,7 @@ NOTHING = Debugged((), (), {})
 
 @lru_cache(maxsize=8)
 def read_debug_info(text: str) -> Debugged:
-    """Return what the debug sections of a text tell, nothing where it has none that can be read."""
+    """Return what the debug sections of a text hold, nothing where it has none that can be read."""
     if ".debug_info" not in text:
         return NOTHING
     sections = read_sections(text)
@@ -304,7 +304,7 @@ class _Reader:
 
 
 def _origin(entry: Any) -> Any:
-    """Return the entry that tells what a copy of an inlined function, or of what is in it, is."""
+    """Return the entry of which a copy of an inlined function, or of what is in it, is one."""
     for attribute in ("DW_AT_abstract_origin", "DW_AT_specification"):
         if attribute in entry.attributes:
             return _origin(entry.get_DIE_from_attribute(attribute))

@@ -42,7 +42,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Statement:
-    """A line of one frame: the key by which `step` and `next` tell one from another."""
+    """A line of one frame: the key by which `step` and `next` distinguish lines."""
 
     depth: int
     file: str

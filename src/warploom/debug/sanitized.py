@@ -1,4 +1,4 @@
-"""Runs a launch under a sanitizer, and tells the accesses that it finds fault with."""
+"""Runs a launch under a sanitizer, and reports the accesses that it finds fault with."""
 
 from __future__ import annotations
 

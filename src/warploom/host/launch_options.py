@@ -20,11 +20,11 @@ class LaunchOptions(TypedDict, total=False):
     the device does if the launch does not say. `sanitize` names the tools that check the launch, of
     "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
     found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
-    as `explore` tells them), and the warps `turns` have the first turns, each given as its block
+    as `explore` lists them), and the warps `turns` have the first turns, each given as its block
     and its number there; such a launch runs on the reference machine. `cluster_dims` is how many
     blocks a cluster has: an integer, or one for each of x, y, z. A `programmatic` launch in a
     stream may begin before the launch ahead of it has ended, once that lets it
-    (`griddepcontrol`): it runs behind that all the same, and the tool "race" tells what it does
+    (`griddepcontrol`): it runs behind that all the same, and the tool "race" reports what it does
     before it waits (CUDA's attribute "programmatic stream serialization").
     `observe` is an observer with its state (`wl.observer`), whose functions the launch calls.
     """

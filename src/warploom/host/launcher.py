@@ -144,7 +144,7 @@ class Launcher:
 
         `engine` is "reference", which records everything, or "compiled", a hundred times as fast,
         which does not record registers. Where the kernel does something wrong, the trace ends there
-        and `Trace.error` tells what; nothing is raised. Raises LaunchError for what does not fit.
+        and `Trace.error` says what; nothing is raised. Raises LaunchError for what does not fit.
         """
         from warploom.host.records.recording import recording_of
         from warploom.host.records.tracing import trace_of
@@ -236,7 +236,7 @@ class Launcher:
         *args: Any,
         **options: Unpack[LaunchOptions],
     ) -> str:
-        """Launch on the reference machine and tell `listener` all that happens; gives the error
+        """Launch on the reference machine and call `listener` at all that happens; gives the error
         that ended it, or nothing. Raises LaunchError for what does not fit."""
         ready, context = self._ready(args, options), self.kernel.context
         execute = watched(context.spec, context.options, listener)

@@ -100,7 +100,7 @@ def _resident_blocks(kernel: LoadedKernel, launch: Launch) -> int:
 
 
 def _check_registers(kernel: LoadedKernel, threads: int) -> None:
-    """Refuse blocks with too many registers, where ptxas tells; an estimate refuses nothing."""
+    """Refuse blocks with too many registers, if ptxas reports them; an estimate refuses nothing."""
     spec = kernel.context.spec
     if threads * spec.max_registers_per_thread > spec.registers_per_block:
         resources = kernel.resources

@@ -68,17 +68,17 @@ def disabled() -> frozenset[Pass]:
     return frozenset(map(Pass, named_passes(VARIABLE, [*Pass])))
 
 
-def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
+def named_passes(variable: str, passes: Collection[str]) -> frozenset[str]:
     """Returns the passes that an environment variable lists, separated by commas; for ALL, all of
-    `known`. Raises WarploomError for a name that is not in `known`."""
+    `passes`. Raises WarploomError for a name that is not in `passes`."""
     written = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
     names = [_current_name(variable, name) for name in written]
     if ALL in names:
-        return frozenset(known)
+        return frozenset(passes)
     for name in names:
-        if name not in known:
+        if name not in passes:
             raise WarploomError(
-                f"{variable}={name}: there is no such pass; there are {', '.join(known)} and {ALL}"
+                f"{variable}={name}: there is no such pass; there are {', '.join(passes)} and {ALL}"
             )
     return frozenset(names)
 

@@ -42,8 +42,8 @@ def print_warp_ir(ir: WarpIR) -> str:
 
 def shape_text(shape: VectorShape) -> str:
     """Returns the text of a vector shape: `uniform`, `varying`, `affine<STRIDE>`, or
-    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes, `rREPEATS` if so many are equal; with
-    `&ONES` if not all bits may be 1 in the first value of a run."""
+    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes, `rREPEATS` if REPEATS runs are equal;
+    with `&ONES` if not all bits may be 1 in the first value of a run."""
     if shape == VARYING:
         return "varying"
     ones = "" if shape.ones == -1 else f"&{shape.ones:#x}"

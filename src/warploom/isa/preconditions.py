@@ -20,7 +20,7 @@ class Precondition:
     """A condition, and the text of the fault where it does not hold.
 
     `operands` names the source operands that `holds` takes, addresses as .u64 and others as .u32;
-    the fault tells the value of the first. Without any, `holds` takes the word in memory.
+    the fault shows the value of the first. Without any, `holds` takes the word in memory.
     `number` is that of the fault (`machine.faults.fault_errors.FaultKind`), `kind` what
     `MemoryFault.kind` says. `title` may show {opcode}, {value}, {address} and {space}.
     """

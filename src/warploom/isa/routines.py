@@ -1,4 +1,4 @@
-"""Tells for which results a division, reciprocal or square root calls a routine.
+"""Determines for which results a division, reciprocal or square root calls a routine.
 
 ptxas makes a few instructions in line for `div.rn.f32`, `rcp.rn.f32` and `sqrt.rn.f32`, a test of
 the operands, and a call of a routine (`__cuda_sm20_..._slowpath`) for operands that these do not

@@ -129,7 +129,7 @@ def unit_address(transposed: bool) -> Term:
 
     `argument(0)` is the descriptor (.u64), `argument(1)` the line, `argument(2)` the place in it
     (.u32). In a swizzled layout a unit's place in a row of 128 bytes is exclusive-ored with the
-    row's number from where the pattern begins, which the base offset tells.
+    row's number from where the pattern begins, which the base offset determines.
     """
     descriptor, line, position = argument(0, U64), argument(1, U32), argument(2, U32)
     start, leading, stride = (_encoded(descriptor, first) for first in (0, 16, 32))

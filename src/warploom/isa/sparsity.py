@@ -1,4 +1,4 @@
-"""Sparse A of `mma.sp`: half of its columns are stored, and metadata tell which half.
+"""Sparse A of `mma.sp`: half of its columns are stored, and metadata select which half.
 
 Each chunk of a row has four bits of metadata, two indices of two bits: where in the chunk the first
 and the second half of what is stored of it stand. Source: PTX ISA, "Sparse matrix storage", and the
@@ -80,7 +80,7 @@ class Sparsity:
         else:
             word, number = divmod(chunk, 8)
             word = 2 * word + row // 8
-        # An index of .tf32 counts halves of an element, so that its upper bit tells.
+        # An index of .tf32 counts halves of an element, so that its upper bit selects one.
         index = 1 if self.choices == 2 else 2 * (inside // self.run)
         return THREADS * (row % 8) + word, NIBBLE * number + index
 

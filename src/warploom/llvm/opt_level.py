@@ -72,10 +72,10 @@ def effort(program: Program) -> Effort:
     MANY_INSTRUCTIONS; else FULL."""
     size = len(program.blocks) * len(program.registers)
     size *= CALLS_WEIGH if program.depth is not None else 1
-    many = len(program.instructions) > MANY_INSTRUCTIONS
-    if size > LONG or (many and _pieces(program) > MANY_PIECES):
+    has_many = len(program.instructions) > MANY_INSTRUCTIONS
+    if size > LONG or (has_many and _pieces(program) > MANY_PIECES):
         return Effort.LEAST
-    return Effort.LESS if many or size > BRANCHED else Effort.FULL
+    return Effort.LESS if has_many or size > BRANCHED else Effort.FULL
 
 
 def is_long(program: Program) -> bool:

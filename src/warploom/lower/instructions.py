@@ -166,7 +166,7 @@ class InstructionCode:
         """Emits a `vote`, `match`, `redux` or `elect`; returns its results."""
         results = self.warpwide.grouped(instruction, on)
         targets = flatten_operands(instruction.operands[:1])
-        return [(t, *given) for t, given in zip(targets, results, strict=False)]
+        return [(t, *value) for t, value in zip(targets, results, strict=False)]
 
     def convert_address(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a `cvta` in all lanes; returns its result."""
@@ -252,8 +252,8 @@ class InstructionCode:
             results = self.terms.compute_by_shape(instruction, on_wrap)
         shapes = self.shaped.results(instruction) or {}
         for target, value, type in results:
-            given = shapes.get(target, UNIFORM) if isinstance(target, Register) else UNIFORM
-            self.shaped.write(target, value, type, guard, given)
+            shape = shapes.get(target, UNIFORM) if isinstance(target, Register) else UNIFORM
+            self.shaped.write(target, value, type, guard, shape)
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits the arrival (`complete_tx`) of the bytes of an `st.async` or `red.async` at the

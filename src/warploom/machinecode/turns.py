@@ -121,7 +121,7 @@ def entries_of(
     program: Program, warps: Sequence[int], divergent: Sequence[int]
 ) -> dict[Site, float | None]:
     """Return how often each loop of the PTX was entered, by its first instruction; None where
-    counts of blocks do not tell. `warps` and `divergent` are counts by instruction."""
+    counts of blocks do not determine it. `warps` and `divergent` are counts by instruction."""
     blocks = program.blocks
     before: dict[int, list[int]] = defaultdict(list)
     for block in blocks:

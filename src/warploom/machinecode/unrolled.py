@@ -2,9 +2,9 @@
 
 ptxas makes a loop of, as an example, four turns, and behind it code for two turns and for one, each
 used where as many are left. Of the counted loop the sums are known: how often it was entered, the
-turns, and how often lanes left it while others went on. They tell the turns of each entry where all
-have as many. Else the turns are taken to be as equal as the sums permit, and lanes of one warp that
-leave at different turns to leave at successive ones.
+turns, and how often lanes left it while others went on. They determine the turns of each entry
+where all have as many. Else the turns are taken to be as equal as the sums permit, and lanes of one
+warp that leave at different turns to leave at successive ones.
 """
 
 from __future__ import annotations

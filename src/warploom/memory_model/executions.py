@@ -173,7 +173,7 @@ class Combination:
         return resolved(value, found)
 
     def possible(self, rf: Mapping[int, int]) -> bool:
-        """Return whether no condition of a path fails, as far as `rf` tells."""
+        """Return whether no condition of a path fails, as far as `rf` determines it."""
         for thread, path in enumerate(self.paths):
             for value, wanted in path.conditions:
                 try:

@@ -1,8 +1,8 @@
 """The ways one thread can go.
 
-A thread is a function that runs on a `Path` and tells it what it does. Where its way depends on a
-value that a load has yet to find (a branch, an address), the path decides, and keeps the decision
-as a condition; `paths_of` runs the thread again for every sequence of decisions.
+A thread is a function that runs on a `Path` and records there what it does. Where its path depends
+on a value that a load has yet to find (a branch, an address), the `Path` decides, and keeps the
+decision as a condition; `paths_of` runs the thread again for every sequence of decisions.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def _check_fit(one: Named, winner: Named) -> None:
 
 
 def place(one: Named) -> str:
-    """Returns where something is declared, as `file:line`: of the source, where its code tells."""
+    """Returns where something is declared, as `file:line`: of the source, if its code has it."""
     body = one.body if isinstance(one, Function) else None
     made = (s.location for s in body or () if isinstance(s, Instruction) and s.location)
     location = next(made, None)

@@ -27,7 +27,7 @@ class Variable:
     or 4. `initial` holds nested tuples of Immediate and Symbol, or None. `linkage` is among
     "", "extern", "visible", "weak", "common". `bank` is the constant bank that an array begins
     (`ptx.banks`), 0 for all others. For a `.ptr` parameter, `pointer_space` and
-    `pointer_align` tell what it points to.
+    `pointer_align` describe what it points to.
     """
 
     name: str

@@ -27,7 +27,7 @@ class Facts:
     (0 where the code was there already) were measured on the host, in code of `tier` (`Run.tier`).
 
     `terms` are those in which the report is written, if not asked for in others. `registers_from`
-    is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could tell.
+    is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could determine it.
     `newer_target` is the module's `.target` where the device is older than it.
     """
 

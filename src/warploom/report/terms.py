@@ -95,7 +95,7 @@ _PHRASES: dict[str, dict[str, str]] = {
 
 @lru_cache
 def translator(vocabulary: str) -> Callable[[str], str]:
-    """Return a function that tells a text of ours in another vocabulary.
+    """Return a function that translates a text of ours into another vocabulary.
 
     "threadIdx.x" and other code stay as they are. WarploomError for a vocabulary that is none.
     """

@@ -90,7 +90,7 @@ class VectorShape:
 
     def ones_in(self, runs: int) -> int:
         """Returns the bits that may be 1 in the first values of `runs` runs (`ones`), if the
-        shape's own runs are split into so many; `runs` is not less than the shape's."""
+        shape's own runs are split into `runs`, which is not less than the shape's."""
         if self.runs == runs or self.stride == 0:
             return self.ones
         return from_lowest(self.ones | self.stride * (LANES // runs))
@@ -265,7 +265,7 @@ def _ones(term: Term, args: Sequence[ShapedValue], runs: int) -> int:
     types = [arg.type for arg in term.args[-2:]]
     ones = [arg.ones(runs, type) for arg, type in zip(args[-2:], types, strict=True)]
     result = result_ones(term, ones, args[-1].constant)
-    # Lanes of a run that wraps around tell another first value of it when they are extended.
+    # Lanes of a run that wraps around imply another first value of it when they are extended.
     wraps = term.op == "extend" and not args[0].ends_before_next(types[0])
     return from_lowest(result) if wraps else result
 

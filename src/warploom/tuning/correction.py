@@ -1,7 +1,7 @@
 """Corrects modelled times by some that were measured on the device.
 
 The model's error is the logarithm of measured over modelled time. Errors of similar configurations
-are alike, so that some of them tell of the others: they are taken for a Gaussian process over the
+are alike, so that some of them predict the others: they are taken for a Gaussian process over the
 parameters (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and
 5), with a mean of its own, for a factor that all configurations share changes no choice.
 """

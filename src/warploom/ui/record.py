@@ -176,7 +176,7 @@ def confined(confinement: Confinement) -> Generator[None]:
 
 
 def refusal_of(error: WarploomError) -> Refusal:
-    """Returns what to tell the page of an error."""
+    """Returns what the page shows of an error."""
     if isinstance(error, CompileError):
         found = (SourceError(int(m[1]), m[2]) for m in _NVRTC.finditer(error.log))
         return Refusal("compile", str(error), tuple(found))

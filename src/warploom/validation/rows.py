@@ -47,7 +47,7 @@ def row_of(figure: Figure) -> Row:
 
 
 def _parts(figure: Figure) -> list[str]:
-    """Returns what tells a figure and its model from others: but for the published value, which
+    """Returns what identifies a figure and its model: but for the published value, which
     takes no part in modelling it."""
     tools = (find_tool("ptxas"), find_tool("nvdisasm"))
     identities = [part for tool in tools if tool is not None for part in identity(tool)]

@@ -86,7 +86,7 @@ def frees():
     x = must(driver.cuMemAlloc(128))
     print(code(driver.cuMemFree(x)), code(driver.cuMemFree(x)), code(driver.cuMemFree(12345)))
     print(code(driver.cuMemcpyHtoD(x, np.zeros(32, np.float32), 128)))
-    # A kernel that uses freed memory faults; the next calls tell so.
+    # A kernel that uses freed memory faults; the next calls report it.
     print(code(launch(module, b"no_guard", np.uint64(int(x)))), code(driver.cuCtxSynchronize()))
 
 

@@ -13,8 +13,8 @@ import replays
 import shaped_programs as shaped
 import shaped_runs
 import spoilt_programs
-import stepped_programs
-import stepped_runs
+import store_batch_programs
+import store_batch_runs
 from random_schedules import schedules
 
 from fuzzing.cases import Case, Target
@@ -65,17 +65,17 @@ def shaped_programs() -> st.SearchStrategy[Run]:
 
 
 @cache
-def stepped_stores() -> st.SearchStrategy[Run]:
+def store_batches() -> st.SearchStrategy[Run]:
     """Stores of several words a lane, some of them out of bounds."""
     options = st.fixed_dictionaries(
         {
-            "runs": st.lists(stepped_programs.places().map(asdict), min_size=6, max_size=6),
-            "block": st.sampled_from(stepped_runs.BLOCKS),
+            "runs": st.lists(store_batch_programs.places().map(asdict), min_size=6, max_size=6),
+            "block": st.sampled_from(store_batch_runs.BLOCKS),
             "lanes": st.sampled_from([32, 32, 9, 0]),
-            "schedule": stepped_runs.schedules().map(asdict),
+            "schedule": store_batch_runs.schedules().map(asdict),
         }
     )
-    return st.tuples(stepped_programs.stepped_kernels(), options)
+    return st.tuples(store_batch_programs.store_batch_kernels(), options)
 
 
 @cache
@@ -88,7 +88,7 @@ def mutated() -> st.SearchStrategy[Run]:
 KINDS = {
     "programs": (any_programs, "agree", 4.0),
     "shaped": (shaped_programs, "agree_shaped", 3.0),
-    "stepped": (stepped_stores, "agree_stepped", 1.0),
+    "store_batches": (store_batches, "agree_store_batches", 1.0),
     "ptx": (mutated, "ends", 2.0),
 }
 """By target: the strategy, the runner (see `replays`), the share of the processor's time."""

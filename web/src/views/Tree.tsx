@@ -55,7 +55,7 @@ function Nested({ model, moment, stack }: { model: Model; moment: Moment; stack:
   }
   return (
     <li role="treeitem" aria-expanded="true">
-      <Row mask={outer.expected} kind="meet" label="reconverge" text={`before ${model.blockPlace(outer.block)}`} />
+      <Row mask={outer.expected} kind="reconverge" label="reconverge" text={`before ${model.blockPlace(outer.block)}`} />
       <ul role="group">
         {outer.arrived !== 0 && (
           <li role="treeitem">

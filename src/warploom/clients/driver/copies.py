@@ -72,7 +72,7 @@ def on_device(target: int, source: int, size: int) -> None:
 @queued(entry, Kind.MEMCPY, "cuMemcpyAsync")
 @entry("cuMemcpy")
 def anywhere(target: int, source: int, size: int) -> None:
-    """Addresses tell where they belong."""
+    """Copy bytes between addresses, each of the host or of the device."""
     state.current()
     if size := unsigned(size):
         _move(_host(target, size), _host(source, size), size)

@@ -35,7 +35,7 @@ def init(flags: int) -> None:
     state.initialise()
     started_by(registry.started)
     if first and session().reports:
-        before_termination(session().tell)
+        before_termination(session().report_once)
 
 
 @entry("cuDriverGetVersion")

@@ -1,5 +1,5 @@
-"""Tells the sanitizers what orders the work of streams: all of it is done when it is asked for, and
-would not be on a GPU."""
+"""Reports to the sanitizers what orders the work of streams: all of it is done when it is asked
+for, and would not be on a GPU."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stream_key(handle: int) -> Hashable:
 
 
 def made(handle: int, *, blocking: bool) -> None:
-    """Tell of a stream that has been made."""
+    """Report a stream that has been made."""
     if looks_for_races():
         state.device.streams.order.add(handle, blocking=blocking)
 
@@ -85,7 +85,7 @@ def host_waits_for(handle: int | None) -> None:
 
 
 def copied(target: int, source: int, size: int) -> None:
-    """Tell of a copy that has been made. The host waits for copies that are in no stream, and for
+    """Report a copy that has been made. The host waits for copies that are in no stream, and for
     those to memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
     memory = state.device.memory
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
@@ -93,12 +93,12 @@ def copied(target: int, source: int, size: int) -> None:
 
 
 def copied_whole(address: int, size: int, *, writes: bool) -> None:
-    """Tell of a copy from the host, or to memory of it that may be pageable."""
+    """Report a copy from the host, or to memory of it that may be pageable."""
     _done("a copy", [Copied(address, size, writes=writes)], waits=not writes)
 
 
 def filled(address: int, size: int) -> None:
-    """Tell of bytes that have been set."""
+    """Report bytes that have been set."""
     _done("a memset", [Copied(address, size, writes=True)], waits=False)
 
 

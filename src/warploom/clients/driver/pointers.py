@@ -68,7 +68,7 @@ def attribute(value: int, number: int, pointer: int) -> None:
 
 
 def _check_host(number: int, place: _Place) -> None:
-    """Plain device memory has no address on the host, as far as programs can tell."""
+    """Plain device memory has no address on the host, as far as programs can see."""
     if number == 4 and place.owned.kind == "device":
         raise DriverError(Result.INVALID_VALUE)
 

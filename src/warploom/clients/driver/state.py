@@ -303,6 +303,6 @@ def check_device(number: int) -> None:
 
 
 def started_by(flag: ctypes.c_int | None) -> None:
-    """Tell the C side that a forked child may not come in from now on."""
+    """Have the C side refuse calls of forked children from now on."""
     if flag is not None:
         flag.value = 1

@@ -21,7 +21,7 @@ _missed: set[str] = set()
 
 
 def explain(error: object) -> None:
-    """Tell the person who wrote the program what a code alone does not say."""
+    """Print the text of an error, which says more than its code, to standard error and the log."""
     sys.stdout.flush()
     print(f"warploom: {error}", file=sys.stderr, flush=True)
     error_log.add(str(error))
@@ -64,5 +64,5 @@ def code_of_missing(name: str, _words: Sequence[int]) -> int:
     return Result.NOT_SUPPORTED
 
 
-registry = Registry(code_of, code_of_missing, lambda: session().tell())
+registry = Registry(code_of, code_of_missing, lambda: session().report_once())
 entry = registry.entry

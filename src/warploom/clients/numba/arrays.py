@@ -124,7 +124,7 @@ class DeviceArray:
         self._view[...] = source.reshape(self.shape)
 
     def _copied(self, stream: object, *, writes: bool) -> None:
-        """Tell of a copy of the whole array in a stream."""
+        """Report a copy of the whole array in a stream."""
         if self._view.flags.c_contiguous or self._view.flags.f_contiguous:
             with ordering.within(handle_of(stream)) if stream else nullcontext():
                 ordering.copied_whole(self.address, self.nbytes, writes=writes)

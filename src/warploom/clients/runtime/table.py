@@ -59,5 +59,5 @@ def launch_code(code: int) -> int:
     return INVALID_CONFIGURATION if code == Result.INVALID_VALUE else code
 
 
-registry = Registry(_failed, _missing, lambda: session().tell(), begin)
+registry = Registry(_failed, _missing, lambda: session().report_once(), begin)
 entry = registry.entry

@@ -1,4 +1,4 @@
-"""`info`, which tells what there is, and `cuda`, which tells and changes the focus."""
+"""`info`, which lists what there is, and `cuda`, which shows and changes the focus."""
 
 from __future__ import annotations
 

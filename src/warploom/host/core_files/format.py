@@ -95,9 +95,9 @@ class CoreMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hold what `core.json` says: `reason` is "fault", "deadlock", "limit", "findings" or
-    "position", `message` tells it, `position` is the number of warp instructions up to there, None
-    where the engine did not count them. `tools` are the sanitizers that found something. `sources`
-    are the names of the source files."""
+    "position", `message` explains it, `position` is the number of warp instructions up to there,
+    None where the engine did not count them. `tools` are the sanitizers that found something.
+    `sources` are the names of the source files."""
 
     version: int
     made_by: str

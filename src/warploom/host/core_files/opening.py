@@ -1,7 +1,7 @@
 """Makes a launch of a core file again: its kernel, its memory at the same addresses, its options.
 
-Pointers lie in memory as numbers that nobody can tell from others; so memory has to be where it
-was. Nothing that the process has is overwritten: where an address is in use, opening fails.
+Pointers lie in memory as numbers like any others; so memory has to be where it was.
+Nothing that the process has is overwritten: where an address is in use, opening fails.
 """
 
 from __future__ import annotations

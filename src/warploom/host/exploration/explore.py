@@ -103,7 +103,7 @@ def explore(
     cluster: str | None = None,
     **options: Unpack[LaunchOptions],
 ) -> Exploration:
-    """Launch under `runs` legal orders, and tell whether the results differ.
+    """Launch under `runs` legal orders, and return whether the results differ.
 
     The arguments are those of a launch; their buffers stay as they are. `workers` is how many
     processes share the runs (by default one for each processor if that takes less time);
@@ -153,7 +153,7 @@ def _some(points: Sequence[int], seed: int) -> tuple[int, tuple[int, ...]]:
 def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
     """Returns the instructions before which it matters who goes first: those that conflict in one
     run, and strong accesses, which conflict by design; and why there are none, where some may
-    conflict: there are too many for so many orders, or the detector cannot tell."""
+    conflict: there are too many for so many orders, or the detector cannot find them."""
     if job.spec.warp_size != WARP_SIZE:
         return (), f"the detector knows warps of {WARP_SIZE} lanes only"
     ready = Ready(job)
@@ -263,6 +263,6 @@ def _causes(
     if one.full or other.full:
         return (), (
             f"the lines were not found in the first {WATCHED:,} warp instructions; a smaller launch"
-            f" that shows the difference would tell"
+            f" that shows the difference would show them"
         )
     return (), "no order of accesses to memory explains it: the kernel looks at the clock, or alike"

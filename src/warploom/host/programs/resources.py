@@ -17,7 +17,7 @@ from warploom.ptx.module import Function
 class Resources:
     """Registers a thread and barriers a block; `source` is "ptxas" or "estimate".
 
-    Spills and the stack frame, in bytes a thread, are None where only ptxas could tell them.
+    Spills and the stack frame, in bytes a thread, are None where only ptxas could determine them.
     """
 
     registers: int

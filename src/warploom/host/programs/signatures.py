@@ -1,7 +1,7 @@
 """The parameters of kernels as their C++ source declares them: names, types, the text of each.
 
 The mangled name of a C++ kernel has the types; the declaration in the source has the names, and
-for an `extern "C"` kernel the types as well. What neither tells stays unknown.
+for an `extern "C"` kernel the types as well. What neither has stays unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def signature_of(
     symbol: str, parameters: Sequence[Variable], source: str, ptx: str = ""
 ) -> tuple[Parameter, ...]:
     """Returns the declared parameters of a kernel, one for each that PTX declares: as its source,
-    the debug information in the PTX, and its mangled name tell."""
+    the debug information in the PTX, and its mangled name give them."""
     read, count = read_symbol(symbol), len(parameters)
     types = read.parameters
     if types is None or len(types) != count:
@@ -63,7 +63,7 @@ def signature_of(
 
 
 def _debugged(symbol: str, ptx: str, count: int) -> tuple[Parameter, ...]:
-    """Returns the parameters as debug information tells them, unknown ones where it does not."""
+    """Returns the parameters as debug information has them, unknown ones where it does not."""
     declared = debug_parameters(ptx, symbol) or ()
     if len(declared) != count:
         return (Parameter(),) * count

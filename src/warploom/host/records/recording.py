@@ -1,5 +1,5 @@
 """The two ways of recording a launch: by the reference machine, or by compiled code that writes a
-log. Both give the same, but for registers, which only the reference machine can tell."""
+log. Both give the same, but for registers, which only the reference machine records."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def code_of(
     if code == "ptx":
         found = PTX_BASIS
     elif timeline:
-        found = Basis("ptx", reason="a timeline tells of its instructions")
+        found = Basis("ptx", reason="a timeline shows its instructions")
     else:
         with collector_paused():
             found = _machine_code(kernel, record, machine, costs)

@@ -131,7 +131,7 @@ class TimedRun:
         """Return the block before which execution ends: where the device asks for a sample, the
         first blocks of every axis along which the blocks that are resident at once lie, so that the
         places of the others can be predicted. They never need later blocks, but in a cooperative
-        launch. The first part can tell that more are needed
+        launch. The first part can show that more are needed
         (`timing.record.predicted.repetition`)."""
         if not self._kernel.context.sampled or launch.cooperative:
             return launch.blocks
@@ -231,7 +231,7 @@ def replaying(
         )
     if timeline and options.code == "machine":
         raise WarploomError(
-            "a timeline tells of PTX instructions: leave out code='machine', or the timeline"
+            "a timeline shows PTX instructions: leave out code='machine', or the timeline"
         )
     wave = min(device.sms, record.launch.blocks) * _block_slots(kernel, record)
     record = with_predicted_blocks(

@@ -89,7 +89,7 @@ store(".release.scope{.space}", **ORDER)
 store(".mmio.relaxed.scope{.space}", scope=("sys",), space=("global",))
 
 COMPLETES = "mbarrier::complete_tx::bytes"
-"""The modifier of what tells an mbarrier how many bytes have come."""
+"""The modifier of instructions that report their bytes to an mbarrier."""
 
 declare(
     f"st.async{{.weak}}.space.{COMPLETES}{{.vec}}.type",

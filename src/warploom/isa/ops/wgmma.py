@@ -156,4 +156,4 @@ GROUP_BARRIER = Operation(
 )
 """Stands hidden behind each wait for products, and in no table. A product is one operation of the
 whole group, so that none of its warps finds it complete before all have issued it; one thread of
-the group may then tell others that the product has read its matrices."""
+the group may then signal to others that the product has read its matrices."""

@@ -112,8 +112,8 @@ class SharedFunctionBody:
         address = self.b.load(self.lanes.slot(self._functions, number), typ=I64)
         function = self.b.inttoptr(address, ir.PointerType(SIGNATURE))
         operands = self.lanes.slot(entry, 1)
-        given = [self.environment, self._run, self.registers, self._functions, on, operands]
-        return self.b.call(function, given, tail=tail)
+        arguments = [self.environment, self._run, self.registers, self._functions, on, operands]
+        return self.b.call(function, arguments, tail=tail)
 
     def register_address(self) -> Value:
         """Returns the address, in the warp's context, of the register whose byte offset is the next

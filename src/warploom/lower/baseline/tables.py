@@ -107,8 +107,9 @@ class CallTable:
         number = lanes.b.load(words, typ=I64)
         address = lanes.b.load(lanes.slot(self._functions, number), typ=I64)
         function = lanes.b.inttoptr(address, ir.PointerType(SIGNATURE))
-        given = [frame.environment, self._run, frame.context_registers.base(), self._functions, on]
-        return lanes.b.call(function, [*given, lanes.slot(words, 1)])
+        registers, operands = frame.context_registers.base(), lanes.slot(words, 1)
+        arguments = [frame.environment, self._run, registers, self._functions, on, operands]
+        return lanes.b.call(function, arguments)
 
     def finish(self) -> None:
         """Defines the arrays of words and of functions in the module, as internal constants, once

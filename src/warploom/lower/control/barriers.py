@@ -223,8 +223,8 @@ class BarrierCode:
         warp group (WARP_GROUP_BARRIER) has the number plus that of the group (4 warps each),
         unchecked."""
         b = self.b
-        operands_given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
-        number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
+        barrier_operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
+        number, *count = (self.operands.uniform(operand, on) for operand in barrier_operands)
         threads = count[0] if count else I64(0)
         if instruction.operation.kind is OpKind.WARP_GROUP_BARRIER:
             number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))

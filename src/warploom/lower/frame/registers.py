@@ -119,8 +119,8 @@ class Registers:
         """Returns the alloca of a register's short form of the width of `shape`: that of the
         analysis, or another one that only a batch of iterations assumes, created at its first use.
         """
-        known = self._shapes.by_register.get(register)
-        if known is not None and known.width == shape.width:
+        analysed = self._shapes.by_register.get(register)
+        if analysed is not None and analysed.width == shape.width:
             return self._shaped[register]
         if (register, shape.width) not in self._assumed:
             variable = self._frame.variable(storage_type(register.type, shape.width))

@@ -196,7 +196,7 @@ class GridFunction:
         (`_end_turn`)."""
         b, most = self.b, self.env.get(Slot.SLICE)
         status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
-        left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
+        left = b.sub(left, b.sub(self.env.get(Slot.SLICE_FUEL), self.env.get(Slot.FUEL)))
         b.store(left, self.env.at(Slot.TURN_LEFT))
         b.store(b.add(warp, I64(1)), self.env.at(Slot.IN_TURN))
         paused = b.icmp_unsigned("==", status, I64(int(Status.TURN_END)))
@@ -277,14 +277,14 @@ class GridFunction:
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
         """Emits a turn of a warp, of as many instructions as the plan's LENGTH, or a slice of
-        `instructions`, a number also stored in GIVEN; subtracts the used ones from the launch's
-        budget and adds them to the warp's clock (ISSUED). Returns the status of `warp`; `run`
-        returns LIMIT if the budget falls below 0."""
+        `instructions`, a number also stored in SLICE_FUEL; subtracts the used ones from the budget
+        of the launch and adds them to the warp's clock (ISSUED). Returns the status of `warp`;
+        `run` returns LIMIT if the budget falls below 0."""
         b = self.b
         length = self.env.word(plan, Plan.length) if instructions is None else instructions
         b.store(length, self.env.at(Slot.FUEL))
         if instructions is not None:
-            b.store(length, self.env.at(Slot.GIVEN))
+            b.store(length, self.env.at(Slot.SLICE_FUEL))
         status = self._run(warp)
         used = b.sub(length, self.env.get(Slot.FUEL))
         self.lanes.add_to(self.lanes.slot(self.env.state(warp), WarpState.issued), used)

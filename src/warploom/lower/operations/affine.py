@@ -83,16 +83,16 @@ class AffineCode:
         value: Value,
         type: ScalarType,
         guard: Value | None,
-        given: VectorShape = UNIFORM,
+        value_shape: VectorShape = UNIFORM,
     ) -> None:
-        """Writes an affine value of the shape `given`, or one of stride 0, to a register in its
-        short form, or in 32 lanes if it has none here; where `guard`, of 1 lane, does not hold, the
-        register retains its value. A sink (`_`) discards it."""
+        """Writes an affine value of the shape `value_shape`, or one of stride 0, to a register in
+        its short form, or in 32 lanes if it has none here; where `guard`, of 1 lane, does not hold,
+        the register retains its value. A sink (`_`) discards it."""
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
         shape = self.frame.position.shapes.get(target, VARYING)
-        bits = self.lanes.expand(bits, shape.width, given.offsets(shape.width))
+        bits = self.lanes.expand(bits, shape.width, value_shape.offsets(shape.width))
         if guard is not None:
             # The guard is uniform: else the result would be varying.
             held = self.lanes.lane(guard, 0)

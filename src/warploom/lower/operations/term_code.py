@@ -48,12 +48,12 @@ class TermCode:
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):
-            given = [
+            readers = [
                 partial(self.operands.read, source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
                 if type is not None
             ]
-            value, wraps = self.shaped.compute(instruction, root, given)
+            value, wraps = self.shaped.compute(instruction, root, readers)
             if wraps is not None:
                 on_wrap(wraps)
             results.append((target, value, term.type))

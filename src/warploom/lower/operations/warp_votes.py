@@ -116,12 +116,14 @@ class WarpVoteCode:
         """Returns the results of `elect`: the number of the lowest executing lane, in all lanes,
         and a predicate that is true in that lane alone."""
         bits = self.lanes.bits(mask)
+        # x & -x has the lowest bit of x alone; 0, for an empty mask, stays 0.
         lowest = self.b.and_(bits, self.b.neg(bits))
         return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]
 
     def _lowest(self, bits: Value) -> Value:
         """Returns the number (an i32) of the lowest lane of a mask; 0 if the mask is empty."""
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
+        # Of an empty mask `cttz` is 32, which would be no element of a vector: it becomes 0.
         return self.b.and_(lane, I32(LANES - 1))
 
     def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:

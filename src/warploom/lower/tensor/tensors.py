@@ -270,8 +270,8 @@ class TensorWaitCode:
         rows = {CopyOperands.shared: target, CopyOperands.size: size, CopyOperands.barrier: barrier}
         if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
             type = instruction.operation.modifiers.scalar()
-            given = self.operands.bits(instruction.operands[1], type)
-            rows[CopyOperands.other] = given if type.bits == 64 else self.b.zext(given, vector(I64))
+            bits = self.operands.bits(instruction.operands[1], type)
+            rows[CopyOperands.other] = bits if type.bits == 64 else self.b.zext(bits, vector(I64))
         return rows
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:

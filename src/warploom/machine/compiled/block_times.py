@@ -47,9 +47,9 @@ class BlockTimes:
 
     def pays(self, saved: float, proof: float) -> bool:
         """Returns whether to spend the time of a proof, in seconds, on a launch of which sharing
-        saves so many: if earlier launches would have saved the rest. So launches whose arguments
-        stay the same, for which one proof is enough, are shared after some; and where each needs
-        another, proofs cost no more than has been saved."""
+        saves `saved` seconds: if earlier launches would have saved the rest. So launches whose
+        arguments stay the same, for which one proof is enough, are shared after some; and where
+        each needs another, proofs cost no more than has been saved."""
         self.missed += saved
         if self.missed < proof:
             return False

@@ -39,7 +39,7 @@ _CONSECUTIVE = tuple(range(0, 4 * LANES, 4))
 
 class PricedOffsets(NamedTuple):
     """The `costs` of an access at each of some offsets, shape (offsets, FIELDS); the most
-    `transactions` of them, and the position of the first offset that has so many."""
+    `transactions` of them, and the position of the first offset that has the most."""
 
     costs: Words
     transactions: int

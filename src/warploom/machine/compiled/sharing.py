@@ -62,8 +62,8 @@ class LaunchParts:
     Several threads may call `work_off` at once."""
 
     def __init__(self, prepare: Prepare, blocks: range, workers: int, smallest: int) -> None:
-        """Hands out `blocks`, which may be fewer than the launch has, to so many workers, at least
-        `smallest` at once; `prepare` returns a part of the launch that is ready to run."""
+        """Hands out `blocks`, which may be fewer than the launch has, to `workers` workers, at
+        least `smallest` at once; `prepare` returns a part of the launch that is ready to run."""
         self._prepare, self._left, self._workers = prepare, blocks, workers
         self._smallest, self._lock = smallest, threading.Lock()
         self._running: list[WorkerLaunch] = []
@@ -158,12 +158,12 @@ class SharedLaunch:
         return self._may_share(self._launch.blocks, self._times.seconds)
 
     def _may_share(self, blocks: int, seconds_of_block: float) -> bool:
-        """Decides whether several workers run so many blocks: if that pays, and they can."""
+        """Decides whether several workers run `blocks` blocks: if that pays, and they can."""
         self.serial_reason = self._loss(blocks, seconds_of_block) or self._reason()
         return not self.serial_reason
 
     def _loss(self, blocks: int, seconds_of_block: float) -> str:
-        """Returns why it does not pay to share so many blocks (`BlockTimes.pays`); empty if it
+        """Returns why it does not pay to share `blocks` blocks (`BlockTimes.pays`); empty if it
         does."""
         if self._most == 1:
             return ONE_CORE

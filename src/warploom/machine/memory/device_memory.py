@@ -44,7 +44,7 @@ class DeviceMemory:
 
     def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
         """Reserves a range of `capacity` bytes, with no allocation in it: at `base`, else wherever
-        the system chooses, and then with fewer bytes if it refuses so many (`reserve`). Raises
+        the system chooses, and then with fewer bytes if it refuses that size (`reserve`). Raises
         LaunchError if it refuses those too, WarploomError if addresses from `base` on are in use.
         """
         self._map: mmap.mmap | Reservation

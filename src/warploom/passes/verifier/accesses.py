@@ -1,5 +1,8 @@
 """Checks the access groups of a Warp IR: that their members are accesses of the program of one type
-and base, and that the table has their plan for such addresses."""
+and base, and that the table has their plan for such addresses.
+
+    group (%rd1): 0 at [%rd1+4]    -> an error: operation 0 does not have the offset 0
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Yields what is wrong with the loops of a Warp IR (strided loops, warp loops, static schedule):
 each block has to lead to the next, each operation of a warp loop to have a kind, accesses to be in
-groups with the plans of the table, and the condition of a body to hold in the first threads."""
+groups with the plans of the table, and the condition of a body to hold in the first threads.
+
+    warp loop b1, b3, where b1 ends in `bra b2`    -> an error, for b1 does not lead to b3
+"""
 
 from __future__ import annotations
 

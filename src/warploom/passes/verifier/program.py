@@ -1,5 +1,8 @@
 """Checks the program of a Warp IR: that its basic blocks cover its operations and lead where these
-branch to, and that operands name registers, variables and labels that exist."""
+branch to, and that operands name registers, variables and labels that exist.
+
+    add.s32 %r1, %r2, %r9;    -> an error, if %r9 is not declared
+"""
 
 from __future__ import annotations
 

@@ -2,5 +2,6 @@
 textures) as requests: an integer with packed fields (operation and modifiers), and the operands,
 each with its row in the record that the unit's functions read. Both machines execute requests.
 
-Out: `Request`s. Executing one is left to `asynchronous.issue` and `texture.requests`.
+In: instructions of a program. Out: `Request`s. Executing one is left to `asynchronous.issue` and
+`texture.requests`.
 """

@@ -245,7 +245,7 @@ def _operation_row(
     operation = [0] * TimedOperation.WORDS
     operation[TimedOperation.instruction], operation[TimedOperation.slots] = number, 1
     operation[TimedOperation.unit] = UNITS.index(unit)
-    # Traces do not tell the products of a tensor instruction: 1024 is an estimate.
+    # Traces do not state the products of a tensor instruction: 1024 is an estimate.
     operation[TimedOperation.interval] = (
         costs.tensor_interval(1024) if unit == "tensor" else costs.interval(unit)
     )

@@ -234,7 +234,7 @@ def hold_warp(
         until = groups_end(sm, warp.at + WarpSlot.products, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
-        # Packed so that `recheck_waits` can tell fences (odd) from group waits (even, from 2 on).
+        # Packed so that `recheck_waits` can distinguish fences (odd) from group waits (even, 2 on).
         pending_wait, reason = 2 + 2 * operation.still_open, w.LONG_SCOREBOARD
         if kind == w.FENCE:
             pending_wait, reason = 1 + 2 * operation.cycles, w.MEMBAR

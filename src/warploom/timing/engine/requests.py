@@ -22,7 +22,7 @@ ONE_PASS = 1
 
 
 class SectorRequest(NamedTuple):
-    """Holds what a request asks of L2: `sectors` of a line, packed as `sectors`, its kind (LOAD,
+    """Holds a request to L2: `sectors` of a line, packed as `sectors`, its kind (LOAD,
     STORE or ATOMIC), and how often an atomic is repeated for lanes at one address."""
 
     line: int

@@ -67,8 +67,8 @@ def _kernel_structure(launch: KernelLaunch) -> KernelNode:
 
 
 def _entries(kind: str, version: str, make: Callable[[int], Task], size: int, about: type) -> Entry:
-    """Returns what calls of one kind have in common: add a node (this one is given back), tell its
-    parameters, change them."""
+    """Returns what calls of one kind have in common: add a node (this one is given back), return
+    its parameters, change them."""
 
     @entry(f"cuGraphAdd{kind}Node{version}")
     def add(node: int, graph: int, dependencies: int, count: int, given: int) -> None:
@@ -103,7 +103,7 @@ def change_task(handle: int, task: Task) -> None:
 
 
 def add_task(node: int, graph: int, dependencies: int, count: int, task: Task) -> None:
-    """Add a node with a task behind others, and tell its handle."""
+    """Add a node with a task behind others, and write its handle."""
     put(node, graph_at(graph).add(task, nodes_at(dependencies, count)).handle)
 
 

@@ -80,7 +80,7 @@ def graph_of(node: int, graph: int) -> None:
 # ---- lists of nodes ------------------------------------------------------------------------------
 
 
-def _tell(lists: Sequence[tuple[int, Sequence[Node]]], count: int) -> None:
+def _write_lists(lists: Sequence[tuple[int, Sequence[Node]]], count: int) -> None:
     """Write lists of nodes into arrays of `count` handles; where these are null, only how many
     there are. What is left of the arrays becomes null."""
     if not count:
@@ -96,12 +96,14 @@ def _tell(lists: Sequence[tuple[int, Sequence[Node]]], count: int) -> None:
 
 @entry("cuGraphGetNodes")
 def nodes(graph: int, target: int, count: int) -> None:
-    _tell([(target, graph_at(graph).nodes)], count)
+    _write_lists([(target, graph_at(graph).nodes)], count)
 
 
 @entry("cuGraphGetRootNodes")
 def roots(graph: int, target: int, count: int) -> None:
-    _tell([(target, [node for node in graph_at(graph).nodes if not node.dependencies])], count)
+    _write_lists(
+        [(target, [node for node in graph_at(graph).nodes if not node.dependencies])], count
+    )
 
 
 @entry("cuGraphGetEdges")
@@ -113,12 +115,12 @@ def edges(graph: int, before: int, after: int, count: int) -> None:
 def edges_with(graph: int, before: int, after: int, data: int, count: int) -> None:
     found = graph_at(graph).edges()
     _plain(data, count)
-    _tell([(before, [a for a, _ in found]), (after, [b for _, b in found])], count)
+    _write_lists([(before, [a for a, _ in found]), (after, [b for _, b in found])], count)
 
 
 @entry("cuGraphNodeGetDependencies")
 def dependencies(node: int, target: int, count: int) -> None:
-    _tell([(target, node_at(node).dependencies)], count)
+    _write_lists([(target, node_at(node).dependencies)], count)
 
 
 @entry("cuGraphNodeGetDependencies_v2")
@@ -129,7 +131,7 @@ def dependencies_with(node: int, target: int, data: int, count: int) -> None:
 
 @entry("cuGraphNodeGetDependentNodes")
 def dependents(node: int, target: int, count: int) -> None:
-    _tell([(target, node_at(node).dependents)], count)
+    _write_lists([(target, node_at(node).dependents)], count)
 
 
 @entry("cuGraphNodeGetDependentNodes_v2")

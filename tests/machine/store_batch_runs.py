@@ -1,4 +1,4 @@
-"""Runs kernels of `stepped_programs` on either machine."""
+"""Runs kernels of `store_batch_programs` on either machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from agreement import counts
 from hypothesis import strategies as st
-from stepped_programs import BYTES, Places
+from store_batch_programs import BYTES, Places
 
 from warploom.core.errors import MemoryFault, WarploomError
 from warploom.machine.launch import Launch, Schedule

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stepped_programs import Places, places, stepped_kernels
-from stepped_runs import BLOCKS, outcome_of, schedules
+from store_batch_programs import Places, places, store_batch_kernels
+from store_batch_runs import BLOCKS, outcome_of, schedules
 
 import warploom as wl
 from warploom.machine.compiled.engine import CompiledEngine
@@ -133,7 +133,7 @@ def test_stores_before_a_fault_are_visible(engine: str) -> None:
 def test_machines_agree_on_steps(random_examples: int) -> None:
     @settings(max_examples=random_examples)
     @given(
-        text=stepped_kernels(),
+        text=store_batch_kernels(),
         runs=st.lists(places(), min_size=6, max_size=6),
         block=st.sampled_from(BLOCKS),
         lanes=st.sampled_from([32, 32, 9, 0]),

@@ -71,7 +71,7 @@ def places() -> st.SearchStrategy[Places]:
 
 
 @st.composite
-def stepped_kernels(draw: st.DrawFn) -> str:
+def store_batch_kernels(draw: st.DrawFn) -> str:
     """Draws a kernel `k(out, source, first, step, move, seen, lanes)` of eight iterations."""
     shared = draw(st.integers(0, 5)) == 0
     body: list[str] = []
