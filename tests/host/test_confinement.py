@@ -78,6 +78,9 @@ OUTSIDE = [
     '#define F "/etc/passwd"\n#if __has_include(F)\n#endif',
     '#if __has_include_next("/etc/passwd")\n#endif',
     '#if __has_embed("/etc/passwd")\n#endif',
+    '#pragma GCC dependency "/etc/passwd"',
+    '_Pragma("GCC dependency \\"/etc/passwd\\"")',
+    '#define P(x) _Pragma(#x)\nP(GCC dependency "/etc/passwd")',
 ]
 
 

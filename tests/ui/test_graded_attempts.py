@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
+from warploom.frontends.opencl import opencl_is_missing
 from warploom.llvm.disk_cache import cache_directory
 
 SECRET = "for nobody's eyes"
@@ -244,7 +245,48 @@ TIME = (
     Attempt("deep nesting in PTX", ptx("{" * 100_000 + "}" * 100_000), NOT_DONE, ".ptx"),
 )
 
-ATTEMPTS = (*FILES, *NETWORK_AND_ENVIRONMENT, *PROCESSES, *FLOODS, *MEMORY, *TIME)
+CRASH = "#pragma clang __debug parser_crash"
+
+NO_OPENCL = "does not compile as OpenCL C"
+
+OPENCL = (
+    Attempt(
+        "a directive of an assembler",
+        opencl(f'__asm__(".incbin \\"{USERS}\\"");'),
+        "found `.incbin`",
+        ".cl",
+    ),
+    Attempt("the environment", opencl(before="#if ATTEMPT\n#endif\n#error no"), NO_OPENCL, ".cl"),
+    Attempt(
+        "a command",
+        opencl(WRITE, "int system(__constant char *command);"),
+        "`system` has no body",
+        ".cl",
+    ),
+    Attempt(
+        "the memory of the host",
+        opencl("out[0] = *(volatile __global float *)0x400000;"),
+        "__global__ read",
+        ".cl",
+    ),
+    Attempt("a crash of the compiler", opencl(before=CRASH), NO_OPENCL, ".cl"),
+    Attempt(
+        "an explosion of macros", opencl("out[0] = M20;", MACROS), OUT_OF_MEMORY, ".cl", memory=256
+    ),
+    Attempt("an endless kernel", opencl("while (true) out[0] += 1;"), "endless loop", ".cl"),
+)
+"""Through clang, on computers that have it."""
+
+WITH_CLANG = pytest.mark.skipif(bool(opencl_is_missing()), reason=opencl_is_missing())
+ATTEMPTS = (
+    *FILES,
+    *NETWORK_AND_ENVIRONMENT,
+    *PROCESSES,
+    *FLOODS,
+    *MEMORY,
+    *TIME,
+    *(pytest.param(one, marks=WITH_CLANG, id=f"{one.name} in OpenCL") for one in OPENCL),
+)
 
 
 @pytest.fixture

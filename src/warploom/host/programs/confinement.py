@@ -36,6 +36,9 @@ _HAS_FILE = re.compile(r"__has_(?:include|embed)\w*")
 _DEFINED = re.compile(r"(?:\bdefined[ \t]*\(?|#[ \t]*ifn?def)[ \t]*$")
 _FILE_TEST = re.compile(rf"[ \t]*\([ \t]*{_LITERAL}[ \t]*\)")
 _TRIGRAPH = re.compile(r"\?\?[=/]|\0")
+_DEPENDENCY = re.compile(r"(?:pragma|_Pragma|GCC|clang)\b[^\n]*\bdependency\b")
+"""A pragma that compares the age of any file with that of the source: it shows which exist."""
+
 _FILE_WORDS = frozenset(["include", "include_next", "import", "embed"])
 
 _LOG_FILE = re.compile(
@@ -122,6 +125,8 @@ class _Scan:
     def _check_directives(self, text: str) -> None:
         if found := _TRIGRAPH.search(text):
             raise self._refused(text, found.start(), "Trigraphs are not allowed")
+        if found := _DEPENDENCY.search(text):
+            raise self._refused(text, found.start(), "It may include a file by its name alone")
         for hash in _HASH.finditer(text):
             word = _WORD.match(text, hash.end())
             if word is not None and word[0] not in _FILE_WORDS:
