@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from warploom.core.temporary import temporary_folder
 from warploom.host.programs.ptxas import (
     INSTALL,
+    OPTIONS,
     Assembled,
     architecture_of,
     find_tool,
@@ -76,7 +77,8 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
 
     text, owners = own_lines(program.module)
     architecture = architecture_of(text, compute_capability)
-    parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)
+    tools = (*identity(ptxas), *OPTIONS, *identity(nvdisasm), *NO_RANGES, *RANGES)
+    parts = (*tools, architecture, program.name, text)
     try:
         printed = _printed(parts, ptxas, nvdisasm, alone=len(program.module.entries) == 1)
         assembled = dict(read_messages(printed["messages"]))[program.name]

@@ -24,6 +24,9 @@ INSTALL = 'pip install "warploom[ptxas]"'
 SPECIFIC = re.compile(r"^\s*\.target\s+sm_\d+[af]\b", re.MULTILINE)
 """A target of one architecture or family (PTX ISA, ".target")."""
 
+OPTIONS = ("-v", "--generate-line-info")
+"""Options of ptxas; what the cache keeps of its output is of these."""
+
 SECONDS = 120
 """Longer than this, ptxas is not waited for."""
 
@@ -66,7 +69,7 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
     if ptxas is None:
         return {}
     architecture = architecture_of(ptx, compute_capability)
-    key = disk_cache.key_of((*identity(ptxas), architecture, ptx), ())
+    key = disk_cache.key_of((*identity(ptxas), *OPTIONS, architecture, ptx), ())
     found = disk_cache.find("ptxas", key)
     if found is not None:
         return dict(read_messages(found.decode()))
@@ -121,7 +124,7 @@ def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | 
     with temporary_folder() as folder:
         source, binary = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(ptx, "utf-8")
-        command = [ptxas[0], "-v", "--generate-line-info", "--gpu-name", architecture]
+        command = [ptxas[0], *OPTIONS, "--gpu-name", architecture]
         command += ["--entry", entry] if entry is not None else []
         command += [str(source), "-o", str(binary)]
         made = run_tool(command)
