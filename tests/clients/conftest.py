@@ -19,8 +19,8 @@ RunProgram = Callable[..., Outcome]
 
 
 @pytest.fixture
-def run_program() -> RunProgram:
-    """Run a program of `programs/` (by name) or a command; gives what it printed and its code."""
+def run_program(tmp_path: Path) -> RunProgram:
+    """Runs a program of `programs/` (by name) or a command; gives what it printed and its code."""
     if not libraries_are_built():
         pytest.skip("the stand-in libraries are not built (no C compiler?)")
 
@@ -34,7 +34,8 @@ def run_program() -> RunProgram:
         )
         return subprocess.run(
             [*command, *arguments],
-            env=environment_for(chosen),
+            # tinygrad does not run without a folder for its cache.
+            env=environment_for(chosen) | {"CACHEDB": str(tmp_path / "tinygrad.db")},
             capture_output=True,
             text=True,
             timeout=300,
