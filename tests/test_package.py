@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -65,11 +66,14 @@ def test_type_checkers_see_the_types(tmp_path: Path) -> None:
     assert files("warploom").joinpath("py.typed").is_file()
     (tmp_path / "use.py").write_text(USE, "utf-8")
     (tmp_path / "misuse.py").write_text(MISUSE, "utf-8")
+    # Without a home folder, pyright does not start unless it is told where its files are.
+    own = {} if "HOME" in os.environ else {"PYRIGHT_PYTHON_CACHE_DIR": str(tmp_path / "pyright")}
     checked = subprocess.run(
         [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "."],
         capture_output=True,
         text=True,
         cwd=tmp_path,
+        env=os.environ | own,
     )
     output = [
         (Path(found["file"]).name, found["range"]["start"]["line"] + 1)
