@@ -37,7 +37,7 @@ PREPARED = {
 
 
 def watch_imports() -> None:
-    """Has each module of PREPARED prepared as soon as it is imported."""
+    """Prepares each module of PREPARED as soon as it is imported."""
     sys.meta_path.insert(0, _Finder())
 
 

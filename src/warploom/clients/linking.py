@@ -41,7 +41,7 @@ def parts_of(name: str, text: str) -> dict[str, str]:
 
 
 def linked(parts: Sequence[tuple[str, str]], registers: int = 0) -> str:
-    """Return the text of all parts as one, with a limit for the registers of its kernels where one
+    """Returns the text of all parts as one, with a limit for the registers of its kernels where one
     is given; PtxError or LinkError where that cannot be."""
     if len(parts) == 1 and not registers:
         return parts[0][1]

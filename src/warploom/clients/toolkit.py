@@ -55,7 +55,7 @@ def front_toolkit() -> Path:
 
 
 def _toolkit(programs: list[Path]) -> Path:
-    """Return the toolkit with the programs of these folders."""
+    """Returns the toolkit with the programs of these folders."""
     roots = _roots()
     parts = map(str, (*programs, *roots, _libraries()))
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

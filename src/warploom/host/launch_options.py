@@ -43,7 +43,7 @@ class LaunchOptions(TypedDict, total=False):
 
 
 def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:
-    """Return the warps of an order's first turns. Raises LaunchError where one is no pair."""
+    """Returns the warps of an order's first turns. Raises LaunchError where one is no pair."""
     for one in given:
         if len(one) != 2:
             raise LaunchError(

@@ -71,7 +71,7 @@ class Queued(Generic[T]):
         self.cancellation.request()
 
     def run(self) -> None:
-        """Does the work, in the thread of the stream."""
+        """Executes the work, in the thread of the stream."""
         try:
             result = self.work()
         except BaseException as error:

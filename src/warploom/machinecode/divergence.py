@@ -48,7 +48,7 @@ class Divergence:
 def divergence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> Divergence:
-    """Return where warps can diverge in a graph."""
+    """Returns where warps can diverge in a graph."""
     jumps, conditions = _jumps(program), _conditions(program)
     branches: dict[Site, list[int]] = defaultdict(list)
     unnamed: list[int] = []
@@ -84,14 +84,14 @@ def _condition(listing: Listing, node: Node, owners: Sites) -> Site | None:
 
 
 def _branches(program: Program) -> frozenset[int]:
-    """Return the branches of the PTX at which a warp can diverge, by their index."""
+    """Returns the branches of the PTX at which a warp can diverge, by their index."""
     ends = (block.stop - 1 for block in program.blocks if len(block.successors) > 1)
     code = program.instructions
     return frozenset(index for index in ends if code[index].operation.has(Effect.BRANCHES))
 
 
 def _conditions(program: Program) -> dict[Site | None, Site]:
-    """Return the branches of the PTX by what works out their condition in their basic block."""
+    """Returns the branches of the PTX by what works out their condition in their basic block."""
     found: dict[Site | None, Site] = {}
     branches = _branches(program)
     for block in program.blocks:
@@ -106,9 +106,9 @@ def _conditions(program: Program) -> dict[Site | None, Site]:
 
 
 def _jumps(program: Program) -> dict[Site | None, Site]:
-    """Return the branches of the PTX at which a warp can diverge, each by itself and by the jump at
-    the end of the block that it alone leads to: ptxas makes one branch of both, where it guards the
-    instructions of that block."""
+    """Returns the branches of the PTX at which a warp can diverge, each by itself and by the jump
+    at the end of the block that it alone leads to: ptxas makes one branch of both, where it guards
+    the instructions of that block."""
     blocks = program.blocks
     before: dict[int, list[int]] = defaultdict(list)
     for block in blocks:
@@ -126,7 +126,7 @@ def _jumps(program: Program) -> dict[Site | None, Site]:
 
 
 def regions_of(listing: Listing, nodes: Sequence[Node]) -> list[ConvergenceRegion]:
-    """Return the regions of the convergence barriers of a graph."""
+    """Returns the regions of the convergence barriers of a graph."""
     code = listing.instructions
     place = {made.offset: index for index, made in enumerate(code)}
     broken = Counter(_barrier_of(listing, i) for i, made in enumerate(code) if made.name == "BREAK")

@@ -43,7 +43,7 @@ class Node:
 
 
 def graph_of(listing: Listing) -> tuple[Node, ...]:
-    """Return the graph of a kernel: the reachable nodes, of which node 0 is the entry.
+    """Returns the graph of a kernel: the reachable nodes, of which node 0 is the entry.
 
     Raises ListingError for a branch whose target is unknown, and for recursion.
     """

@@ -59,7 +59,7 @@ class Merging:
                 )
 
     def of(self, made: MachineInstruction, site: Site, taken: Iterable[Site]) -> Merged | None:
-        """Return what a machine instruction stands for that was made for a PTX instruction, where
+        """Returns what a machine instruction stands for that was made for a PTX instruction, where
         that is more; `taken` are those with machine instructions in the same basic block."""
         width = width_of(made)
         if not width:
@@ -73,14 +73,14 @@ class Merging:
 
 
 def width_of(made: MachineInstruction) -> int:
-    """Return the bytes that a lane moves in a wide load or store (8 or more), else 0."""
+    """Returns the bytes that a lane moves in a wide load or store (8 or more), else 0."""
     if made.name not in _PLAIN:
         return 0
     return max((_WIDTHS.get(modifier, 0) for modifier in made.modifiers), default=0)
 
 
 def extents_of(program: Program, block: ProgramBlock) -> dict[int, AccessExtent]:
-    """Return the extents of the plain accesses of a basic block, by their place in the block.
+    """Returns the extents of the plain accesses of a basic block, by their place in the block.
 
     Sums of a register and a constant are followed within the block.
     """
@@ -113,7 +113,7 @@ def extents_of(program: Program, block: ProgramBlock) -> dict[int, AccessExtent]
 def merged_into(
     extents: Mapping[int, AccessExtent], own: int, taken: Iterable[int], width: int
 ) -> Merged | None:
-    """Return what a machine access of `width` bytes stands for that was made for access `own` of a
+    """Returns what a machine access of `width` bytes stands for that was made for access `own` of a
     basic block; None where it stands for that alone.
 
     `taken` are the places of accesses with machine instructions of their own.
@@ -145,7 +145,7 @@ def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
 
 
 def _plain_access(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
-    """Return the address of a plain load or store, and its opcode without its width."""
+    """Returns the address of a plain load or store, and its opcode without its width."""
     operation = made.operation
     if operation.kind not in (OpKind.LOAD, OpKind.STORE):
         return None
@@ -158,7 +158,7 @@ def _plain_access(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
 
 
 def _sum(made: Instruction) -> tuple[Register, int] | None:
-    """Return a register and what is added to it, where an instruction does that or copies it."""
+    """Returns a register and what is added to it, where an instruction does that or copies it."""
     if made.guard is not None:
         return None
     match made.operation.name, made.operands[1:]:

@@ -57,7 +57,7 @@ class _Start:
 
 
 def parse_litmus(text: str) -> LitmusTest:
-    """Return the test of a text. Raises WarploomError where it is none."""
+    """Returns the test of a text. Raises WarploomError where it is none."""
     found = SHAPE.fullmatch(COMMENT.sub("", text))
     if found is None:
         raise WarploomError(
@@ -91,7 +91,7 @@ def _own(start: _Start, thread: int) -> dict[str, int]:
 
 
 def _start(text: str) -> _Start:
-    """Return the initial values of a test."""
+    """Returns the initial values of a test."""
     start = _Start()
     for part in filter(None, map(str.strip, text.split(";"))):
         if found := ALIAS.fullmatch(part):
@@ -109,7 +109,7 @@ def _start(text: str) -> _Start:
 
 
 def _table(text: str) -> tuple[list[tuple[int, Coordinates]], list[list[str]]]:
-    """Return the heads of the columns and the rows below them."""
+    """Returns the heads of the columns and the rows below them."""
     lines = [line.strip() for line in text.split(";") if line.strip()]
     if not lines:
         raise WarploomError("the test has no threads")

@@ -16,7 +16,7 @@ def source_line(file: str, number: int) -> str:
 
 
 def split_line(line: str) -> tuple[str, int]:
-    """Return the parts of "file:line"."""
+    """Returns the parts of "file:line"."""
     file, _, number = line.rpartition(":")
     return file, int(number)
 

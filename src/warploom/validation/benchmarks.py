@@ -32,7 +32,7 @@ dirty while it runs."""
 
 
 def modelled(figure: Figure) -> Floats:
-    """Return the figure as the model has it, replaying each of CODES."""
+    """Returns the figure as the model has it, replaying each of CODES."""
     gpu = Device(figure.device, record=True)
     timing = find_timing(gpu.spec)
     if figure.clock_mhz is not None:

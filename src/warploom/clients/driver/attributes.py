@@ -14,7 +14,7 @@ KILOHERTZ = 1_000_000
 
 
 def attributes_of(spec: DeviceSpec) -> dict[int, int]:
-    """Return every attribute; those that stand for something absent are 0."""
+    """Returns every attribute; those that stand for something absent are 0."""
     absent = dict.fromkeys(range(1, 162), 0)
     return absent | _limits(spec) | _textures(spec) | _abilities(spec)
 

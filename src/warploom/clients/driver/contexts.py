@@ -91,13 +91,13 @@ def create_with_affinity(
 
 @entry("cuCtxCreate_v4")
 def create_with_parameters(context: int, _parameters: int, flags: int, device: int) -> None:
-    """Create a context; parameters for shares of a device among processes change no result."""
+    """Creates a context; parameters for shares of a device among processes change no result."""
     create(context, flags, device)
 
 
 @entry("cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach")
 def destroy(handle: int) -> None:
-    """Destroy a context, and pop it where it is current in the calling thread."""
+    """Destroys a context, and pops it where it is current in the calling thread."""
     context = state.context(handle)
     if context.primary:
         raise DriverError(Result.INVALID_CONTEXT)
@@ -157,7 +157,7 @@ def get_device_of(device: int, handle: int) -> None:
 
 
 def _top() -> Context:
-    """Return the current context, even if it cannot be used any more."""
+    """Returns the current context, even if it cannot be used any more."""
     state.check()
     if not state.stack:
         raise DriverError(Result.INVALID_CONTEXT)
@@ -165,7 +165,7 @@ def _top() -> Context:
 
 
 def _named(handle: int) -> Context:
-    """Return the context of a handle; the current one for a null one."""
+    """Returns the context of a handle; the current one for a null one."""
     return state.context(handle) if handle else _top()
 
 
@@ -174,7 +174,7 @@ def _named(handle: int) -> Context:
 
 @entry("cuCtxSynchronize")
 def synchronize() -> None:
-    """Report errors of earlier work, all of which is done."""
+    """Reports errors of earlier work, all of which is done."""
     state.current()
     ordering.host_waits_for(None)
 

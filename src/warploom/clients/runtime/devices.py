@@ -72,7 +72,7 @@ class Properties(ctypes.Structure):
 
 @entry("cudaGetDeviceProperties", "cudaGetDeviceProperties_v2")
 def properties(target: int, device: int) -> None:
-    """Write what the catalog says of the device."""
+    """Writes the catalog's data of the device."""
     check_device(device)
     if not target:
         raise DriverError(Result.INVALID_VALUE)
@@ -132,7 +132,7 @@ def can_access_peer(possible: int, device: int, peer: int) -> None:
 
 @entry("cudaDeviceEnablePeerAccess")
 def enable_peer_access(_peer: int, _flags: int) -> None:
-    """Refuse: no device is a peer of the only one, nor is it one of its own."""
+    """Refuses: no device is a peer of the only one, nor is it one of its own."""
     raise DriverError(Result.INVALID_DEVICE)
 
 

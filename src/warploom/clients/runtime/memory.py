@@ -97,7 +97,7 @@ def copy(target: int, source: int, size: int, kind: int) -> None:
 @queued(entry, Kind.MEMCPY, "cudaMemcpyPeerAsync")
 @entry("cudaMemcpyPeer")
 def copy_between_devices(target: int, to: int, source: int, origin: int, size: int) -> None:
-    """Copy within the one device that there is."""
+    """Copies within the one device that there is."""
     check_device(to)
     check_device(origin)
     copies.on_device(target, source, size)
