@@ -90,9 +90,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 
 def _chosen_device(given: str | None, args: list[str]) -> str | None:
-    """Returns the device that the option names; for `--warploom FILE`, where the word behind the
-    option names tests, the default one, and has pytest take the file. Raises UsageError for what is
-    neither."""
+    """Returns the device that the option names; for `--warploom FILE`, where the word after the
+    option names tests, the default one, and makes pytest read the file. Raises UsageError for what
+    is neither."""
     if given is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Has autotuners take the first configuration that works, instead of timing all of them.
+"""Makes autotuners take the first configuration that works, instead of timing all of them.
 
 Times on the host say nothing of a GPU's, so the choice would differ from run to run; and tens of
 launches of each configuration take minutes when they are simulated.

@@ -61,8 +61,8 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
 
 def _kernel_compiler(outer: Mapping[str, str]) -> dict[str, str]:
     """Returns an nvcc in front of the machine's own, for PyCUDA's `SourceModule`, in a toolkit that
-    programs find by CUDA_HOME, too. Where there is no nvcc behind it, nobody can preprocess
-    sources, as PyCUDA's cache of them wants it."""
+    programs find by CUDA_HOME, too. Where it can run no nvcc, sources cannot be preprocessed, as
+    PyCUDA's cache of them needs."""
     path = outer.get("PATH", "")
     found = {} if real_nvcc(path) else {"PYCUDA_DISABLE_CACHE": "1"}
     programs = PROGRAMS

@@ -104,7 +104,7 @@ def program_frames() -> tuple[Frame, ...]:
 
 
 def _frame(library: ctypes.CDLL, address: int) -> Frame:
-    """Returns the frame that an address of code, behind a call, belongs to."""
+    """Returns the frame that an address of code, after a call, belongs to."""
     found = _Found()
     if not library.dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file:
         return Frame("", address)

@@ -42,7 +42,7 @@ def watch_imports() -> None:
 
 
 class _Finder:
-    """Finds a module of PREPARED by the finders behind it, with a loader that prepares it."""
+    """Finds a module of PREPARED by the finders after it, with a loader that prepares it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,7 +1,7 @@
 """Linking for clients: PTX texts with their names become one PTX text.
 
 What describes a program to debuggers cannot be merged as text. Where parts have lines, they stand
-behind the text, in a comment, so that who loads it can link them again and keep theirs.
+after the text, in a comment, so that who loads it can link them again and keep theirs.
 """
 
 from __future__ import annotations

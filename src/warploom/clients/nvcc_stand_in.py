@@ -1,8 +1,7 @@
 """Stands in for nvcc: gives PTX where machine code of kernels is asked for.
 
-PyCUDA's `SourceModule` starts nvcc by name. The machine's own nvcc is behind this one and does all
-else as ever; where there is none, NVRTC compiles kernels. `environment` puts `bin/nvcc`, which
-calls this, on the PATH.
+PyCUDA's `SourceModule` starts nvcc by name. The machine's own nvcc does all else as ever; where
+there is none, NVRTC compiles kernels. `environment` puts `bin/nvcc`, which calls this, on the PATH.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class Session:
     def launch_options(
         self, *, cooperative: bool, cluster: Dim3 | None = None, programmatic: bool = False
     ) -> LaunchOptions:
-        """Returns what a launch of this process says beside its arguments."""
+        """Returns the options of a launch of this process beside its arguments."""
         options: LaunchOptions = {
             "cooperative": cooperative,
             "cluster_dims": cluster,

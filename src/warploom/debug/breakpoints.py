@@ -164,8 +164,8 @@ class Breaking(Inspection):
                 return None
 
     def resolve(self, text: str) -> tuple[tuple[int, ...], str]:
-        """Returns the instructions of `LINE`, `FILE:LINE`, a function or `*INSTRUCTION`, and how
-        the place is called. Raises DebugError where there is no code."""
+        """Returns the instructions of `LINE`, `FILE:LINE`, a function or `*INSTRUCTION`, and the
+        name of the location. Raises DebugError where there is no code."""
         if text.startswith("*"):
             try:
                 index = int(text[1:], 0)

@@ -43,7 +43,7 @@ class Interval:
 
     @property
     def length(self) -> int | None:
-        """Returns the warp instructions in it, None where nobody knows."""
+        """Returns the warp instructions in it, None where the number is unknown."""
         return None if self.end is None else self.end.position - self.start.position
 
     @property

@@ -97,7 +97,7 @@ class Engine(Protocol):
 
     @property
     def counts(self) -> Words:
-        """Returns what was executed since `load`, as `CountLayout` has it; behind it, accesses to
+        """Returns what was executed since `load`, as `CountLayout` has it; after that, accesses to
         what is watched."""
         ...
 

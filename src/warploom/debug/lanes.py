@@ -23,7 +23,7 @@ GATHERING, SYNCING, BARRIER, EXITED = (
 
 @dataclass(frozen=True)
 class Group:
-    """Lanes of a warp, as a mask, that are at one instruction (None: behind the end), and why."""
+    """Lanes of a warp, as a mask, that are at one instruction (None: after the end), and why."""
 
     lanes: int
     instruction: int | None

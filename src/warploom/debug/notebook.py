@@ -26,14 +26,14 @@ from warploom.host.debugging import attach
 from warploom.host.launcher import Launcher
 
 AROUND = 4
-"""Lines of source before and behind the one that a notebook shows."""
+"""Lines of source before and after the one that a notebook shows."""
 
 STYLE = "font-family: monospace; white-space: pre; border-collapse: collapse; text-align: left"
 
 
 class DebuggedLaunch:
-    """A launch in the debugger; `session` is its core. Calling it does a command of the terminal
-    and returns what that says. `close` runs the launch to its end."""
+    """A launch in the debugger; `session` is its core. Calling it executes a command of the
+    terminal and returns its output. `close` runs the launch to its end."""
 
     def __init__(self, launcher: Launcher, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._text, self._ended = StringIO(), threading.Event()

@@ -13,7 +13,7 @@ from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
 
 STEPS = 4096
-"""Steps that are recorded of a warp behind the position."""
+"""Steps that are recorded of a warp after the position."""
 
 SLOW = 100_000
 """Positions up to which the reference machine records, which keeps registers."""

@@ -34,7 +34,7 @@ class Place:
     address: int
 
     def moved(self, offset: int) -> Place:
-        """Returns the place so many bytes behind."""
+        """Returns the place that many bytes after this one."""
         return Place(self.space, self.address + offset)
 
     @property

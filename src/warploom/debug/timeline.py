@@ -108,8 +108,8 @@ class Timeline:
         return stepper
 
     def forward(self, search: Search, stepper: Stepper) -> tuple[Stepper, bool]:
-        """Returns the launch at the next place behind this one that a search finds, and True; or at
-        its end, and False. Raises Interrupted."""
+        """Returns the launch at the next position after this one that a search finds, and True; or
+        at its end, and False. Raises Interrupted."""
         position = stepper.position
         if self._scan(stepper, search, position + NEAR, position):
             return stepper, True
@@ -222,7 +222,7 @@ class Timeline:
     def _leaves(
         self, interval: Interval, search: Search, position: int, *, backward: bool, quantum: int = 0
     ) -> Iterator[Interval]:
-        """Yields the parts of an interval that end behind a position and in which a search may find
+        """Yields the parts of an interval that end after a position and in which a search may find
         something."""
         length = interval.length
         quantum = (length or quantum or LEAF * PARTS * PARTS) // PARTS
@@ -370,7 +370,7 @@ class Timeline:
         return Stepper(grid, events, self._edits)
 
     def _nearest(self, position: int) -> Checkpoint:
-        """Returns the last checkpoint that is not behind a position."""
+        """Returns the last checkpoint that is not after a position."""
         near = (c for c in (*self._coarse, *self._fine) if c.position <= position)
         return max(near, key=lambda c: c.position)
 

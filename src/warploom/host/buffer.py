@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 class Buffer:
     """An array in the memory of a device; exactly as long as its shape and type say.
 
-    It lives until `free()` is called or nobody holds it any more. Kernels cannot write a constant
+    It lives until `free()` is called or it is no longer referenced. Kernels cannot write a constant
     one. Its type has the byte order of devices (`core.byte_order`).
     """
 

@@ -1,4 +1,4 @@
-"""Lets a debugger take over the launches of this process."""
+"""Makes a debugger run the launches of this process."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @property
     def turn(self) -> LaunchLock:
-        """Held while a kernel runs; whoever takes it waits until none does."""
+        """Held while a kernel runs; acquiring it waits until none does."""
         return self._context.turn
 
     # ---- programs ---------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def _sanitized(
 def _timed(
     ready: ReadyLaunch, observation: Observation | None, progress: Progress | None
 ) -> Execution:
-    """Runs the launch and keep the record that timing needs."""
+    """Runs the launch and records what timing needs."""
     from warploom.host.records.timing import TimedRun
 
     timed = TimedRun(ready.kernel, observation)
@@ -212,8 +212,8 @@ def _observed(kernel: LoadedKernel, observation: Observation, engine: str = "") 
 def _issued(
     kernel: LoadedKernel, stream: Stream | None, tools: Sequence[str], *, programmatic: bool
 ) -> IssuedWork | None:
-    """Returns the place of a launch among the work of streams; None where it need not be kept:
-    nobody looks for races, or there is one stream, in which no launch lets the next begin."""
+    """Returns the place of a launch among the work of streams; None where it need not be kept: no
+    tool looks for races, or there is one stream, in which no launch lets the next begin."""
     if "race" not in tools:
         return None
     streams = kernel.context.streams

@@ -145,8 +145,8 @@ class Stream:
             raise error
 
     def cancel(self) -> None:
-        """Stops the launch that runs and drops those behind it; each raises LaunchCancelled where
-        its results are asked for."""
+        """Stops the launch that runs and drops those queued after it; each raises LaunchCancelled
+        where its results are asked for."""
         for queued in tuple(self._unfinished):
             queued.cancel()
 

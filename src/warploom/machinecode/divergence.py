@@ -1,10 +1,10 @@
 """Finds where a warp can diverge in machine code, and where its lanes reconverge.
 
 Warps diverge at a conditional branch. Lanes wait at the BSYNC of a convergence barrier, whose BSSY
-names the instruction behind it: each group of lanes that arrives issues the BSYNC, and one group
-goes on. Sources: NVIDIA, "Execution of divergent threads using a convergence barrier" (patent
-US 10067768); Huerta et al., "Control Flow Management in Modern GPUs" (2024). Without a BSYNC they
-stay diverged.
+names the instruction after it: each group of lanes that arrives issues the BSYNC, and one group
+goes on. Sources: NVIDIA, "Execution of divergent threads using a convergence barrier" (patent US
+10067768); Huerta et al., "Control Flow Management in Modern GPUs" (2024). Without a BSYNC they stay
+diverged.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _barrier_of(listing: Listing, index: int) -> str:
 
 def _region(nodes: Sequence[Node], start: int, behind: int) -> tuple[int, set[int]] | None:
     """Returns the node whose BSYNC ends a region, which stands before instruction `behind`, and the
-    nodes on the ways there from `start`; None where no way leads there."""
+    nodes on the paths there from `start`; None where no way leads there."""
     sync: int | None = None
     inside = {start}
     waiting = list(nodes[start].successors)

@@ -6,7 +6,7 @@ instruction becomes several machine instructions, and loops are unrolled: if a b
 that are 4 times the same 3, it has 4 copies. So the copies are how often the rarest of its opcodes
 comes; one access that ptxas merged of several turns of a loop is as many (`machinecode.merged`).
 Anchors (memory, barriers, matrices, operations among lanes) are neither left out nor done more
-often than the PTX says, so they weigh more than arithmetic, which is folded, moved out of loops, or
+often than in the PTX, so they weigh more than arithmetic, which is folded, moved out of loops, or
 done for both sides of a branch.
 """
 
@@ -42,7 +42,7 @@ _ANCHOR_PIPES = ("lsu", "tex", "tensor", "adu")
 _HELPERS = ("LDC", "S2R")
 """Instructions of these pipelines that only give an anchor its operands."""
 _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
-"""Moves and branches vanish, or come where values or ways meet."""
+"""Moves and branches vanish, or come where values or paths join."""
 _ROUTINE = "slowpath"
 """The routines for special values have it in their names."""
 

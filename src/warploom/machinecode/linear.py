@@ -56,7 +56,8 @@ class LinearProgram:
         self._at_most.add(terms, value)
 
     def solve(self) -> Floats:
-        """Returns the values of the variables; WarploomError where nothing meets the demands."""
+        """Returns the values of the variables; WarploomError where the constraints have no
+        solution."""
         from scipy.optimize import linprog
         from scipy.sparse import coo_array
 

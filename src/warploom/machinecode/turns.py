@@ -1,7 +1,7 @@
 """Ties the loops of machine code to those of the PTX, from which they have as many turns.
 
-A flow that only keeps what comes into each block can go round a loop that it never enters. What was
-counted says how often each loop of the PTX was entered, and how many turns were made.
+A flow that only keeps what comes into each block can go round a loop that it never enters. The
+counts determine how often each loop of the PTX was entered, and how many turns were made.
 """
 
 from __future__ import annotations

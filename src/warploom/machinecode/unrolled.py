@@ -1,6 +1,6 @@
 """Estimates how often the copies of a loop that ptxas unrolled are executed.
 
-ptxas makes a loop of, as an example, four turns, and behind it code for two turns and for one, each
+ptxas makes a loop of, as an example, four turns, and after it code for two turns and for one, each
 used where as many are left. Of the counted loop the sums are known: how often it was entered, the
 turns, and how often lanes left it while others went on. They determine the turns of each entry
 where all have as many. Else the turns are taken to be as equal as the sums permit, and lanes of one
@@ -31,7 +31,7 @@ class Uses:
     @property
     def turns(self) -> float:
         """Returns the turns that warps execute. Lanes that leave an unrolled loop early do their
-        last turns behind it, when those that stayed have done them: there are more than counted."""
+        last turns after it, when those that stayed have done them: there are more than counted."""
         return sum(size * count for size, count in self.executed.items())
 
 

@@ -8,7 +8,7 @@ specification language cat", 2016.
                  | ("empty" | "irreflexive" | "acyclic") expression "as" NAME
 
 Operators from loosest to tightest: `|` (union), `;` (composition), `\\` (difference), `&`
-(intersection), `*` (all pairs of two sets), then `^-1`, `+`, `*`, `?` behind an operand. `[S]` is
+(intersection), `*` (all pairs of two sets), then `^-1`, `+`, `*`, `?` after an operand. `[S]` is
 the identity on a set, `_` all events, `0` the empty relation. Comments stand in `(* *)`.
 """
 

@@ -150,8 +150,8 @@ class Combination:
     # ---- values -------------------------------------------------------------------------------
 
     def value(self, thread: int, value: Value, rf: Mapping[int, int]) -> int:
-        """Returns a value of a thread where reads find what `rf` says. Raises Unknown where it does
-        not say, ThinAir where the value rests on itself."""
+        """Returns a value of a thread where reads return what `rf` determines. Raises Unknown where
+        it does not determine one, ThinAir where the value rests on itself."""
         return self._resolved(thread, value, rf, frozenset())
 
     def _resolved(
@@ -219,7 +219,7 @@ class Combination:
         )
 
     def _can_end(self, phases: Sequence[Sequence[int]]) -> bool:
-        """Returns whether no two phases of barriers each begin behind the other."""
+        """Returns whether no two phases of barriers each begin after the other."""
         phase_of = {event: phase for phase, arrived in enumerate(phases) for event in arrived}
         behind = (
             (phase_of[i], phase_of[j])

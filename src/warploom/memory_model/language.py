@@ -9,8 +9,8 @@
 
 Each column is a thread. Instructions are PTX's with names in place of addresses: `ld`, `st`,
 `atom`, `red`, `fence`; `sust`, `suld`, `tld`, `cold` access memory through the surface, texture and
-constant proxies; `bar.cta.sync i [, n [, count]]` meets at barrier n (i where it is left out)
-of place i of the program; `add`, `sub`, `mul`, `and`, `or`, `xor`, `ld r, value` compute;
+constant proxies; `bar.cta.sync i [, n [, count]]` arrives and waits at barrier n (i where it is
+left out) of place i of the program; `add`, `sub`, `mul`, `and`, `or`, `xor`, `ld r, value` compute;
 `beq|bne|blt|ble|bgt|bge a, b, label`, `goto label` and `label:` control. Values have 32 bits.
 """
 

@@ -16,7 +16,7 @@ from warploom.memory_model.paths import Path, paths_of
 from warploom.memory_model.relations import Relation
 
 ROUNDS = 2
-"""How often a path may come to any place of a program, where nobody says."""
+"""How often a path may come to any place of a program, by default."""
 
 MOST = 20_000
 """So many beginnings of executions are looked at: seconds to minutes, by their events."""

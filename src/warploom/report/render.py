@@ -60,7 +60,7 @@ def _compiling(seconds: float) -> str:
 
 
 def _tier(tier: str) -> str:
-    """Returns words for a time in baseline code, which says nothing of longer runs."""
+    """Returns words for a time in baseline code, which implies nothing about longer runs."""
     return ", in baseline code (longer runs get optimised code)" if tier == "baseline" else ""
 
 

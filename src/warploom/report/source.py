@@ -1,4 +1,4 @@
-"""The text of source lines, for whoever shows counts or instructions beside them."""
+"""The text of source lines, for reports that show counts or instructions beside them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ GRACE_SECONDS = 1
 """So long a client that does not read its answer can delay the end of the server."""
 
 CLIENT_GONE = 499
-"""The status, which nobody reads, of a request whose client has left."""
+"""The status, which no client reads, of a request whose client has left."""
 
 
 @dataclass

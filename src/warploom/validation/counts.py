@@ -25,7 +25,7 @@ Argument = dict[str, int] | int | float
 """An array of so many elements, by the name of their type, or a number."""
 
 LEAST_REGISTERS = 16
-"""Nsight Compute never shows fewer registers of a thread, however few ptxas says that it uses."""
+"""Nsight Compute never shows fewer registers of a thread, however few ptxas reports."""
 
 _TYPES = {"i32": np.int32, "f32": np.float32}
 

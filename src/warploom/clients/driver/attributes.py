@@ -1,8 +1,8 @@
 """The attributes of a device, by CUDA's numbers.
 
 What the catalog states comes from it. Of the others: sizes of textures are those of the CUDA C++
-Programming Guide 12.9, "Technical Specifications per Compute Capability"; what depends on a
-machine around the device (clocks, buses, links) is said not to be there.
+Programming Guide 12.9, "Technical Specifications per Compute Capability"; what depends on a machine
+around the device (clocks, buses, links) is reported as absent.
 """
 
 from __future__ import annotations

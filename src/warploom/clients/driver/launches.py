@@ -37,7 +37,7 @@ attributes and how many they are."""
 @dataclass(frozen=True)
 class Attributes:
     """Holds what the attributes of a launch ask for; a `programmatic` one may begin before the
-    launch ahead of it has ended."""
+    launch before it has ended."""
 
     cooperative: bool = False
     cluster: Dim3 | None = None

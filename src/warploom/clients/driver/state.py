@@ -207,7 +207,7 @@ class State:
         return context
 
     def new_context(self, flags: int, *, primary: bool = False) -> Context:
-        """Returns a context that is nobody's current one yet."""
+        """Returns a context that is current in no thread yet."""
         made = Context(next(self.numbers), flags, primary)
         made.handle = self.handles.add(made)
         return made

@@ -64,7 +64,7 @@ class Device:
         return attributes_of(session().device.spec)[ATTRIBUTES[attribute]]
 
     def reset(self) -> None:
-        """Arrays live as long as somebody holds them: there is nothing to reset."""
+        """Arrays live as long as they are referenced: there is nothing to reset."""
 
     def __enter__(self) -> Device:
         return self
@@ -90,7 +90,7 @@ class Context:
         """Nothing is left to wait for."""
 
     def reset(self) -> None:
-        """Arrays live as long as somebody holds them."""
+        """Arrays live as long as they are referenced."""
 
 
 DEVICE = Device()

@@ -160,7 +160,7 @@ class _PointerAttributes(ctypes.Structure):
 
 @entry("cudaPointerGetAttributes")
 def pointer_attributes(attributes: int, address: int) -> None:
-    """Addresses that nobody allocated are of the host, and unregistered: type 0."""
+    """Addresses that were not allocated are of the host, and unregistered: type 0."""
     pointer = unsigned(address)
     found = state.device.memory.find(pointer)
     owned = state.allocations.get(found.address) if found else None

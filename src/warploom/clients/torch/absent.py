@@ -1,6 +1,6 @@
 """Reports to PyTorch that libraries of NVIDIA's are absent which bring machine code for a GPU.
 
-PyTorch then takes its own ways: native kernels for cuDNN's, gloo for NCCL, events for CUPTI.
+PyTorch then uses its own code: native kernels for cuDNN's, gloo for NCCL, events for CUPTI.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Messages of the Debug Adapter Protocol over two streams.
 
-A message is JSON behind a header with its length (DAP specification, "Base protocol").
+A message is JSON after a header with its length (DAP specification, "Base protocol").
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Connection:
 
 
 def _length(header: list[bytes]) -> int:
-    """Returns the bytes of the message behind a header. Raises ValueError for none or too many."""
+    """Returns the bytes of the message after a header. Raises ValueError for none or too many."""
     fields = (line.partition(b":") for line in header)
     named = {name.strip().lower(): value.strip() for name, _, value in fields}
     value = named.get(b"content-length", b"")

@@ -151,7 +151,7 @@ def _threads(shell: Shell) -> Iterator[str]:
 
 
 def _stack(shell: Shell) -> Iterator[str]:
-    """Yields the SIMT stack of the warp: where its lanes will meet again."""
+    """Yields the SIMT stack of the warp: where its lanes will reconverge."""
     session = shell.session
     warp = session.thread().warp
     found = [*reversed(reconvergence_points(warp.splits.table))]

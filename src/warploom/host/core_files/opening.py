@@ -42,7 +42,7 @@ from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
 SPARE_BYTES = 1 << 20
-"""Bytes that are reserved behind the last allocation and the heap."""
+"""Bytes that are reserved after the last allocation and the heap."""
 
 REMEDY = "Save it again: `--core FILE` writes one when a launch goes wrong"
 

@@ -164,12 +164,12 @@ class Ready:
         return tuple(sorted(checked.conflicts))
 
     def results(self) -> tuple[Result, ...]:
-        """Returns what the last run left behind."""
+        """Returns the memory and outputs after the last run."""
         memory = [Result(b.name, b.view, b.address) for b in self._buffers.values()]
         return (*memory, *(Result(*variable) for variable in self.image.contents()))
 
     def digest(self) -> bytes:
-        """Returns a digest of what the last run left behind."""
+        """Returns a digest of the memory and outputs after the last run."""
         made = hashlib.sha256()
         for result in self.results():
             made.update(np.ascontiguousarray(result.data).view(np.uint8).data)

@@ -59,8 +59,8 @@ def find_tool(name: str) -> str | None:
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembled]:
     """Returns what ptxas says of each kernel of a module, by name; it is kept in the user's cache.
 
-    Empty where there is no ptxas, or it does not take this PTX for that architecture: each release
-    knows some architectures only, and refuses a `.target` above the one asked for.
+    Empty where there is no ptxas, or it does not accept this PTX for that architecture: each
+    release knows some architectures only, and refuses a `.target` above the one asked for.
     """
     ptxas = find_tool("ptxas")
     if ptxas is None:
@@ -116,8 +116,8 @@ def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 @lru_cache(maxsize=2)
 def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | None) -> Ended:
     """Assembles a PTX text with its lines, all of it or one kernel, by the ptxas of that
-    `identity`: whoever asks for resources and then for machine code gets both of one run. Raises
-    OSError or subprocess.TimeoutExpired where ptxas does not run to its end."""
+    `identity`: a caller that asks for resources and then for machine code gets both from one run.
+    Raises OSError or subprocess.TimeoutExpired where ptxas does not run to its end."""
     with temporary_folder() as folder:
         source, binary = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(ptx, "utf-8")

@@ -133,7 +133,7 @@ def _parameters_at(text: str, at: int, name: str) -> int:
 
 
 def _closing(text: str, at: int) -> int:
-    """Returns the place behind the parenthesis that closes the one before `at`; 0 where none
+    """Returns the position after the parenthesis that closes the one before `at`; 0 where none
     does."""
     depth = 1
     for found in re.compile(r"[()]").finditer(text, at):

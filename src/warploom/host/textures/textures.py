@@ -34,7 +34,7 @@ READS = ("element", "normalized")
 class Handle:
     """A texture or a surface as kernels take it: a 64-bit number.
 
-    It lives until `free()` is called or nobody holds it any more.
+    It lives until `free()` is called or it is no longer referenced.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ _total = Total()
 
 
 class GraphMemory:
-    """An allocation of a graph's. It is there from when its node is made until nobody can launch
-    that any more, so that its address never changes, and then until it is freed, if a launch has
+    """An allocation of a graph's. It is there from when its node is made until that can no longer
+    be launched, so that its address never changes, and then until it is freed, if a launch has
     allocated it and nothing has freed it since."""
 
     def __init__(self, size: int, pool: int) -> None:
