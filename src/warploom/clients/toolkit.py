@@ -50,7 +50,7 @@ def wheel_toolkit() -> Path | None:
 
 def front_toolkit() -> Path:
     """Returns the folder of a toolkit with Warploom's nvcc, for programs that look for CUDA by its
-    place. Raises OSError where the cache cannot be written."""
+    path. Raises OSError where the cache cannot be written."""
     return _toolkit([PROGRAMS])
 
 

@@ -152,8 +152,8 @@ class Breaking(Inspection):
                     continue
 
     def _blocks_where(self, node: Node) -> range | None:
-        """Returns the blocks in which alone a condition can hold, as far as it says so itself: by
-        what it demands of `blockIdx`, in a grid of one dimension."""
+        """Returns the only blocks in which a condition can hold, as far as the condition determines
+        them: by what it demands of `blockIdx`, in a grid of one dimension."""
         match node:
             case tree.Binary("&&", left, right):
                 return self._blocks_where(left) or self._blocks_where(right)

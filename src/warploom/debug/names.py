@@ -1,4 +1,4 @@
-"""Looks up what a name in an expression stands for, at the place of a thread."""
+"""Looks up what a name in an expression denotes, at the position of a thread."""
 
 from __future__ import annotations
 
@@ -179,7 +179,8 @@ class Names:
         return Value(type, data, register=name)
 
     def _symbol(self, symbol: str, suffix: str, thread: Thread) -> Place:
-        """Returns the place of a PTX variable, in a copy of a function if it is its own there."""
+        """Returns the location of a PTX variable, in a copy of a function if it is its own
+        there."""
         function = suffix.removeprefix("@")
         names = (symbol + suffix, f"{symbol}@{function}", symbol)
         for name in names:

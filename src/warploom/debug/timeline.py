@@ -128,7 +128,7 @@ class Timeline:
         return self._stepper(self._coarse[-1]), False
 
     def backward(self, search: Search, position: int) -> int | None:
-        """Returns the last place before a position that a search finds. Raises Interrupted."""
+        """Returns the last position before a given one that a search finds. Raises Interrupted."""
         while not (self._complete or self._edits) and self._coarse[-1].position < position:
             self._extend()
         for interval in reversed([*self._known()]):
@@ -153,7 +153,7 @@ class Timeline:
 
     @property
     def checkpoints(self) -> int:
-        """Returns the checkpoints that are kept."""
+        """Returns the checkpoints that are stored."""
         return len(self._coarse) + len(self._fine)
 
     def rewind(self) -> None:
@@ -392,7 +392,7 @@ class Timeline:
         return False
 
     def _last(self, leaf: Interval, search: Search, position: int) -> int | None:
-        """Returns the last place in an interval, before a position, that a search finds."""
+        """Returns the last position in an interval, before a given one, that a search finds."""
         stepper, found = self._stepper(leaf.start), None
         stop = position if leaf.end is None else min(position, leaf.end.position)
         while not stepper.ended and stepper.position < stop:

@@ -164,7 +164,7 @@ class _Transfer:
 
 
 def _lanes(content: Bytes, type: ScalarType) -> Values:
-    """Returns a register from its place in a context."""
+    """Returns a register from its slot in a context."""
     if type.bits == 1:
         return np.unpackbits(content[:4], bitorder="little").view(np.bool_)
     size = type.bits // 8

@@ -22,7 +22,7 @@ from warploom.core.temporary import temporary_folder
 from warploom.frontends.opencl_functions import functions_text
 
 TARGET = "nvptx64-nvidia-nvcl"
-"""With this one, PTX tells which parameters point to local memory."""
+"""With this one, PTX shows which parameters point to local memory."""
 
 LIBCLC = ("nvptx64--nvidiacl.bc", "nvptx64--.bc")
 NEWEST_CLANG, OLDEST_CLANG = 25, 14

@@ -1,4 +1,4 @@
-"""Clusters of blocks in launches: what a launch and a kernel say of them, and what a device can
+"""Clusters of blocks in launches: what a launch and a kernel specify of them, and what a device can
 do."""
 
 from __future__ import annotations

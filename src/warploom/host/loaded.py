@@ -45,7 +45,7 @@ class LoadedKernel:
 
     @property
     def line(self) -> str:
-        """Returns the place where it begins, as `file:line` of its source."""
+        """Returns the position where it begins, as `file:line` of its source."""
         return self.program.line(0)
 
     @property

@@ -125,8 +125,8 @@ class ReadyLaunch:
 def work_of(
     ready: ReadyLaunch, options: LaunchOptions, stream: Stream | None, progress: Progress | None
 ) -> tuple[Work, IssuedWork | None]:
-    """Returns what runs a launch with its options, and its place among the work of streams where
-    that is kept. Raises LaunchError for an observer beside a debugger or tools."""
+    """Returns what runs a launch with its options, and its position in the order of streams where
+    that is recorded. Raises LaunchError for an observer beside a debugger or tools."""
     kernel, context = ready.kernel, ready.kernel.context
     tools, observation = options.get("sanitize"), options.get("observe")
     tools = context.sanitize if tools is None else tools
@@ -212,8 +212,8 @@ def _observed(kernel: LoadedKernel, observation: Observation, engine: str = "") 
 def _issued(
     kernel: LoadedKernel, stream: Stream | None, tools: Sequence[str], *, programmatic: bool
 ) -> IssuedWork | None:
-    """Returns the place of a launch among the work of streams; None where it need not be kept: no
-    tool looks for races, or there is one stream, in which no launch lets the next begin."""
+    """Returns the position of a launch in the order of streams; None where it need not be recorded:
+    no tool looks for races, or there is one stream, in which no launch lets the next begin."""
     if "race" not in tools:
         return None
     streams = kernel.context.streams

@@ -75,9 +75,9 @@ class Matching:
 
 @dataclass(frozen=True)
 class BlockMatch:
-    """A basic block of the machine code, in all places where functions with it are called: offsets
-    in bytes, how often warps executed it, and how well that agrees with the counted PTX
-    instructions that it has copies of, from 0 to 1; 1 where it has none."""
+    """A basic block of the machine code, in all copies for the calls of its function: offsets in
+    bytes, how often warps executed it, and how well that agrees with the counted PTX instructions
+    that it has copies of, from 0 to 1; 1 where it has none."""
 
     start: int
     stop: int

@@ -219,7 +219,7 @@ class _Row:
 
 
 def _merged(evidence: Sequence[Evidence], counts: Floats) -> list[_Row]:
-    """Evidence that says the same as one row, with the sum of its weights."""
+    """Equal evidence as one row, with the sum of its weights."""
     found: dict[object, _Row] = {}
     for one, count in zip(evidence, counts.tolist(), strict=True):
         key = (tuple(sorted(one.copies.items())), count, one.excess == 0)

@@ -35,7 +35,7 @@ class AccessExtent:
 @dataclass(frozen=True, slots=True)
 class Merged:
     """The PTX accesses for which one machine access of `width` bytes stands: those of a basic block
-    of PTX, the one with the lowest address at place `first` of it, in so many turns of their
+    of PTX, the one with the lowest address at position `first` of it, in so many turns of their
     loop."""
 
     first: int
@@ -49,7 +49,7 @@ class Merging:
     def __init__(self, program: Program) -> None:
         self._program = program
         self.offsets_in_blocks: dict[Site, tuple[int, int]] = {}
-        """By PTX instruction the number of its block, the first of all copies, and its place in
+        """By PTX instruction the number of its block, the first of all copies, and its position in
         there."""
         self._extents: dict[int, dict[int, AccessExtent]] = {}
         for block in program.blocks:
@@ -80,7 +80,7 @@ def width_of(made: MachineInstruction) -> int:
 
 
 def extents_of(program: Program, block: ProgramBlock) -> dict[int, AccessExtent]:
-    """Returns the extents of the plain accesses of a basic block, by their place in the block.
+    """Returns the extents of the plain accesses of a basic block, by their position in the block.
 
     Sums of a register and a constant are followed within the block.
     """
@@ -116,7 +116,7 @@ def merged_into(
     """Returns what a machine access of `width` bytes stands for that was made for access `own` of a
     basic block; None where it stands for that alone.
 
-    `taken` are the places of accesses with machine instructions of their own.
+    `taken` are the positions of accesses with machine instructions of their own.
     """
     extent = extents.get(own)
     if extent is None or extent.size >= width:

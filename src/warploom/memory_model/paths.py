@@ -73,8 +73,8 @@ MOST = 10_000
 
 
 def paths_of(run: Callable[[Path], None], rounds: int) -> tuple[list[Path], bool]:
-    """Returns all paths of a thread that come to any place at most `rounds` times, and whether
-    there are longer ones. Raises WarploomError where there are too many."""
+    """Returns all paths of a thread that arrive at any instruction at most `rounds` times, and
+    whether there are longer ones. Raises WarploomError where there are too many."""
     found: list[Path] = []
     pending: list[tuple[int, ...]] = [()]
     longer = False

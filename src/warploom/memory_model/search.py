@@ -71,8 +71,8 @@ class Witness:
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """The final states that a model allows, an execution for each. `longer`: threads have paths
-    that come to a place more often than was looked at; `stuck`: some executions wait at a barrier
-    for threads that never come."""
+    that arrive at an instruction more often than was looked at; `stuck`: some executions wait at a
+    barrier for threads that never come."""
 
     allowed: Mapping[State, Witness]
     longer: bool
@@ -80,9 +80,9 @@ class Outcomes:
 
 
 def outcomes(program: Program, model: Model, rounds: int = ROUNDS) -> Outcomes:
-    """Returns the final states that `model` allows for a program, of paths that come to any place
-    at most `rounds` times. Raises WarploomError where the model is none, and where the program has
-    too many executions."""
+    """Returns the final states that `model` allows for a program, of paths that arrive at any
+    instruction at most `rounds` times. Raises WarploomError where the model is none, and where the
+    program has too many executions."""
     search = _Search(program, model)
     longer = False
     paths: list[list[Path]] = []

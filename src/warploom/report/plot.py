@@ -48,7 +48,7 @@ WIDTH, HEIGHT, LEFT, TOP, GAP = 640, 160, 56, 40, 72
 
 
 def as_svg(curves: Sequence[Curve], title: str) -> str:
-    """Returns all curves one below the other, each with its kernel's place marked."""
+    """Returns all curves one below the other, each with its kernel's value marked."""
     height = TOP + len(curves) * (HEIGHT + GAP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 24}" height="{height}"'

@@ -36,7 +36,8 @@ def rows_of(figures: Sequence[Figure], workers: int = 1) -> Iterator[Row]:
 
 
 def row_of(figure: Figure) -> Row:
-    """Returns the row of a figure: the kept one, where nothing has changed on which it depends."""
+    """Returns the row of a figure: the stored one, where nothing has changed on which it
+    depends."""
     key = disk_cache.key_of_sources(_parts(figure), _SOURCES)
     kept = disk_cache.find("validation", key)
     if kept is not None:

@@ -36,7 +36,8 @@ class Stream:
 
 @dataclass(eq=False)
 class Event:
-    """An event: when it was recorded last; or where it stands in a capture, and behind what."""
+    """An event: when it was recorded last; or its position in a capture, and the nodes before
+    it."""
 
     flags: int
     seconds: float | None = None
@@ -254,7 +255,8 @@ def event_record(event: int, stream: int) -> None:
 
 @entry("cuEventRecordWithFlags")
 def record_with(event: int, stream: int, flags: int) -> None:
-    """Records an event: in a capture its place, unless it is external and recorded by the graph."""
+    """Records an event: in a capture its position, unless it is external and recorded by the
+    graph."""
     found = state.handles.get(event, Event)
     stream_of(stream)
     capture = capture_of(stream)

@@ -171,7 +171,8 @@ def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
 @queued(entry, Kind.MEMCPY, "cudaMemcpy3DAsync", description=BoxCopy)
 @entry("cudaMemcpy3D")
 def copy_box(parameters: int) -> None:
-    """Copies a box; with an array, widths and places along rows are in its texels, not in bytes."""
+    """Copies a box; with an array, widths and positions along rows are in its texels, not in
+    bytes."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)
     made = driver_copy(BoxCopy.from_address(parameters))

@@ -1,4 +1,4 @@
-"""Launches by `<<<>>>` and by calls, and what the runtime says of kernels."""
+"""Launches by `<<<>>>` and by calls, and what the runtime reports of kernels."""
 
 from __future__ import annotations
 

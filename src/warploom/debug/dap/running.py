@@ -1,4 +1,4 @@
-"""Requests that go forward and back, and the events that say where the launch stands."""
+"""Requests that go forward and back, and the events that report the position of the launch."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def _lanes(shell: Shell) -> Iterator[str]:
 
 
 def _threads(shell: Shell) -> Iterator[str]:
-    """Threads of the block that are at one place, together."""
+    """Threads of the block that are at one instruction, together."""
     session = shell.session
     launch = session.launch
     yield "  Threads of the block                          Count  Where"

@@ -9,7 +9,7 @@ from warploom.debug.terminal.context import Command, Shell, number_of
 
 
 def _goes(go: Callable[[Shell, str], Stop]) -> Callable[[Shell, str], None]:
-    """Returns a command that says where the launch stands when it has gone."""
+    """Returns a command that prints the position of the launch after it has moved."""
 
     def do(shell: Shell, rest: str) -> None:
         before = shell.key()

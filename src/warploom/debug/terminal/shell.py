@@ -182,7 +182,7 @@ def _names() -> Iterator[str]:
 
 
 def help_text(name: str) -> str:
-    """Returns what `help` says. Raises DebugError where there is no such command."""
+    """Returns the text of `help`. Raises DebugError where there is no such command."""
     if not name:
         commands = sorted({(n, c.usage, c.summary) for n, c in COMMANDS.items()})
         return "\n".join(f"{usage or n:34} {summary}" for n, usage, summary in commands)

@@ -250,7 +250,7 @@ def _launch_of(launch: Launch) -> CoreLaunch:
 
 
 def _places(location: Location | None) -> Iterator[Location]:
-    """Yields a place and those that it is inlined at."""
+    """Yields a source position and those that it is inlined at."""
     while location is not None:
         yield location
         location = location.inlined_at

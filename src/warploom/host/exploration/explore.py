@@ -55,7 +55,7 @@ WATCHED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place at which two orders leave different values: a buffer or a variable of the
+    """The first location at which two orders leave different values: a buffer or a variable of the
     module, the index of its element, the values. All empty where one of them failed."""
 
     buffer: str = ""

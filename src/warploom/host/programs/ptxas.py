@@ -57,7 +57,8 @@ def find_tool(name: str) -> str | None:
 
 @lru_cache(maxsize=32)
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembled]:
-    """Returns what ptxas says of each kernel of a module, by name; it is kept in the user's cache.
+    """Returns what ptxas reports of each kernel of a module, by name; it is kept in the user's
+    cache.
 
     Empty where there is no ptxas, or it does not accept this PTX for that architecture: each
     release knows some architectures only, and refuses a `.target` above the one asked for.

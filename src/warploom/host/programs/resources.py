@@ -42,7 +42,7 @@ class Resources:
 
 
 def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Resources:
-    """Returns what ptxas says of a kernel on a device, else our own estimate."""
+    """Returns what ptxas reports of a kernel on a device, else our own estimate."""
     assembled = assemble(program.module.text, spec.compute_capability).get(program.name)
     if assembled is not None:
         return Resources(

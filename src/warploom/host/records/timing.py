@@ -130,7 +130,7 @@ class TimedRun:
     def _last_block(self, launch: Launch) -> int:
         """Returns the block before which execution ends: where the device asks for a sample, the
         first blocks of every axis along which the blocks that are resident at once lie, so that the
-        places of the others can be predicted. They never need later blocks, but in a cooperative
+        addresses of the others can be predicted. They never need later blocks, but in a cooperative
         launch. The first part can show that more are needed
         (`timing.record.predicted.repetition`)."""
         if not self._kernel.context.sampled or launch.cooperative:

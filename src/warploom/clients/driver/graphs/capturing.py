@@ -1,4 +1,4 @@
-"""The calls that begin and end a capture, and say how it stands."""
+"""The calls that begin and end a capture, and report its status."""
 
 from __future__ import annotations
 
