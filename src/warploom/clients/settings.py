@@ -56,7 +56,7 @@ class Settings:
             raise WarploomError(f"there is no report {self.report!r}; there are {REPORTS}")
 
     def checked(self) -> Settings:
-        """These, if they make sense together; WarploomError if not."""
+        """Returns these settings; raises WarploomError where they contradict each other."""
         find_device(self.device)
         if self.memory:
             bytes_of(self.memory)

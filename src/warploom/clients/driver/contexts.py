@@ -42,7 +42,7 @@ def primary_release(device: int) -> None:
 
 @entry("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2")
 def primary_reset(device: int) -> None:
-    """Also what makes a device usable after a fault."""
+    """Ends the primary context, which also makes a device usable after a fault."""
     check_device(device)
     _drop_primary()
     state.primary_uses = 0
@@ -129,7 +129,7 @@ def pop(handle: int) -> None:
 
 @entry("cuCtxSetCurrent")
 def set_current(handle: int) -> None:
-    """It takes the place of the one on top; a null one leaves it empty."""
+    """Replaces the context on top of the stack; a null one leaves it empty."""
     state.check()
     context = state.context(handle) if handle else None
     if state.stack:

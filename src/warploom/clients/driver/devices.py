@@ -129,7 +129,7 @@ def no_support(value: int, _kind: int, device: int) -> None:
 
 @entry("cuDeviceCanAccessPeer")
 def can_access_peer(possible: int, device: int, peer: int) -> None:
-    """There is no peer: a device is none of its own."""
+    """Writes 0: there is no peer, and a device is none of its own."""
     check_device(device)
     check_device(peer)
     put_int(possible, 0)

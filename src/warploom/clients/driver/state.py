@@ -257,7 +257,8 @@ class State:
         self.device_blocks.change(1 if size > 0 else -1)
 
     def enter_launch(self) -> None:
-        """This thread is about to launch; NOT_PERMITTED where it is in the middle of it."""
+        """Notes that this thread is about to launch; NOT_PERMITTED where it is launching
+        already."""
         thread = threading.get_ident()
         if thread in self._launching:
             raise DriverError(

@@ -87,7 +87,7 @@ class Context:
         return MemoryInfo(memory.free_bytes, memory.capacity)
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Does nothing: all work has been done."""
 
     def reset(self) -> None:
         """Arrays live as long as they are referenced."""

@@ -23,7 +23,7 @@ class Stream:
         self.handle = handle
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Orders the host after the stream, whose work has been done."""
         ordering.host_waits_for(self.handle)
 
     @contextmanager
@@ -64,11 +64,11 @@ class Event:
         return True
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Orders the host after the event, which has happened."""
         ordering.host_waits(self._before)
 
     def wait(self, stream: object = 0) -> None:
-        """Nothing is left to wait for."""
+        """Orders a stream after the event, which has happened."""
         ordering.stream_waits(handle_of(stream), self._before)
 
     def elapsed_time(self, evtend: Event) -> float:

@@ -145,7 +145,7 @@ def disable_peer_access(peer: int) -> None:
 
 @entry("cudaChooseDevice")
 def choose_device(device: int, _properties: int) -> None:
-    """There is one to choose from."""
+    """Chooses device 0, the only one."""
     put_int(device, 0)
 
 

@@ -38,7 +38,7 @@ for _name, _function in SAME.items():
 
 @entry("cudaMalloc")
 def malloc(pointer: int, size: int) -> None:
-    """Nothing is at a null pointer, which is no error of the runtime as it is of the driver."""
+    """Allocates memory; of 0 bytes it writes a null pointer, which the driver refuses."""
     if size:
         memory.alloc(pointer, size)
     else:
