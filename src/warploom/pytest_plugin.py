@@ -71,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Put the libraries in place before any conftest imports a client of them."""
+    """Installs the libraries before any conftest imports a client of them."""
     device = _chosen_device(early_config.known_args_namespace.warploom, args)
     if device:
         tools = early_config.known_args_namespace.warploom_check or ""
@@ -90,9 +90,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 
 def _chosen_device(given: str | None, args: list[str]) -> str | None:
-    """Returns the device that the option names; for `--warploom FILE`, where the word behind the
-    option names tests, the default one, and has pytest take the file. Raises UsageError for what is
-    neither."""
+    """Returns the device that the option names; for `--warploom FILE`, where the word after the
+    option names tests, the default one, and makes pytest read the file. Raises UsageError for what
+    is neither."""
     if given is None:
         return None
     try:
@@ -136,7 +136,7 @@ def _warploom_debugger(request: pytest.FixtureRequest) -> Generator[None]:
 
 
 def _quit(quit: Quit) -> None:
-    """End the tests where the user wants no more."""
+    """Ends the tests where the user wants no more."""
     pytest.exit("quit from the debugger", quit.code)
 
 
@@ -144,7 +144,7 @@ def _quit(quit: Quit) -> None:
 
 
 def _known_tools(text: str) -> tuple[str, ...]:
-    """Return the tools of a text with commas between them; pytest.UsageError for one that is
+    """Returns the tools of a text with commas between them; pytest.UsageError for one that is
     none."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
@@ -155,7 +155,7 @@ def _known_tools(text: str) -> tuple[str, ...]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test in which a launch has an error that a tool found."""
+    """Fails a test in which a launch has an error that a tool found."""
     here = session()
     before = len(here.findings)
     result = yield
@@ -169,7 +169,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat a test under the orders that its marker asks for: the default, then random ones."""
+    """Repeats a test under the orders that its marker asks for: the default, then random ones."""
     marker = metafunc.definition.get_closest_marker("warploom")
     count = int(marker.kwargs.get("schedules", 1)) if marker else 1
     if count > 1:
@@ -190,7 +190,7 @@ def _order(request: pytest.FixtureRequest) -> Generator[tuple[str, int] | None]:
 
 @pytest.fixture
 def gpu(request: pytest.FixtureRequest) -> Device:
-    """Return a software GPU of its own for each test; its kernels are in the summary."""
+    """Returns a software GPU of its own for each test; its kernels are in the summary."""
     marker = request.node.get_closest_marker("warploom")
     asked = marker.kwargs.get("device") if marker else None
     name = asked or request.config.getoption("--warploom") or DEFAULT

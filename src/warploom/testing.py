@@ -23,8 +23,9 @@ __all__ = [
 
 
 def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
-    """Raise AssertionError unless every line's global loads, and its global stores, take at most so
-    many 32-byte sectors a request, on average: 4 are what 32 neighbouring words of 4 bytes need."""
+    """Raises AssertionError unless every line's global loads, and its global stores, take at most
+    so many 32-byte sectors a request, on average: 4 are what 32 neighbouring words of 4 bytes
+    need."""
     found: list[str] = []
     for line, counts in run.counters.by_line().items():
         for op in ("load", "store"):
@@ -39,7 +40,7 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
 
 
 def assert_no_bank_conflicts(run: Run) -> None:
-    """Raise AssertionError where an access to shared memory took more wavefronts than it needs."""
+    """Raises AssertionError where an access to shared memory took more wavefronts than it needs."""
     found = [
         _line_text(line, f"{conflicts:,} wavefronts too many{_colliding(run, line)}")
         for line, counts in run.counters.by_line().items()
@@ -49,7 +50,7 @@ def assert_no_bank_conflicts(run: Run) -> None:
 
 
 def assert_no_divergence(run: Run, lines: Iterable[int] | None = None) -> None:
-    """Raise AssertionError where a warp diverged at a branch: on these source lines, or on any
+    """Raises AssertionError where a warp diverged at a branch: on these source lines, or on any
     where none are given."""
     wanted = None if lines is None else set(lines)
     found = [
@@ -61,7 +62,7 @@ def assert_no_divergence(run: Run, lines: Iterable[int] | None = None) -> None:
 
 
 def assert_occupancy(run: Run, at_least: float) -> None:
-    """Raise AssertionError unless such blocks can fill this share (0 to 1) of an SM's warps."""
+    """Raises AssertionError unless such blocks can fill this share (0 to 1) of an SM's warps."""
     occupancy = run.occupancy
     if occupancy.fraction < at_least:
         raise AssertionError(

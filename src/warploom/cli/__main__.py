@@ -15,7 +15,7 @@ from warploom.core.interrupts import end_at_interrupts
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Runs the command line and exits with its code."""
     end_at_interrupts()
     from warploom.core.streams import prepare_streams
 

@@ -60,7 +60,7 @@ class FindingOptions:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Return the tools. Raises WarploomError for a name that is none."""
+        """Returns the tools. Raises WarploomError for a name that is none."""
         names = tuple(name.strip() for name in self.tool.split(","))
         for name in names:
             if name not in PROGRAM_TOOLS:
@@ -125,7 +125,7 @@ def check(
 
 
 def _show(request: LaunchRequest, page: PageOptions, export: Path | None) -> None:
-    """Serve the page of a checked launch, or write it to a file."""
+    """Serves the page of a checked launch, or writes it to a file."""
     # The recorder and the lessons of the page, which a check without a page does without.
     from warploom.ui.record import record
     from warploom.ui.shows import exported_show, live_show
@@ -147,7 +147,7 @@ def _findings(
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:
-    """Print a summary as text or as JSON."""
+    """Prints a summary as text or as JSON."""
     print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="", flush=True)
 
 

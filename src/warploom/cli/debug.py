@@ -49,7 +49,7 @@ DEBUG_BUILDS = {
 
 
 def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
-    """Return the commands that the command line gives. Raises WarploomError."""
+    """Returns the commands that the command line gives. Raises WarploomError."""
     found: list[str] = []
     if script is not None:
         found += read_text(script).splitlines()

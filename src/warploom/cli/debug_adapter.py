@@ -94,7 +94,7 @@ def debug_adapter(
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Return the standard streams for the protocol alone; the program prints elsewhere."""
+    """Returns the standard streams for the protocol alone; the program prints elsewhere."""
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

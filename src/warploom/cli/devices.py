@@ -50,7 +50,7 @@ def _show_all() -> None:
 
 
 def _show_one(spec: DeviceSpec) -> None:
-    """Print the facts, each with the number of its source, and the sources below."""
+    """Prints the facts, each with the number of its source, and the sources below."""
     sources = list(dict.fromkeys(spec.sources.values()))
     table = Table(title=f"{spec.title} ({spec.name})", title_justify="left", box=None)
     table.add_column("Fact")
@@ -66,7 +66,7 @@ def _show_one(spec: DeviceSpec) -> None:
 
 
 def _facts(spec: DeviceSpec) -> dict[str, object]:
-    """Return every fact by name; the compute capability as text."""
+    """Returns every fact by name; the compute capability as text."""
     facts = {f.name: getattr(spec, f.name) for f in fields(spec) if f.name not in _NOT_FACTS}
     return {"title": spec.title, **facts, "compute_capability": spec.cc}
 

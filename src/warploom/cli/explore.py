@@ -1,4 +1,5 @@
-"""`warploom explore`: does the result of a launch depend on an order that nobody promised?"""
+"""`warploom explore`: does the result of a launch depend on an order that CUDA does not
+guarantee?"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Launched:
 
 
 def launch(gpu: Device, request: Request) -> Launched:
-    """Load the program, launch its kernel with the arguments, and save what is to be saved."""
+    """Loads the program, launches its kernel with the arguments, and saves what is to be saved."""
     files = _saves(request.saves, parse_arguments(request.args))
     ready = prepared(gpu, request)
     with ProgressLine(read_symbol(ready.launcher.kernel.name).template) as progress:
@@ -46,7 +46,7 @@ def launch(gpu: Device, request: Request) -> Launched:
 
 
 def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
-    """Return the file for each buffer that is to be saved, by the buffer's name."""
+    """Returns the file for each buffer that is to be saved, by the buffer's name."""
     names = [a.name for a in arguments if isinstance(a, BufferArgument)]
     files: dict[str, Path] = {}
     for text in texts:

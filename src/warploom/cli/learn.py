@@ -89,7 +89,7 @@ def learn(
 
 
 def _write_new(file: Path, text: str) -> None:
-    """Write a file, which must not exist. Raises WarploomError where it does, or
+    """Writes a file, which must not exist. Raises WarploomError where it does, or
     cannot be written."""
     with writing(file), file.open("x", encoding="utf-8") as stream:
         stream.write(text)
@@ -124,7 +124,7 @@ def _lesson(name: str) -> Lesson:
 
 
 def _grade(lesson: Lesson, file: Path, limits: Limits, *, as_json: bool) -> None:
-    """Print how a kernel does in a task; exits with 1 where it does not pass."""
+    """Prints how a kernel does in a task; exits with 1 where it does not pass."""
     verdict = _verdict(Assignment(lesson, read_source(file), printable_name(file)), limits)
     if verdict.passed:
         note_progress(lesson.id, DONE)

@@ -39,7 +39,7 @@ EXIT_CODES: tuple[tuple[tuple[type[WarploomError], ...], int], ...] = (
 
 
 def _version(wanted: bool) -> None:
-    """Print the version and end, where it is asked for."""
+    """Prints the version and ends, where it is asked for."""
     if wanted:
         print(f"warploom {warploom.__version__}")
         raise typer.Exit
@@ -69,7 +69,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Runs the command line and exits with its code."""
     sys.exit(_code_of_command())
 
 
@@ -107,7 +107,7 @@ def _code_of_command() -> int:
 
 
 def exit_code(error: WarploomError) -> int:
-    """Return the exit code that stands for an error."""
+    """Returns the exit code that stands for an error."""
     for kinds, code in EXIT_CODES:
         if isinstance(error, kinds):
             return code

@@ -35,7 +35,7 @@ class BlockOptions:
     ] = None
 
     def demand(self, chosen: Kernel) -> tuple[Demand, Resources]:
-        """Return what a block of a kernel needs, and where its registers are known from."""
+        """Returns what a block of a kernel needs, and where its registers are known from."""
         known = chosen.resources
         if self.registers is not None:
             known = Resources(self.registers, known.barriers, "given")

@@ -138,7 +138,7 @@ class LaunchOptions:
     cluster_dims: ClusterDims = ""
 
     def request(self, file: Path, save: list[str] | None = None) -> Request:
-        """Return the launch, written down."""
+        """Returns the launch, written down."""
         return Request(
             file=file,
             kernel=self.kernel,
@@ -173,7 +173,7 @@ class SpreadOptions:
 
     @property
     def processes(self) -> int:
-        """Return the number of processes that is asked for, else one a processor."""
+        """Returns the number of processes that is asked for, else one a processor."""
         return self.workers or usable_cores()
 
 
@@ -190,7 +190,7 @@ class DeviceOptions:
     core: Core = ""
 
     def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
-        """Return the device; it records launches for `Run.time` where asked to."""
+        """Returns the device; it records launches for `Run.time` where asked to."""
         return Device(
             name,
             engine=self.engine,
@@ -209,7 +209,7 @@ class DeviceOptions:
 
 
 def grouped(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb whose groups of options are given one by one, by name."""
+    """Returns a verb whose groups of options are given one by one, by name."""
     hints = get_type_hints(verb, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if _is_group(hint)}
 
@@ -231,7 +231,7 @@ def _is_group(hint: Any) -> TypeGuard[type[Any]]:
 
 
 def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of a verb, those of a group in its place."""
+    """Yields the parameters of a verb, those of a group in its place."""
     for name, parameter in signature.parameters.items():
         hint = hints[name]
         if not _is_group(hint):

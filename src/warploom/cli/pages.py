@@ -39,7 +39,8 @@ class PageOptions:
         return Limits(self.seconds, self.memory << 20)
 
     def serve(self, show: Show, traces: list[bytes], place: str = "") -> None:
-        """Serve the page until Ctrl-C; it opens at a place, the part of its address behind `#`."""
+        """Serves the page until Ctrl-C; it opens at a position, the part of its address after
+        `#`."""
         # The web server, which a page that is written does without.
         from warploom.ui.server import Viewer, serve
 
@@ -52,7 +53,7 @@ class PageOptions:
 
 
 def write_page(target: Path, show: Show, traces: list[bytes]) -> None:
-    """Write a page that needs no server."""
+    """Writes a page that needs no server."""
     from warploom.ui.page import export as export_page
 
     write_text(target, export_page(show, traces))

@@ -63,7 +63,7 @@ class ProgramOptions:
     core: Core = Settings.core
 
     def settings(self, report: str, json: str = "") -> Settings:
-        """Return the settings, checked now and not in the program."""
+        """Returns the settings, checked now and not in the program."""
         path = str(Path(json).absolute()) if json else ""
         core = str(Path(self.core).absolute()) if self.core else ""
         made = Settings(**asdict(self), report=report, json=path)
@@ -91,8 +91,8 @@ def program(
 def start_program(
     file: str, arguments: list[str], settings: Settings, options: Sequence[str] = ()
 ) -> None:
-    """Let a program take the place of this process, with the software GPU in place; `options` are
-    nvcc's, where it is built here."""
+    """Replaces this process by a program, with the software GPU installed; `options` are nvcc's,
+    where it is built here."""
     _become([*_command(file, options), *arguments], settings)
 
 
@@ -127,7 +127,7 @@ def _command(file: str, options: Sequence[str]) -> list[str]:
 
 
 def _become(command: list[str], settings: Settings) -> None:
-    """Let the program take the place of this process: signals and its exit code are its own."""
+    """Replaces this process by the program: signals and its exit code are its own."""
     environment = environment_for(settings)
     sys.stdout.flush()
     try:

@@ -85,7 +85,7 @@ def ptx(
 
 
 def planned(launcher: Launcher) -> Iterator[str]:
-    """Yield for each access to memory its source line, its instruction and how it is done."""
+    """Yields for each access to memory its source line, its instruction and how it is done."""
     program = launcher.kernel.program
     lines = program.module.text.splitlines()
     for number, sentence in launcher.access_plans():
@@ -97,7 +97,7 @@ def planned(launcher: Launcher) -> Iterator[str]:
 
 
 def annotated(module: Module) -> Iterator[str]:
-    """Yield the lines of a module's PTX, with a comment where the source line changes."""
+    """Yields the lines of a module's PTX, with a comment where the source line changes."""
     places = {
         instruction.span.line: instruction.location
         for function in module.ir.functions

@@ -38,7 +38,7 @@ class TraceOptions:
 def request_of(
     file: Path, launched: LaunchOptions, rules: RuleOptions, traced: TraceOptions
 ) -> LaunchRequest:
-    """Return the launch as the page has it, so that it can change it."""
+    """Returns the launch as the page has it, so that it can change it."""
     source, _ = source_of(file)
     return LaunchRequest(
         name=printable_name(file),

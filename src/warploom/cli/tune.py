@@ -164,7 +164,7 @@ def _tuned(
     options: tuple[SearchOptions, DivisionOptions, HardwareOptions],
     spread: SpreadOptions,
 ) -> Tuned:
-    """Run all trials, with a bar that shows how many have ended."""
+    """Runs all trials, with a bar that shows how many have ended."""
     search, division, hardware = options
     if launched.cluster_dims:
         raise WarploomError(
@@ -225,7 +225,7 @@ def _check_names(file: Path, space: dict[str, list[Any]]) -> None:
 
 
 def space_of(text: str) -> dict[str, list[Any]]:
-    """Return the space of the option: its own text, or a file with a dictionary of lists."""
+    """Returns the space of the option: its own text, or a file with a dictionary of lists."""
     if not text.endswith(".json"):
         return cast(dict[str, list[Any]], parse_space(text))
     with reading(f"--space {text}", "is no JSON"):

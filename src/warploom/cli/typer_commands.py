@@ -31,7 +31,7 @@ class GroupedCommand(TyperCommand):
         return convert_without_pydantic(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write a section of arguments, then one for each group of options."""
+        """Writes a section of arguments, then one for each group of options."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)

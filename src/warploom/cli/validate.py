@@ -73,7 +73,7 @@ def validate(
 
 
 def _validate_counts(device: list[str] | None, kernel: list[str] | None, as_json: bool) -> None:
-    """Print published counts of machine instructions beside those from machine code."""
+    """Prints published counts of machine instructions beside those from machine code."""
     chosen = [
         count
         for count in counts()
@@ -93,5 +93,5 @@ def _validate_counts(device: list[str] | None, kernel: list[str] | None, as_json
 
 
 def _known_values(field: str) -> str:
-    """Return the different values of a field of the published figures, separated by commas."""
+    """Returns the different values of a field of the published figures, separated by commas."""
     return ", ".join(dict.fromkeys(getattr(figure, field) for figure in figures()))

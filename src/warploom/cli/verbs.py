@@ -24,7 +24,7 @@ MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
 def verbs(args: Sequence[str]) -> list[str]:
-    """Return the arguments of the command line; `run`, `check` or `debug` before a program becomes
+    """Returns the arguments of the command line; `run`, `check` or `debug` before a program becomes
     the hidden verb for it, `debug` before a core file and without a file those for them and for
     editors."""
     hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM, DEBUG: DEBUG_PROGRAM}

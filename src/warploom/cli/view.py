@@ -39,7 +39,7 @@ class AddedOptions:
     ] = False
 
     def to(self, request: LaunchRequest) -> LaunchRequest:
-        """Return a request with these options."""
+        """Returns a request with these options."""
         tools = TOOLS if self.check else ()
         return replace(
             request, timed=self.time, scheduler=self.scheduler, sm=self.sm, sanitize=tools

@@ -48,7 +48,7 @@ LONGEST_WAIT = 1.0
 
 
 def attach(address: int) -> None:
-    """Serve the library whose control block is at `address`."""
+    """Serves the library whose control block is at `address`."""
     control = Control.from_address(address)
     if control.serve:
         return
@@ -65,7 +65,7 @@ def attach(address: int) -> None:
 
 
 def _turn_threads_away() -> None:
-    """Lets no other thread in from now on, and waits for those that are in a call."""
+    """Refuses calls of all other threads from now on, and waits for threads that are in a call."""
     for control in _controls:
         control.ending = 1
     end = monotonic() + LONGEST_WAIT

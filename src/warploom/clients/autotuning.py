@@ -1,4 +1,4 @@
-"""Has autotuners take the first configuration that works, instead of timing all of them.
+"""Makes autotuners take the first configuration that works, instead of timing all of them.
 
 Times on the host say nothing of a GPU's, so the choice would differ from run to run; and tens of
 launches of each configuration take minutes when they are simulated.
@@ -15,7 +15,7 @@ EQUAL = 1.0
 
 
 def settle_inductor(benchmarking: Any) -> None:
-    """Lets nothing run for a time in Inductor's module `benchmarking`."""
+    """Makes Inductor's module `benchmarking` run nothing for a time."""
     for benchmarker in (benchmarking.TritonBenchmarker, benchmarking.InductorBenchmarker):
         benchmarker.benchmark_gpu = _time_nothing
 
@@ -25,8 +25,8 @@ def _time_nothing(*_args: Any, **_options: Any) -> float:
 
 
 def compile_first_configuration(heuristics: Any) -> None:
-    """Lets Inductor compile one configuration of each kernel that it writes. Kernels of the program
-    keep theirs: some may not fit the device."""
+    """Makes Inductor compile one configuration of each kernel that it writes. Kernels of the
+    program keep theirs: some may not fit the device."""
     all_configurations = heuristics.cached_autotune
 
     @wraps(all_configurations)
@@ -41,7 +41,7 @@ def compile_first_configuration(heuristics: Any) -> None:
 
 
 def settle_triton(driver: Any) -> None:
-    """Lets `triton.autotune` run each configuration once, to find those that do not work."""
+    """Makes `triton.autotune` run each configuration once, to find those that do not work."""
 
     def run_once(
         kernel_call: Callable[[], object], quantiles: tuple[float, ...] = (), **_options: Any

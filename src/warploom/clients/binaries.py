@@ -12,7 +12,7 @@ SHARED_RUNTIME = b"libcudart.so"
 
 
 def check_binary(path: Path) -> None:
-    """Raise WarploomError for a CUDA program that cannot find the software GPU."""
+    """Raises WarploomError for a CUDA program that cannot find the software GPU."""
     try:
         data = path.read_bytes() if path.is_file() else b""
     except OSError as error:

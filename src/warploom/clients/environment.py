@@ -30,7 +30,7 @@ def libraries_are_built() -> bool:
 
 
 def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment of a program with the software GPU in place. Raises WarploomError
+    """Returns the environment of a program with the software GPU in place. Raises WarploomError
     where the stand-ins are missing."""
     outer = os.environ if outer is None else outer
     if not libraries_are_built():
@@ -60,9 +60,9 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
 
 
 def _kernel_compiler(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return an nvcc in front of the machine's own, for PyCUDA's `SourceModule`, in a toolkit that
-    programs find by CUDA_HOME, too. Where there is no nvcc behind it, nobody can preprocess
-    sources, as PyCUDA's cache of them wants it."""
+    """Returns an nvcc in front of the machine's own, for PyCUDA's `SourceModule`, in a toolkit that
+    programs find by CUDA_HOME, too. Where it can run no nvcc, sources cannot be preprocessed, as
+    PyCUDA's cache of them needs."""
     path = outer.get("PATH", "")
     found = {} if real_nvcc(path) else {"PYCUDA_DISABLE_CACHE": "1"}
     programs = PROGRAMS
@@ -87,7 +87,7 @@ def _joined(*parts: str | None) -> str:
 
 
 def _python_library() -> str:
-    """Return the shared library of this Python, for programs that have none; empty where there is
+    """Returns the shared library of this Python, for programs that have none; empty where there is
     none."""
     folder, name = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")
     path = Path(str(folder)) / str(name)

@@ -90,7 +90,7 @@ def machine_code_at(address: int) -> list[bytes]:
 
 
 def _pointers(address: int) -> Iterator[int]:
-    """Yield the pointers of a list that ends with a null pointer."""
+    """Yields the pointers of a list that ends with a null pointer."""
     while found := int.from_bytes(ctypes.string_at(address, 8), "little"):
         yield found
         address += 8
@@ -104,7 +104,7 @@ def _fat_binary_at(address: int) -> bytes:
 
 
 def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
-    """Return the PTX of an image. Of a fat binary, the newest that the device has; else the
+    """Returns the PTX of an image. Of a fat binary, the newest that the device has; else the
     oldest."""
     if data[:4] == ELF.to_bytes(4, "little"):
         raise NoPtx(MACHINE_CODE)
@@ -115,9 +115,10 @@ def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
 
 
 def _chosen(images: Sequence[bytes], compute_capability: tuple[int, int]) -> list[str]:
-    """Return the PTX of fat binaries that make one program: of each the newest that the device has.
-    Where none has any for the device, the oldest architecture of all decides. An image without PTX
-    for it is left out, as NVIDIA's device runtime is, which has PTX for the newest devices alone.
+    """Returns the PTX of fat binaries that make one program: of each the newest that the device
+    has. Where none has any for the device, the oldest architecture of all decides. An image without
+    PTX for it is left out, as NVIDIA's device runtime is, which has PTX for the newest devices
+    alone.
     """
     try:
         found = [[e for e in _entries(image, 0) if e.kind == PTX] for image in images]
@@ -143,7 +144,7 @@ def has_ptx(data: bytes) -> bool:
 
 
 def _entries(data: bytes, at: int) -> Iterator[_Entry]:
-    """Yield the entries of all fat binaries that follow each other from there on. Raises
+    """Yields the entries of all fat binaries that follow each other from there on. Raises
     Damaged."""
     while data.startswith(_MAGIC, at):
         if at + _HEADER.size > len(data):
@@ -159,7 +160,7 @@ def _entries(data: bytes, at: int) -> Iterator[_Entry]:
 
 
 def _entry(data: bytes, at: int) -> tuple[_Entry, int]:
-    """Return the entry that begins there, and where the next one does. Raises Damaged."""
+    """Returns the entry that begins there, and where the next one does. Raises Damaged."""
     found = _ENTRY.unpack_from(data, at)
     kind, _, offset, length, compressed, _, _, _, architecture = found[:9]
     flags, plain = found[11], found[13]

@@ -53,12 +53,12 @@ class Frame:
 
     @property
     def function(self) -> str:
-        """Return the function, where the file has its name."""
+        """Returns the function, where the file has its name."""
         return _at(_symbols(self.file), self.offset)
 
     @property
     def line(self) -> str:
-        """Return the source line as `file:line`, where the file has debug information; nothing for
+        """Returns the source line as `file:line`, where the file has debug information; nothing for
         those of the toolkit's headers, which wrap calls."""
         found = _at(_lines(self.file), self.offset)
         return "" if found.startswith("cuda_runtime") else found
@@ -69,7 +69,7 @@ class Frame:
 
 
 def shown_frames(frames: Sequence[Frame]) -> tuple[str, ...]:
-    """Return the frames of a program's own functions, as text: without the toolkit's wrappers, and
+    """Returns the frames of a program's own functions, as text: without the toolkit's wrappers, and
     those in which a program begins."""
     return tuple(
         str(one)
@@ -80,7 +80,7 @@ def shown_frames(frames: Sequence[Frame]) -> tuple[str, ...]:
 
 @cache
 def is_program() -> bool:
-    """Return whether this process is a program of its own, and not Python."""
+    """Returns whether this process is a program of its own, and not Python."""
     try:
         name = Path("/proc/self/exe").resolve().name
     except OSError:
@@ -89,7 +89,7 @@ def is_program() -> bool:
 
 
 def program_frames() -> tuple[Frame, ...]:
-    """Return the frames of the program that has called a stand-in library, the innermost first;
+    """Returns the frames of the program that has called a stand-in library, the innermost first;
     none where the C library has no `backtrace`."""
     try:
         library = ctypes.CDLL(None)
@@ -104,7 +104,7 @@ def program_frames() -> tuple[Frame, ...]:
 
 
 def _frame(library: ctypes.CDLL, address: int) -> Frame:
-    """Return the frame that an address of code, behind a call, belongs to."""
+    """Returns the frame that an address of code, after a call, belongs to."""
     found = _Found()
     if not library.dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file:
         return Frame("", address)
@@ -112,14 +112,14 @@ def _frame(library: ctypes.CDLL, address: int) -> Frame:
 
 
 def _at(table: Sequence[tuple[int, str]], offset: int) -> str:
-    """Return what a table, ascending, has for an offset: the last entry that begins before it."""
+    """Returns what a table, ascending, has for an offset: the last entry that begins before it."""
     place = bisect_right(table, offset, key=lambda entry: entry[0])
     return table[place - 1][1] if place else ""
 
 
 @cache
 def _lines(file: str) -> tuple[tuple[int, str], ...]:
-    """Return the offsets at which lines begin, ascending; nothing stands for a gap."""
+    """Returns the offsets at which lines begin, ascending; nothing stands for a gap."""
 
     def read(elf: ELFFile, base: int) -> Iterator[tuple[int, str]]:
         if elf.has_dwarf_info():
@@ -134,7 +134,7 @@ def _lines(file: str) -> tuple[tuple[int, str], ...]:
 
 @cache
 def _symbols(file: str) -> tuple[tuple[int, str], ...]:
-    """Return the offsets at which functions begin, ascending; nothing stands for a gap."""
+    """Returns the offsets at which functions begin, ascending; nothing stands for a gap."""
 
     def read(elf: ELFFile, base: int) -> Iterator[tuple[int, str]]:
         for name in (".symtab", ".dynsym"):
@@ -152,8 +152,8 @@ def _symbols(file: str) -> tuple[tuple[int, str], ...]:
 def _table(
     file: str, read: Callable[[ELFFile, int], Iterator[tuple[int, str]]]
 ) -> tuple[tuple[int, str], ...]:
-    """Return what `read` finds in an ELF file and the address of its first byte, ascending; nothing
-    where it is none. A gap stands before what begins where it does."""
+    """Returns what `read` finds in an ELF file and the address of its first byte, ascending;
+    nothing where it is none. A gap stands before what begins where it does."""
     try:
         with Path(file).open("rb") as stream:
             elf = ELFFile(stream)
@@ -164,14 +164,14 @@ def _table(
 
 
 def _first_address(elf: ELFFile) -> int:
-    """Return where the first segment of an executable is loaded."""
+    """Returns where the first segment of an executable is loaded."""
     return min(
         int(segment["p_vaddr"]) for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"
     )
 
 
 def _rows(program: LineProgram, version: int) -> list[tuple[int, str]]:
-    """Return the addresses and lines of a unit."""
+    """Returns the addresses and lines of a unit."""
     names = program["file_entry"]
     first = 0 if version >= 5 else 1
     rows: list[tuple[int, str]] = []

@@ -37,12 +37,12 @@ PREPARED = {
 
 
 def watch_imports() -> None:
-    """Has each module of PREPARED prepared as soon as it is imported."""
+    """Prepares each module of PREPARED as soon as it is imported."""
     sys.meta_path.insert(0, _Finder())
 
 
 class _Finder:
-    """Finds a module of PREPARED by the finders behind it, with a loader that prepares it."""
+    """Finds a module of PREPARED by the finders after it, with a loader that prepares it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -47,7 +47,7 @@ class Link:
 
     @property
     def capability(self) -> tuple[int, int]:
-        """Return the compute capability that is linked for."""
+        """Returns the compute capability that is linked for."""
         for option in self.options:
             if option.startswith(b"-arch="):
                 digits = bytes(c for c in option if 48 <= c <= 57)
@@ -56,7 +56,7 @@ class Link:
 
     @property
     def registers(self) -> int:
-        """Return the limit of registers a thread; 0 where there is none."""
+        """Returns the limit of registers a thread; 0 where there is none."""
         found = (option.partition(b"-maxrregcount=")[2] for option in self.options)
         return next((int(digits) for digits in found if digits.isdigit()), 0)
 
@@ -145,7 +145,7 @@ def complete(handle: int) -> int:
 
 
 def _optimized(link: Link) -> str | None:
-    """Return the LTO-IR inputs as PTX, by NVIDIA's library; None, with its log kept, where it
+    """Returns the LTO-IR inputs as PTX, by NVIDIA's library; None, with its log kept, where it
     fails."""
     real = real_library("libnvJitLink.so.13")
     kept = [option for option in link.options if option not in (b"-lto", b"-ptx")]

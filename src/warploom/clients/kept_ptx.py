@@ -35,7 +35,7 @@ PREFIX = ".text."
 
 
 def keep_ptx(_module: object) -> None:
-    """Has CuTe DSL keep PTX with lines of the source, and use the stand-in of its runtime, where
+    """Makes CuTe DSL keep PTX with lines of the source, and use the stand-in of its runtime, where
     the user does not say otherwise; runs when it is imported."""
     if WANTED not in os.environ and FOLDER not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="warploom-ptx-")
@@ -61,7 +61,7 @@ def kept_ptx(address: int) -> str | None:
 
 
 def _kernels(code: bytes) -> Iterator[str]:
-    """Yield the names of the kernels in machine code: each has a section of its own."""
+    """Yields the names of the kernels in machine code: each has a section of its own."""
     with suppress(ELFError):
         for section in ELFFile(io.BytesIO(code)).iter_sections():
             if section.name.startswith(PREFIX):

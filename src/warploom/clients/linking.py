@@ -1,7 +1,7 @@
 """Linking for clients: PTX texts with their names become one PTX text.
 
 What describes a program to debuggers cannot be merged as text. Where parts have lines, they stand
-behind the text, in a comment, so that who loads it can link them again and keep theirs.
+after the text, in a comment, so that who loads it can link them again and keep theirs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def parts_of(name: str, text: str) -> dict[str, str]:
 
 
 def linked(parts: Sequence[tuple[str, str]], registers: int = 0) -> str:
-    """Return the text of all parts as one, with a limit for the registers of its kernels where one
+    """Returns the text of all parts as one, with a limit for the registers of its kernels where one
     is given; PtxError or LinkError where that cannot be."""
     if len(parts) == 1 and not registers:
         return parts[0][1]

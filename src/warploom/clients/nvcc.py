@@ -47,7 +47,7 @@ def _lacking() -> str:
 
 
 def _nvcc_in(folder: str) -> str | None:
-    """Return the nvcc in a folder of a PATH, if it is not Warploom's."""
+    """Returns the nvcc in a folder of a PATH, if it is not Warploom's."""
     nvcc = shutil.which("nvcc", path=folder) if folder else None
     return None if nvcc is None or Path(nvcc).resolve().parent == PROGRAMS.resolve() else nvcc
 
@@ -64,7 +64,7 @@ def found_nvcc() -> str:
 
 
 def completed(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of nvcc with what makes a program that can be run here: the shared
+    """Returns the arguments of nvcc with what makes a program that can be run here: the shared
     runtime and lines of the source, where they do not say otherwise, and PTX."""
 
     def has(options: Sequence[str]) -> bool:
@@ -77,7 +77,7 @@ def completed(arguments: Sequence[str]) -> list[str]:
 
 
 def _missing_ptx(arguments: Sequence[str]) -> list[str]:
-    """Return the option that adds PTX where `-gencode` asks for machine code alone."""
+    """Returns the option that adds PTX where `-gencode` asks for machine code alone."""
     asked = [found.groups() for word in arguments if (found := _GENERATED.search(word))]
     if not asked or any("compute_" in codes for _, codes in asked):
         return []
@@ -90,8 +90,9 @@ def _number(architecture: str) -> int:
 
 
 def build_program(source: Path, options: Sequence[str] = ()) -> Path:
-    """Build the program of a source with options of nvcc, in the system's folder for temporary
-    files; return its path. Raises CompileError with nvcc's own words, or where there is no nvcc."""
+    """Builds the program of a source with options of nvcc, in the system's folder for temporary
+    files; returns its path. Raises CompileError with nvcc's own words, or where there is no
+    nvcc."""
     try:
         nvcc = found_nvcc()
     except CompileError as missing:

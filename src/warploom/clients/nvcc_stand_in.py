@@ -1,8 +1,7 @@
 """Stands in for nvcc: gives PTX where machine code of kernels is asked for.
 
-PyCUDA's `SourceModule` starts nvcc by name. The machine's own nvcc is behind this one and does all
-else as ever; where there is none, NVRTC compiles kernels. `environment` puts `bin/nvcc`, which
-calls this, on the PATH.
+PyCUDA's `SourceModule` starts nvcc by name. The machine's own nvcc does all else as ever; where
+there is none, NVRTC compiles kernels. `environment` puts `bin/nvcc`, which calls this, on the PATH.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ class Request:
 
     @property
     def target(self) -> Path:
-        """Return the file to write."""
+        """Returns the file to write."""
         return self.given_target or Path(f"{self.sources[0].stem}.{self.kind}")
 
 
 def read(arguments: Sequence[str]) -> Request:
-    """Return the request of a command line."""
+    """Returns the request of a command line."""
     request = Request()
     words = iter(arguments)
     for word in words:
@@ -80,7 +79,7 @@ def _next(words: Iterator[str], option: str) -> str:
 
 
 def compile_kernels(request: Request) -> None:
-    """Write the PTX, by NVRTC. Raises CompileError for what is no compilation of kernels, and with
+    """Writes the PTX, by NVRTC. Raises CompileError for what is no compilation of kernels, and with
     NVRTC's log where the source does not compile."""
     if not request.kind or len(request.sources) != 1:
         raise CompileError(
@@ -97,7 +96,7 @@ def compile_kernels(request: Request) -> None:
 
 
 def forward(nvcc: str, arguments: Sequence[str]) -> int:
-    """Lets NVIDIA's own do it, with PTX for a cubin and with what programs need to be run here;
+    """Runs NVIDIA's own compiler, with PTX for a cubin and with what programs need to be run here;
     returns its exit status."""
     changed = ["--ptx" if word.lstrip("-") == "cubin" else word for word in arguments]
     if changed != list(arguments):
@@ -108,7 +107,7 @@ def forward(nvcc: str, arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return the exit status of a call of nvcc with these arguments."""
+    """Returns the exit status of a call of nvcc with these arguments."""
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     asks_version = "--version" in arguments or "-V" in arguments
     if asks_version:

@@ -16,7 +16,7 @@ WHEELS = {"libnvJitLink.so.13": "nvidia-nvjitlink", "libnvrtc.so.13": "nvidia-cu
 
 @lru_cache
 def real_library(soname: str) -> ctypes.CDLL:
-    """Return the library of that name from its wheel or from LD_LIBRARY_PATH; its own symbols come
+    """Returns the library of that name from its wheel or from LD_LIBRARY_PATH; its own symbols come
     first in it, for a stand-in with the same ones is loaded too."""
     for folder in _folders():
         path = folder / soname

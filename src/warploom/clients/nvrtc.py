@@ -34,7 +34,7 @@ registry = Registry(_failed, _real)
 
 @registry.entry("nvrtcCompileProgram")
 def compile_program(program: int, count: int, options: int) -> int:
-    """Compile for the virtual architecture where machine code is asked for."""
+    """Compiles for the virtual architecture where machine code is asked for."""
     given = [
         ctypes.c_char_p.from_address(options + 8 * index).value or b"" for index in range(count)
     ]
@@ -49,11 +49,11 @@ def compile_program(program: int, count: int, options: int) -> int:
 
 @registry.entry("nvrtcGetCUBINSize")
 def cubin_size(program: int, size: int) -> int:
-    """Return the size of the PTX, which stands for the machine code."""
+    """Returns the size of the PTX, which stands for the machine code."""
     return _real("nvrtcGetPTXSize", (program, size))
 
 
 @registry.entry("nvrtcGetCUBIN")
 def cubin(program: int, target: int) -> int:
-    """Return the PTX."""
+    """Returns the PTX."""
     return _real("nvrtcGetPTX", (program, target))

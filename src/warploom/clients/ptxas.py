@@ -12,7 +12,7 @@ from itertools import pairwise
 
 
 def main(arguments: list[str]) -> int:
-    """Copy the input to the output; say a version where one is asked for."""
+    """Copies the input to the output; prints a version where one is asked for."""
     if "--version" in arguments:
         print("ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 13.0")
         return 0

@@ -22,7 +22,7 @@ FINISH = -1
 
 
 def _nothing() -> None:
-    """Do nothing."""
+    """Does nothing."""
 
 
 class Registry:
@@ -47,7 +47,7 @@ class Registry:
         """Set to 1, a child that is forked from this process may not come in."""
 
     def entry(self, *names: str, early: bool = False) -> Callable[[Entry], Entry]:
-        """Let a function serve those of the library with these names."""
+        """Registers a function as the library's entries of these names."""
 
         def register(function: Entry) -> Entry:
             for name in names:
@@ -59,7 +59,7 @@ class Registry:
         return register
 
     def find(self, name: str) -> Entry:
-        """Return the function that serves one of the library's."""
+        """Returns the function that serves one of the library's."""
         return self._entries[name]
 
     def server(self, names: Sequence[str], given: Sequence[int]) -> Server:
@@ -93,7 +93,7 @@ def _takes_all(entry: Entry) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return the name without the suffix by which the default stream is the thread's own: work is
+    """Returns the name without the suffix by which the default stream is the thread's own: work is
     done when it is asked for, so all default streams are alike."""
     for suffix in ("_ptsz", "_ptds"):
         name = name.removesuffix(suffix)

@@ -60,7 +60,7 @@ class KernelRuns:
         return max(1, BATCH // max(16, len(self.kernel.program.instructions)))
 
     def add(self, run: Run) -> None:
-        """Count one more launch."""
+        """Counts one more launch."""
         self.launches += 1
         self.seconds += run.seconds
         self.compile_seconds += run.compile_seconds
@@ -69,7 +69,7 @@ class KernelRuns:
             self.total()
 
     def total(self) -> Run:
-        """Return a run that stands for all launches together: counters are sums."""
+        """Returns a run that stands for all launches together: counters are sums."""
         if len(self.runs) > 1:
             from warploom.machine.compiled.counted import combined_tally  # imports the compiler
 
@@ -115,7 +115,7 @@ class Session:
 
     @cached_property
     def device(self) -> Device:
-        """Return the device, made when it is first asked for."""
+        """Returns the device, made when it is first asked for."""
         if self.settings.debug:
             from warploom.debug.terminal.face import attach_in_program
 
@@ -138,7 +138,7 @@ class Session:
     def launch_options(
         self, *, cooperative: bool, cluster: Dim3 | None = None, programmatic: bool = False
     ) -> LaunchOptions:
-        """Returns what a launch of this process says beside its arguments."""
+        """Returns the options of a launch of this process beside its arguments."""
         options: LaunchOptions = {
             "cooperative": cooperative,
             "cluster_dims": cluster,
@@ -149,7 +149,7 @@ class Session:
         return options
 
     def record(self, run: Run) -> None:
-        """Remember what a launch did."""
+        """Records what a launch did."""
         launch = run.launch
         key = (id(run.kernel), launch.grid, launch.block)
         with self._lock:
@@ -164,7 +164,7 @@ class Session:
         return self.settings.report != "none" or bool(self.settings.json)
 
     def report_once(self) -> None:
-        """Write the report, once, to where the settings say."""
+        """Writes the report, once, to where the settings say."""
         with self._lock:
             if self._reported:
                 return
@@ -181,7 +181,7 @@ class Session:
             self._report_findings()
 
     def _report_findings(self) -> None:
-        """Write what sanitizers found to standard error; ends the process where that is an error
+        """Writes what sanitizers found to standard error; ends the process where that is an error
         and the settings say so."""
         from warploom.sanitize.summary import summarised
 
@@ -199,7 +199,7 @@ class Session:
             os._exit(settings.sanitize_exitcode)
 
     def text(self, report: str) -> str:
-        """Return the report: a line for each kernel, or all sections of each ("full")."""
+        """Returns the report: a line for each kernel, or all sections of each ("full")."""
         if report == "full":
             sections = [
                 f"{_launches(one)}\n{one.total().report()}" for one in self.kernels.values()
@@ -211,7 +211,7 @@ class Session:
         return "\n".join([title, *(f"  {line}" for line in self.lines())]) + "\n"
 
     def lines(self) -> list[str]:
-        """Return a line for each kernel, then those of the work that the host did."""
+        """Returns a line for each kernel, then those of the work that the host did."""
         return [*self._kernel_lines(), *self.host_lines(LONGEST)]
 
     def host_lines(self, most: int) -> list[str]:
@@ -245,7 +245,7 @@ class Session:
         return lines
 
     def data(self) -> dict[str, Any]:
-        """Return the report as data for JSON."""
+        """Returns the report as data for JSON."""
         return {
             "device": self.device.name,
             "kernels": [
@@ -288,7 +288,7 @@ _making = Mutex("begin a session")
 
 
 def session() -> Session:
-    """Return the session of this process, with the settings of its environment."""
+    """Returns the session of this process, with the settings of its environment."""
     global _session
     if _session is not None:
         return _session
@@ -300,7 +300,7 @@ def session() -> Session:
 
 
 def use(device: str | None = None, **settings: str | int) -> Device:
-    """Begin anew with other settings (`schedule=`, `seed=`, `workers=`, `memory=`, `report=`):
+    """Starts anew with other settings (`schedule=`, `seed=`, `workers=`, `memory=`, `report=`):
     gives the device. Arrays of the device before belong to that one."""
     global _session
     chosen = replace(Settings.from_environment(), **{"device": device or DEFAULT, **settings})

@@ -56,7 +56,7 @@ class Settings:
             raise WarploomError(f"there is no report {self.report!r}; there are {REPORTS}")
 
     def checked(self) -> Settings:
-        """These, if they make sense together; WarploomError if not."""
+        """Returns these settings; raises WarploomError where they contradict each other."""
         find_device(self.device)
         if self.memory:
             bytes_of(self.memory)
@@ -65,7 +65,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, given: Mapping[str, str] = os.environ) -> Settings:
-        """Return the settings that another process left in the environment."""
+        """Returns the settings that another process left in the environment."""
         found: dict[str, Any] = {}
         for field in fields(cls):
             text = given.get(PREFIX + field.name.upper())
@@ -80,7 +80,7 @@ class Settings:
         return cls(**found)
 
     def environment(self) -> dict[str, str]:
-        """Return the settings as variables of an environment."""
+        """Returns the settings as variables of an environment."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             PREFIX + name.upper(): str(int(value)) if isinstance(value, bool) else str(value)
@@ -90,11 +90,12 @@ class Settings:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Return the tools that check launches, and what is left at the end."""
+        """Returns the tools that check launches, and what is left at the end."""
         return tuple(self.sanitize.split(",")) if self.sanitize else ()
 
     def make_device(self, on_run: Callable[[Run], object]) -> Device:
-        """Return the device that they describe; it calls `on_run` after a launch that ends well."""
+        """Returns the device that they describe; it calls `on_run` after a launch that ends
+        well."""
         return Device(
             self.device,
             engine=self.engine,
@@ -109,7 +110,7 @@ class Settings:
 
 
 def bytes_of(text: str) -> int:
-    """Return a number of bytes such as 512M or 16G; WarploomError for what is none."""
+    """Returns a number of bytes such as 512M or 16G; WarploomError for what is none."""
     plain = text.strip().lower().removesuffix("ib").removesuffix("b")
     number, unit = plain.rstrip("kmg"), plain[len(plain.rstrip("kmg")) :]
     try:

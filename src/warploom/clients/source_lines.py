@@ -1,4 +1,4 @@
-"""Has compilers of Python kernels keep the lines of the source, which change no code."""
+"""Makes compilers of Python kernels keep the lines of the source, which change no code."""
 
 from __future__ import annotations
 

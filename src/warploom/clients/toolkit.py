@@ -50,12 +50,12 @@ def wheel_toolkit() -> Path | None:
 
 def front_toolkit() -> Path:
     """Returns the folder of a toolkit with Warploom's nvcc, for programs that look for CUDA by its
-    place. Raises OSError where the cache cannot be written."""
+    path. Raises OSError where the cache cannot be written."""
     return _toolkit([PROGRAMS])
 
 
 def _toolkit(programs: list[Path]) -> Path:
-    """Return the toolkit with the programs of these folders."""
+    """Returns the toolkit with the programs of these folders."""
     roots = _roots()
     parts = map(str, (*programs, *roots, _libraries()))
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

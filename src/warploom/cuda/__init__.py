@@ -1,4 +1,4 @@
-"""numba.cuda's names, with the software GPU behind them: change one import and run.
+"""numba.cuda's names, with Warploom's implementation: change one import and run.
 
     from warploom import cuda
 

@@ -36,7 +36,7 @@ __all__ = [
 def init_xoroshiro128p_states(
     states: DeviceArray, seed: int, subsequence_start: int = 0, stream: object = 0
 ) -> None:
-    """Initialise the generators, each 2**64 steps after the one before."""
+    """Initialises the generators, each 2**64 steps after the one before."""
     host: Any = np.empty(states.shape, xoroshiro128p_dtype)
     init_xoroshiro128p_states_cpu(host, seed, subsequence_start)
     states.copy_to_device(host)
@@ -45,7 +45,7 @@ def init_xoroshiro128p_states(
 def create_xoroshiro128p_states(
     n: int, seed: int, subsequence_start: int = 0, stream: object = 0
 ) -> DeviceArray:
-    """Return the states of `n` generators on the device."""
+    """Returns the states of `n` generators on the device."""
     states = to_device(np.empty(n, xoroshiro128p_dtype))
     init_xoroshiro128p_states(states, seed, subsequence_start)
     return states

@@ -30,14 +30,14 @@ class AttachedDebugger:
         self._detached = False
 
     def wants(self, kernel: LoadedKernel) -> bool:
-        """Return whether launches of a kernel are debugged."""
+        """Returns whether launches of a kernel are debugged."""
         names = (kernel.name, *read_symbol(kernel.name).spellings)
         return not self._detached and (not self._kernel or self._kernel in names)
 
     def execute(
         self, kernel: LoadedKernel, program: Program, launch: Launch, memory: DeviceMemory
     ) -> Callable[[], Tally]:
-        """Debug a launch, then run it to its end. Raises what the kernel raises, and Quit."""
+        """Debugs a launch, then runs it to its end. Raises what the kernel raises, and Quit."""
         context = kernel.context
         target = Target.of(program, launch, memory, context.spec, context.options)
         session = Session(kernel, target)
@@ -52,7 +52,7 @@ class AttachedDebugger:
 
 
 def finish(session: Session) -> Callable[[], Tally]:
-    """Run the launch of a session to its end, from where the user has left it; return what makes
+    """Runs the launch of a session to its end, from where the user has left it; returns what makes
     its tally. Where the user has changed the state, nothing was counted: the tally has zeros.
     Raises what the kernel raises."""
     target, context = session.target, session.kernel.context

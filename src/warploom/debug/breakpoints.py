@@ -30,7 +30,7 @@ class Breaking(Inspection):
         self._numbers = 0
 
     def add(self, text: str, **options: object) -> Breakpoint:
-        """Add a breakpoint; see `resolve` for the text. Raises DebugError."""
+        """Adds a breakpoint; see `resolve` for the text. Raises DebugError."""
         location, _, condition = text.partition(" if ")
         instructions, place = self.resolve(location.strip())
         made = self._numbered(f"{location.strip()}", instructions=frozenset(instructions))
@@ -42,7 +42,7 @@ class Breaking(Inspection):
         return made
 
     def catch(self, event: str, least: int = 0) -> Breakpoint:
-        """Add a breakpoint at an event, one of `stops.EVENTS`; `least` is from how many bank
+        """Adds a breakpoint at an event, one of `stops.EVENTS`; `least` is from how many bank
         conflicts or sectors on. Events that sanitizers find are looked for in a run of their own,
         from the begin of the launch: `least` is then the number of the one to stop at, else the
         first. Raises DebugError."""
@@ -61,7 +61,7 @@ class Breaking(Inspection):
         return made
 
     def _site(self, event: str, number: int) -> FindingSite:
-        """Return the access of an event that a sanitizer finds, by its number. Raises DebugError
+        """Returns the access of an event that a sanitizer finds, by its number. Raises DebugError
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:
             raise DebugError(f"catch {event} has to come before `set variable`: it runs the launch")
@@ -78,7 +78,7 @@ class Breaking(Inspection):
         return sites[number - 1]
 
     def watch(self, text: str, kind: str = "write") -> Breakpoint:
-        """Add a breakpoint at accesses to what an expression stands for: `kind` is one of
+        """Adds a breakpoint at accesses to what an expression stands for: `kind` is one of
         `stops.OPS`. Raises EvaluationError or DebugError."""
         expression, _, condition = text.partition(" if ")
         made = self._numbered(expression.strip())
@@ -89,7 +89,7 @@ class Breaking(Inspection):
         return made
 
     def watched(self, text: str) -> Watched:
-        """Return the memory that an expression stands for. Raises DebugError where it stands for
+        """Returns the memory that an expression stands for. Raises DebugError where it stands for
         none."""
         evaluator = self.evaluator()
         value, thread = evaluator.value(text), evaluator.thread
@@ -108,18 +108,18 @@ class Breaking(Inspection):
         return Breakpoint(self._numbers, text, **given)  # type: ignore[arg-type]
 
     def delete(self, number: int) -> None:
-        """Remove a breakpoint. Raises DebugError where there is none of that number."""
+        """Removes a breakpoint. Raises DebugError where there is none of that number."""
         self.breakpoints.remove(self.breakpoint(number))
 
     def breakpoint(self, number: int) -> Breakpoint:
-        """Return a breakpoint. Raises DebugError where there is none of that number."""
+        """Returns a breakpoint. Raises DebugError where there is none of that number."""
         for each in self.breakpoints:
             if each.number == number:
                 return each
         raise DebugError(f"there is no breakpoint {number}; `info breakpoints` lists them")
 
     def set_condition(self, breakpoint: Breakpoint, text: str) -> None:
-        """Give a breakpoint a condition, or none. Raises EvaluationError."""
+        """Gives a breakpoint a condition, or none. Raises EvaluationError."""
         breakpoint.condition_text = text
         breakpoint.condition, breakpoint.blocks = None, None
         if not text:
@@ -139,7 +139,7 @@ class Breaking(Inspection):
         breakpoint.condition = holds
 
     def _check_names(self, breakpoint: Breakpoint, node: Node) -> None:
-        """Raise UnknownName where a condition has a name that is none at a breakpoint's place."""
+        """Raises UnknownName where a condition has a name that is none at a breakpoint's place."""
         for index in breakpoint.instructions:
             nobody = self.nobody(index)
             frame = self.places.frames(index)[0]
@@ -152,8 +152,8 @@ class Breaking(Inspection):
                     continue
 
     def _blocks_where(self, node: Node) -> range | None:
-        """Return the blocks in which alone a condition can hold, as far as it says so itself: by
-        what it demands of `blockIdx`, in a grid of one dimension."""
+        """Returns the only blocks in which a condition can hold, as far as the condition determines
+        them: by what it demands of `blockIdx`, in a grid of one dimension."""
         match node:
             case tree.Binary("&&", left, right):
                 return self._blocks_where(left) or self._blocks_where(right)
@@ -164,8 +164,8 @@ class Breaking(Inspection):
                 return None
 
     def resolve(self, text: str) -> tuple[tuple[int, ...], str]:
-        """Return the instructions of `LINE`, `FILE:LINE`, a function or `*INSTRUCTION`, and how the
-        place is called. Raises DebugError where there is no code."""
+        """Returns the instructions of `LINE`, `FILE:LINE`, a function or `*INSTRUCTION`, and the
+        name of the location. Raises DebugError where there is no code."""
         if text.startswith("*"):
             try:
                 index = int(text[1:], 0)

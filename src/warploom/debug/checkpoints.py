@@ -34,7 +34,7 @@ class Interval:
     end: Checkpoint | None
 
     def may_run(self, blocks: range | None) -> bool:
-        """Return whether one of some blocks of the grid may run in it."""
+        """Returns whether one of some blocks of the grid may run in it."""
         own = self.start.state.blocks, None if self.end is None else self.end.state.blocks
         if blocks is None or own[0] is None or (self.end is not None and own[1] is None):
             return True
@@ -43,10 +43,10 @@ class Interval:
 
     @property
     def length(self) -> int | None:
-        """Return the warp instructions in it, None where nobody knows."""
+        """Returns the warp instructions in it, None where the number is unknown."""
         return None if self.end is None else self.end.position - self.start.position
 
     @property
     def counts(self) -> Words | None:
-        """Return the counts of what is executed in it, None where they are not known."""
+        """Returns the counts of what is executed in it, None where they are not known."""
         return None if self.end is None else self.end.counts - self.start.counts

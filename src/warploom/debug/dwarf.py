@@ -95,7 +95,7 @@ class Scope:
     inlined: bool = False
 
     def at(self, line: int) -> Iterator[Scope]:
-        """Yield the scopes around a line, the outermost first."""
+        """Yields the scopes around a line, the outermost first."""
         if self.start <= line < self.end:
             yield self
             for scope in self.inner:
@@ -112,7 +112,7 @@ class Debugged:
     symbols: dict[int, str]
 
     def at(self, line: int) -> list[Scope]:
-        """Return the scopes around a line of the text, the outermost first."""
+        """Returns the scopes around a line of the text, the outermost first."""
         return [scope for function in self.scopes for scope in function.at(line)]
 
 
@@ -121,7 +121,8 @@ NOTHING = Debugged((), (), {})
 
 @lru_cache(maxsize=8)
 def read_debug_info(text: str) -> Debugged:
-    """Return what the debug sections of a text hold, nothing where it has none that can be read."""
+    """Returns what the debug sections of a text hold, nothing where it has none that can be
+    read."""
     if ".debug_info" not in text:
         return NOTHING
     sections = read_sections(text)
@@ -148,7 +149,7 @@ class _Reader:
         return Debugged(tuple(scopes), tuple(variables), self._sections.variables)
 
     def _declared(self, entry: Any, scopes: list[Scope], variables: list[Variable]) -> None:
-        """Read what a unit or a namespace declares."""
+        """Reads what a unit or a namespace declares."""
         if entry.tag == "DW_TAG_subprogram" and "DW_AT_low_pc" in entry.attributes:
             scopes.append(self._scope(entry))
         elif entry.tag == "DW_TAG_variable":
@@ -196,7 +197,7 @@ class _Reader:
             yield Located(0, 1 << 62, self._operations(bytes(location.value)))
 
     def _location_list(self, at: int) -> Iterator[Located]:
-        """Yield a location list (DWARF 2 to 4, "Location Lists")."""
+        """Yields a location list (DWARF 2 to 4, "Location Lists")."""
         data = self._locations
         while at + 16 <= len(data):
             start, end = (int.from_bytes(data[at + n : at + n + 8], "little") for n in (0, 8))
@@ -214,7 +215,7 @@ class _Reader:
     # ---- types ----------------------------------------------------------------------------------
 
     def _type_of(self, entry: Any, depth: int = 0) -> Type | None:
-        """Return the type that an entry refers to."""
+        """Returns the type that an entry refers to."""
         if "DW_AT_type" not in entry.attributes or depth > DEEPEST:
             return None
         found = entry.get_DIE_from_attribute("DW_AT_type")
@@ -266,7 +267,7 @@ class _Reader:
         return made
 
     def _variants(self, entry: Any, depth: int) -> tuple[Member | None, dict[int, Member]]:
-        """Return the member that selects one of several others, and those by its values."""
+        """Returns the member that selects one of several others, and those by its values."""
         for part in entry.iter_children():
             if part.tag == "DW_TAG_variant_part" and "DW_AT_discr" in part.attributes:
                 place = part.get_DIE_from_attribute("DW_AT_discr")
@@ -304,7 +305,7 @@ class _Reader:
 
 
 def _origin(entry: Any) -> Any:
-    """Return the entry of which a copy of an inlined function, or of what is in it, is one."""
+    """Returns the entry of which a copy of an inlined function, or of what is in it, is one."""
     for attribute in ("DW_AT_abstract_origin", "DW_AT_specification"):
         if attribute in entry.attributes:
             return _origin(entry.get_DIE_from_attribute(attribute))
@@ -312,7 +313,7 @@ def _origin(entry: Any) -> Any:
 
 
 def _name(entry: Any) -> str:
-    """Return the name of an entry as its source has it; what is mangled is read."""
+    """Returns the name of an entry as its source has it; what is mangled is read."""
     from warploom.core.mangled import read_symbol
 
     found = entry.attributes.get("DW_AT_name") or _origin(entry).attributes.get("DW_AT_name")
@@ -321,7 +322,7 @@ def _name(entry: Any) -> str:
 
 
 def _opened(sections: dict[str, bytes]) -> Any:
-    """Return pyelftools' reader of sections."""
+    """Returns pyelftools' reader of sections."""
     module = import_module("elftools.dwarf.dwarfinfo")
 
     def described(name: str) -> Any:

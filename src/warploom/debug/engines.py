@@ -47,12 +47,12 @@ class BetweenBlocks:
 
     @property
     def bytes(self) -> int:
-        """Return the memory that it takes up."""
+        """Returns the memory that it takes up."""
         return 0
 
     @property
     def blocks(self) -> range:
-        """Return the blocks that run: up to the one that follows."""
+        """Returns the blocks that run: up to the one that follows."""
         return range(self.following, self.following)
 
 
@@ -69,7 +69,7 @@ class BetweenTurns:
 
     @property
     def bytes(self) -> int:
-        """Return the memory that it takes up."""
+        """Returns the memory that it takes up."""
         return sum(array.nbytes for array in self.arrays.values())
 
 
@@ -85,19 +85,19 @@ class Engine(Protocol):
     """True where the launch has stopped with an error."""
 
     def load(self, state: State) -> None:
-        """Begin at a state; memory is as it was then."""
+        """Starts from a state; memory is as it was then."""
         ...
 
     def save(self) -> State: ...
 
     def advance(self, instructions: int) -> bool:
-        """Run about so many warp instructions; returns False where the launch has stopped, by its
+        """Runs about so many warp instructions; returns False where the launch has stopped, by its
         end or by an error."""
         ...
 
     @property
     def counts(self) -> Words:
-        """Return what was executed since `load`, as `CountLayout` has it; behind it, accesses to
+        """Returns what was executed since `load`, as `CountLayout` has it; after that, accesses to
         what is watched."""
         ...
 
@@ -130,7 +130,7 @@ class BlockEngine:
 
     @property
     def kernel(self) -> CompiledKernel:
-        """Return the machine code."""
+        """Returns the machine code."""
         return self._template.current().kernel
 
     def load(self, state: State) -> None:
@@ -206,7 +206,7 @@ class TurnEngine:
 
     @cached_property
     def work(self) -> WorkerLaunch:
-        """Return the arrays of the launch."""
+        """Returns the arrays of the launch."""
         target = self._target
         launch_template = LaunchTemplate.of(self.kernel, target.compiled_launch)
         blocks = range(target.launch.blocks)
@@ -219,7 +219,7 @@ class TurnEngine:
 
     @cached_property
     def _fresh(self) -> BetweenTurns:
-        """Return the arrays before the launch begins."""
+        """Returns the arrays before the launch begins."""
         return self._saved(0)
 
     def load(self, state: State) -> None:
@@ -282,7 +282,7 @@ class TurnEngine:
         return made
 
     def _saved(self, resident: int) -> BetweenTurns:
-        """Return the arrays that change, of as many slots as were in use."""
+        """Returns the arrays that change, of as many slots as were in use."""
         environment = self.work.environment
         own = {slot: int(environment[slot]) for slot in _NUMBERS}
         own |= {
@@ -292,7 +292,7 @@ class TurnEngine:
         return BetweenTurns(own, arrays, resident, self._running())
 
     def _running(self) -> range | None:
-        """Return the blocks from the first that is resident up to the next to begin."""
+        """Returns the blocks from the first that is resident up to the next to begin."""
         if self._target.launch.schedule.shuffles or self._target.launch.cluster_blocks > 1:
             return None
         following = self.work.buffers.plan.next_block
@@ -309,7 +309,7 @@ class TurnEngine:
             part[:] = state.arrays[slot]
 
     def _arrays(self, resident: int) -> Iterator[tuple[Slot, Bytes]]:
-        """Yield the arrays that change while a launch runs, of so many slots."""
+        """Yields the arrays that change while a launch runs, of so many slots."""
         work = self.work
         launch_template, arena = work.launch_template, work.buffers.arena
         sizes = {Slot.PLAN_AT: 8 * Plan.WORDS, Slot.SLOTS_AT: work.slots.nbytes}

@@ -52,15 +52,15 @@ class Evaluator:
     frame: Frame | None
 
     def value(self, text: str) -> Value:
-        """Return the value of an expression. Raises EvaluationError."""
+        """Returns the value of an expression. Raises EvaluationError."""
         return self.of(tree.parse(text))
 
     def holds(self, node: Node) -> bool:
-        """Return whether a condition holds."""
+        """Returns whether a condition holds."""
         return bool(self.of(node).number(self.thread))
 
     def of(self, node: Node) -> Value:
-        """Return the value of a tree."""
+        """Returns the value of a tree."""
         match node:
             case tree.Number(value, suffix):
                 return _literal(value, suffix)
@@ -83,7 +83,7 @@ class Evaluator:
                 return self._cast(parsed_type(type), self.of(operand))
 
     def assign(self, target: Value, number: float | bytes) -> None:
-        """Change what a value stands for."""
+        """Changes what a value stands for."""
         type, thread = target.type, self.thread
         if isinstance(number, bytes):
             data = number
@@ -101,7 +101,7 @@ class Evaluator:
             raise EvaluationError("this cannot be assigned: it is neither in memory nor a register")
 
     def _plain(self, value: Value) -> Value:
-        """Return what a reference refers to."""
+        """Returns what a reference refers to."""
         if isinstance(value.type, Pointer) and value.type.reference:
             return value.element(0, self.thread)
         return value
@@ -159,7 +159,7 @@ class Evaluator:
         return _made(_result(operator, x, y, type), type)
 
     def _moved(self, operator: str, a: Value, b: Value, pointed: Value) -> Value:
-        """Return a pointer so many elements on, or how many are between two."""
+        """Returns a pointer so many elements on, or how many are between two."""
         of = pointed.type.of if isinstance(pointed.type, Array) else None
         to = of if isinstance(pointed.type, Array) else getattr(pointed.type, "to", None)
         size = to.size if to is not None else 1
@@ -176,7 +176,7 @@ class Evaluator:
         return _made(value.number(self.thread), type)
 
     def _over_lanes(self, function: str, condition: Node) -> Value:
-        """Return how a condition does over the active lanes of the warp."""
+        """Returns how a condition does over the active lanes of the warp."""
         mask = 0
         for lane in range(self.thread.warp.size):
             if self.thread.warp.splits.active >> lane & 1:
@@ -194,7 +194,7 @@ class Evaluator:
 
 
 def _made(number: float, type: Type) -> Value:
-    """Return a number as a value of a type."""
+    """Returns a number as a value of a type."""
     if isinstance(type, Arithmetic):
         integral = not type.is_float and isinstance(number, float)
         return Value(type, type.data(_integer(number) if integral else number))
@@ -215,7 +215,7 @@ def _literal(value: float, suffix: str) -> Value:
 
 
 def _promoted(type: Type) -> Arithmetic:
-    """Return the type with which a value is calculated (C++, "Integral promotions")."""
+    """Returns the type with which a value is calculated (C++, "Integral promotions")."""
     if isinstance(type, Arithmetic):
         if type.is_float:
             return type
@@ -229,7 +229,7 @@ def _promoted(type: Type) -> Arithmetic:
 
 
 def _common(a: Arithmetic, b: Arithmetic) -> Arithmetic:
-    """Return the type of a result (C++, "Usual arithmetic conversions")."""
+    """Returns the type of a result (C++, "Usual arithmetic conversions")."""
     if a.is_float or b.is_float:
         floats = [type for type in (a, b) if type.is_float]
         return max(floats, key=lambda type: type.size)

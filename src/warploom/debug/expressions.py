@@ -144,7 +144,7 @@ LANE_FUNCTIONS = ("any", "all", "popcount", "ballot")
 
 
 def names_in(node: Node) -> Iterator[str]:
-    """Yield the names of variables in a tree."""
+    """Yields the names of variables in a tree."""
     if isinstance(node, Name):
         yield node.text
         return
@@ -155,7 +155,7 @@ def names_in(node: Node) -> Iterator[str]:
 
 
 def parse(text: str) -> Node:
-    """Return the tree of an expression. Raises EvaluationError for what is none."""
+    """Returns the tree of an expression. Raises EvaluationError for what is none."""
     parser = _Parser(text)
     node = parser.assignment()
     if parser.kind != "end":
@@ -169,7 +169,7 @@ class _Parser:
         self._take()
 
     def _take(self) -> None:
-        """Go on to the next token."""
+        """Advances to the next token."""
         self._start = self._at
         if not self._text[self._at :].strip():
             self.kind, self.token, self.suffix = "end", "", ""
@@ -183,7 +183,7 @@ class _Parser:
         self.token, self.suffix = found[self.kind], (found["suffix"] or "").lower()
 
     def wrong(self) -> EvaluationError:
-        """Return the error for what stands here."""
+        """Returns the error for what stands here."""
         rest = self._text[self._start :].strip()
         stop = f"`{rest}`" if rest else "its end"
         return EvaluationError(f"`{self._text}` is no expression: it cannot go on with {stop}")
@@ -203,7 +203,7 @@ class _Parser:
             raise self.wrong()
 
     def assignment(self) -> Node:
-        """Return an expression that may assign."""
+        """Returns an expression that may assign."""
         left = self._choice()
         if operator := self._accept(*_ASSIGNMENT):
             right = self.assignment()
@@ -241,7 +241,8 @@ class _Parser:
         return self._postfix(self._primary())
 
     def _type_in_brackets(self) -> str:
-        """Return the type of a cast, and step past it; empty, and stay, where there is none."""
+        """Returns the type of a cast, and moves past it; empty, without a move, where there is
+        none."""
         found = re.match(
             r"\(\s*([A-Za-z_][\w:<> ,]*?)\s*((?:\*|const|\s)*)\)",
             self._text[self._start :].lstrip(),

@@ -60,11 +60,11 @@ class Inspection:
 
     @property
     def position(self) -> int:
-        """Return the number of warp instructions that were executed."""
+        """Returns the number of warp instructions that were executed."""
         return self.stepper.position
 
     def warp(self, block: int, warp: int) -> Warp | None:
-        """Return a warp of a resident block, None where that block has not begun or has ended."""
+        """Returns a warp of a resident block, None where that block has not begun or has ended."""
         slots = self.stepper.grid.run.slots
         for slot, warps in self.stepper.grid.resident.items():
             if slots[slot] == block and warp < len(warps):
@@ -76,12 +76,12 @@ class Inspection:
 
     @property
     def resident(self) -> list[int]:
-        """Return the blocks that have begun and not ended."""
+        """Returns the blocks that have begun and not ended."""
         slots = self.stepper.grid.run.slots
         return sorted(int(slots[s]) for s in self.stepper.grid.resident if slots[s] >= 0)
 
     def thread(self) -> Thread:
-        """Return the thread in focus. Raises DebugError where its block does not run now."""
+        """Returns the thread in focus. Raises DebugError where its block does not run now."""
         warp = self.warp(self.focus.block, self.focus.warp)
         if warp is None:
             raise DebugError(self._absent(self.focus.block))
@@ -94,8 +94,8 @@ class Inspection:
         return f"block {block} does not run now; resident blocks: {begun}"
 
     def set_focus(self, block: int, warp: int, lane: int) -> None:
-        """Look at another thread. Raises DebugError where there is none, or its block does not run
-        now."""
+        """Sets the focus to another thread. Raises DebugError where there is none, or its block
+        does not run now."""
         launch = self.launch
         if not 0 <= block < launch.blocks:
             raise DebugError(f"the grid has {launch.blocks} blocks; there is no block {block}")
@@ -109,38 +109,38 @@ class Inspection:
         self.focus = Focus(block, warp, lane)
 
     def groups(self, warp: Warp) -> tuple[Group, ...]:
-        """Return where the lanes of a warp are."""
+        """Returns where the lanes of a warp are."""
         turn = self.stepper.has_warp and self.stepper.warp is warp
         return groups_of(self.program, warp, has_turn=turn)
 
     def instruction_of(self, thread: Thread) -> int | None:
-        """Return the instruction that a thread executes next, None where it has ended."""
+        """Returns the instruction that a thread executes next, None where it has ended."""
         for group in self.groups(thread.warp):
             if group.lanes >> thread.lane & 1:
                 return group.instruction
         return None
 
     def frames(self) -> tuple[Frame, ...]:
-        """Return the frames of the thread in focus, the innermost first. Raises DebugError."""
+        """Returns the frames of the thread in focus, the innermost first. Raises DebugError."""
         index = self.instruction_of(self.thread())
         if index is None:
             raise DebugError("this thread has ended")
         return self.places.frames(index)
 
     def frame(self) -> Frame:
-        """Return the frame in focus."""
+        """Returns the frame in focus."""
         frames = self.frames()
         return frames[min(self.focus.frame, len(frames) - 1)]
 
     def evaluator(self) -> Evaluator:
-        """Return what evaluates expressions in the frame in focus; where no thread runs, those of
+        """Returns what evaluates expressions in the frame in focus; where no thread runs, those of
         parameters, buffers and variables of the module."""
         if self.warp(self.focus.block, self.focus.warp) is None:
             return Evaluator(self.names, self.nobody(), None)
         return Evaluator(self.names, self.thread(), self.frame())
 
     def nobody(self, instruction: int = 0) -> Thread:
-        """Return a thread that sees memory alone, where none runs, as if it was at an
+        """Returns a thread that sees memory alone, where none runs, as if it was at an
         instruction."""
         run, nothing = self.stepper.grid.run, np.zeros(1, np.uint8)
         block = ThreadBlock(run, self.focus.block, nothing, nothing, 0)
@@ -150,7 +150,7 @@ class Inspection:
         return Thread(self.stepper, warp, 0)
 
     def evaluate(self, text: str) -> Value:
-        """Return the value of an expression; assignments change the launch from here on. Raises
+        """Returns the value of an expression; assignments change the launch from here on. Raises
         EvaluationError or DebugError."""
         node = parse(text)
         if isinstance(node, tree.Binary) and node.operator == "=":
@@ -172,13 +172,13 @@ class Inspection:
         return self.evaluator().of(node.left)
 
     def write_memory(self, place: Place, data: bytes) -> None:
-        """Change memory, as the thread in focus sees it, from here on. Raises EvaluationError."""
+        """Changes memory, as the thread in focus sees it, from here on. Raises EvaluationError."""
         thread, focus = self.evaluator().thread, self.focus
         thread.write(place, data)
         self._edit(focus, lambda thread: thread.write(place, data))
 
     def _edit(self, focus: Focus, change: Callable[[Thread], None]) -> None:
-        """Change what a thread sees, now and whenever the launch comes here again."""
+        """Changes what a thread sees, now and whenever the launch comes here again."""
 
         def edit(stepper: Stepper) -> None:
             for warps in stepper.grid.resident.values():
@@ -190,13 +190,13 @@ class Inspection:
         self.end_position = None
 
     def variables(self) -> list[tuple[str, Value | str]]:
-        """Return the variables of the frame in focus: their values, or why they have none."""
+        """Returns the variables of the frame in focus: their values, or why they have none."""
         return self.names.variables(self.thread(), self.frame())
 
     # ---- source ---------------------------------------------------------------------------------
 
     def source_lines(self, file: str) -> list[str] | None:
-        """Return the lines of a source file, None where it cannot be found."""
+        """Returns the lines of a source file, None where it cannot be found."""
         if file in self.sources:
             return self.sources[file].split("\n")
         source = self.kernel.source
@@ -209,12 +209,12 @@ class Inspection:
         return None
 
     def statement(self) -> Statement | None:
-        """Return the statement of the thread in focus."""
+        """Returns the statement of the thread in focus."""
         index = self.instruction_of(self.thread())
         return None if index is None else self.places.statement(index)
 
     def _file(self) -> str:
-        """Return the file of the frame in focus, else that of the kernel."""
+        """Returns the file of the frame in focus, else that of the kernel."""
         try:
             return self.frame().file or self.main_file
         except WarploomError:
@@ -222,7 +222,7 @@ class Inspection:
 
     @property
     def main_file(self) -> str:
-        """Return the file in which the kernel's own code is."""
+        """Returns the file in which the kernel's own code is."""
         for index in range(len(self.program.instructions)):
             frames = self.places.frames(index)
             if frames[-1].file and frames[-1].line:

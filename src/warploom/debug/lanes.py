@@ -23,7 +23,7 @@ GATHERING, SYNCING, BARRIER, EXITED = (
 
 @dataclass(frozen=True)
 class Group:
-    """Lanes of a warp, as a mask, that are at one instruction (None: behind the end), and why."""
+    """Lanes of a warp, as a mask, that are at one instruction (None: after the end), and why."""
 
     lanes: int
     instruction: int | None
@@ -31,7 +31,7 @@ class Group:
 
 
 def groups_of(program: Program, warp: Warp, *, has_turn: bool) -> tuple[Group, ...]:
-    """Return the lanes of a warp in groups, those that run first. `has_turn` says that the warp
+    """Returns the lanes of a warp in groups, those that run first. `has_turn` says that the warp
     executes the next instruction of the launch."""
     found = [group for group in _groups(program, warp, has_turn=has_turn) if group.lanes]
     exited = warp.existing & ~warp.splits.live
@@ -67,7 +67,7 @@ def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
 
 
 def _parked(program: Program, split: Split) -> Group:
-    """Return the lanes of a pending split, which waits for its turn, a `__syncwarp` or a
+    """Returns the lanes of a pending split, which waits for its turn, a `__syncwarp` or a
     barrier."""
     at = _first(program, split.block)
     group_status = {READY: READY_TO_RUN, AT_SYNC: SYNCING, AT_BARRIER: BARRIER}[split.status]
@@ -77,11 +77,11 @@ def _parked(program: Program, split: Split) -> Group:
 
 
 def _first(program: Program, block: int) -> int | None:
-    """Return the first instruction of a basic block, None for the end."""
+    """Returns the first instruction of a basic block, None for the end."""
     return program.blocks[block].start if NONE < block < program.exit else None
 
 
 def waits_for(program: Program, warp: Warp) -> dict[int, str]:
-    """Return what lanes of a warp wait for, by their masks, as messages about deadlocks say it."""
+    """Returns what lanes of a warp wait for, by their masks, as messages about deadlocks say it."""
     found = waiting_lanes(program, warp.block.number, warp.number, warp.state, warp.splits.table)
     return {each.lanes: each.waits_for for each in found if each.lanes}

@@ -1,4 +1,4 @@
-"""Looks up what a name in an expression stands for, at the place of a thread."""
+"""Looks up what a name in an expression denotes, at the position of a thread."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Names:
     # ---- variables ------------------------------------------------------------------------------
 
     def variables(self, thread: Thread, frame: Frame) -> list[tuple[str, Value | str]]:
-        """Return the variables of a frame, parameters first, the innermost block last: each with
+        """Returns the variables of a frame, parameters first, the innermost block last: each with
         its value, or why it has none."""
         found: dict[str, Value | str] = {}
         debugged = self._debugged(thread)
@@ -58,8 +58,8 @@ class Names:
         return list(found.items())
 
     def find(self, name: str, thread: Thread, frame: Frame | None) -> Value:
-        """Return what a name stands for; without a frame, in none of the kernel's functions. Raises
-        EvaluationError where it is nothing."""
+        """Returns what a name stands for; without a frame, in none of the kernel's functions.
+        Raises EvaluationError where it is nothing."""
         if frame is None:
             return self._outside(name, thread)
         if name[0] in "$%":
@@ -89,7 +89,7 @@ class Names:
         return found
 
     def _global(self, name: str, thread: Thread) -> Value | None:
-        """Return a parameter, a variable of the module or a buffer of that name."""
+        """Returns a parameter, a variable of the module or a buffer of that name."""
         for known, value in (*self._parameters(thread), *self._module(thread)):
             if known == name:
                 return value
@@ -102,7 +102,7 @@ class Names:
         return read_debug_info(made.span.text.content or self._program.module.text)
 
     def _scopes(self, debugged: Debugged, frame: Frame) -> list[Scope]:
-        """Return the scopes of a frame, the outermost first: of copies of inlined functions around
+        """Returns the scopes of a frame, the outermost first: of copies of inlined functions around
         its line, as many as it is deep."""
         every = debugged.at(frame.text_line)
         starts = [0, *(i for i, scope in enumerate(every) if scope.inlined), len(every)]
@@ -137,7 +137,7 @@ class Names:
         thread: Thread,
         frame: Frame,
     ) -> Value:
-        """Return the value at a location (DWARF, "Location Descriptions")."""
+        """Returns the value at a location (DWARF, "Location Descriptions")."""
         stack: list[int | Place] = []
         for operation in located.operations:
             name, given = operation.name, operation.arguments
@@ -179,7 +179,8 @@ class Names:
         return Value(type, data, register=name)
 
     def _symbol(self, symbol: str, suffix: str, thread: Thread) -> Place:
-        """Return the place of a PTX variable, in a copy of a function if it is its own there."""
+        """Returns the location of a PTX variable, in a copy of a function if it is its own
+        there."""
         function = suffix.removeprefix("@")
         names = (symbol + suffix, f"{symbol}@{function}", symbol)
         for name in names:
@@ -205,7 +206,7 @@ class Names:
         return tuple(zip(parameters, declared, strict=True))
 
     def _parameters(self, thread: Thread) -> Iterator[tuple[str, Value]]:
-        """Yield the kernel's parameters, by their names in its source or in PTX."""
+        """Yields the kernel's parameters, by their names in its source or in PTX."""
         for number, (parameter, declared) in enumerate(self._declared):
             place = self._program.slots[parameter.name]
             type = type_of(declared.type) if declared.type else None
@@ -215,7 +216,7 @@ class Names:
             yield name, Value(type, place=Place(Space.PARAM, place.offset))
 
     def _shared(self, thread: Thread) -> Iterator[tuple[str, Value]]:
-        """Yield the shared variables that the program declares."""
+        """Yields the shared variables that the program declares."""
         source = declared_arrays(self._own_source, self._source)
         for symbol, place in self._program.slots.items():
             if place.space is Space.SHARED:
@@ -226,8 +227,8 @@ class Names:
 
     @cached_property
     def _source(self) -> str:
-        """Return the source of the kernel: as it was compiled, else the file that its first line is
-        in."""
+        """Returns the source of the kernel: as it was compiled, else the file that its first line
+        is in."""
         content, location = self._kernel.source.content, self._program.instructions[0].location
         if location is None or (content and content != self._program.module.text):
             return content
@@ -235,7 +236,7 @@ class Names:
 
     @cached_property
     def _own_source(self) -> str:
-        """Return the source from the kernel's name up to that of the next kernel."""
+        """Returns the source from the kernel's name up to that of the next kernel."""
         text = self._source
         name = read_symbol(self._kernel.name).name.partition("<")[0].rpartition("::")[2]
         found = re.search(rf"\b{re.escape(name)}\s*\(", text)
@@ -243,7 +244,7 @@ class Names:
         return rest.partition("__global__")[0]
 
     def _module(self, thread: Thread) -> Iterator[tuple[str, Value]]:
-        """Yield the variables of the module."""
+        """Yields the variables of the module."""
         debugged = self._debugged(thread)
         types = {v.name: v.type for v in debugged.variables if v.type is not None}
         for symbol in self._program.globals:
@@ -263,7 +264,7 @@ class Names:
         return None
 
     def _register(self, name: str, thread: Thread, frame: Frame) -> Value:
-        """Return a register: `$r1` or `%r1`, of the copy of the function in which the thread is;
+        """Returns a register: `$r1` or `%r1`, of the copy of the function in which the thread is;
         special registers; `$pc`."""
         plain = f"%{name[1:]}"
         if name == "$pc":
@@ -286,7 +287,7 @@ def _of_ptx(parameter: PtxVariable) -> Type:
 
 
 def _plain(symbol: str) -> str:
-    """Return the name of a variable as its source has it."""
+    """Returns the name of a variable as its source has it."""
     symbol = symbol.partition("@")[0]
     if found := _LOCAL_NAME.match(symbol):
         for other in re.finditer(r"E(\d+)", symbol):
@@ -300,7 +301,7 @@ def _plain(symbol: str) -> str:
 
 
 def _builtin(name: str, thread: Thread) -> Value:
-    """Return a variable that CUDA C++ defines: of three parts, or a number."""
+    """Returns a variable that CUDA C++ defines: of three parts, or a number."""
     from warploom.debug.types import INT, Member, Structure
 
     if name not in _BUILTIN:
@@ -321,7 +322,7 @@ def _number(number: int, type: Arithmetic) -> Value:
 
 
 def _register_name(number: int) -> str:
-    """Return the register that a number in DWARF names by its bytes."""
+    """Returns the register that a number in DWARF names by its bytes."""
     size = (number.bit_length() + 7) // 8
     return number.to_bytes(size, "big").decode("ascii")
 

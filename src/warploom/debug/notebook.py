@@ -26,14 +26,14 @@ from warploom.host.debugging import attach
 from warploom.host.launcher import Launcher
 
 AROUND = 4
-"""Lines of source before and behind the one that a notebook shows."""
+"""Lines of source before and after the one that a notebook shows."""
 
 STYLE = "font-family: monospace; white-space: pre; border-collapse: collapse; text-align: left"
 
 
 class DebuggedLaunch:
-    """A launch in the debugger; `session` is its core. Calling it does a command of the terminal
-    and returns what that says. `close` runs the launch to its end."""
+    """A launch in the debugger; `session` is its core. Calling it executes a command of the
+    terminal and returns its output. `close` runs the launch to its end."""
 
     def __init__(self, launcher: Launcher, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._text, self._ended = StringIO(), threading.Event()
@@ -57,7 +57,7 @@ class DebuggedLaunch:
         options: dict[str, Any],
         arrived: Queue[Session | None],
     ) -> None:
-        """Launch in a thread of its own, which waits while the launch is debugged."""
+        """Starts the launch in a thread of its own, which waits while the launch is debugged."""
 
         def face(session: Session) -> bool:
             attach(None)
@@ -75,7 +75,7 @@ class DebuggedLaunch:
             arrived.put(None)
 
     def __call__(self, command: str) -> str:
-        """Do a command of the terminal; return what it says."""
+        """Executes a command of the terminal; returns its output."""
         if self._ended.is_set():
             raise WarploomError("this launch has run to its end; debug another")
         start = len(self._text.getvalue())
@@ -85,12 +85,12 @@ class DebuggedLaunch:
         return self._text.getvalue()[start:].rstrip("\n")
 
     def value(self, expression: str) -> str:
-        """Return the value of an expression, as `print` writes it. Raises EvaluationError."""
+        """Returns the value of an expression, as `print` writes it. Raises EvaluationError."""
         evaluator = self.session.evaluator()
         return written(evaluator.value(expression), evaluator.thread)
 
     def close(self) -> None:
-        """Run the launch to its end; a later call does nothing. Raises what the kernel raises."""
+        """Runs the launch to its end; a later call does nothing. Raises what the kernel raises."""
         if not self._ended.is_set():
             self._ended.set()
             self._thread.join()
@@ -123,7 +123,7 @@ class DebuggedLaunch:
         return "\n".join(parts)
 
     def _source_table(self) -> str:
-        """Return the lines around the one that the thread in focus is at."""
+        """Returns the lines around the one that the thread in focus is at."""
         frame = self.session.frame()
         lines = (self.session.source_lines(frame.file) or []) if frame.line else []
         rows: list[str] = []
@@ -137,7 +137,7 @@ class DebuggedLaunch:
         return f'<table style="{STYLE}">{"".join(rows)}</table>'
 
     def _variable_table(self) -> str:
-        """Return the variables of the frame in focus, and their values."""
+        """Returns the variables of the frame in focus, and their values."""
         thread, rows = self.session.thread(), list[str]()
         for name, value in self.session.variables():
             text = f"<{value}>" if isinstance(value, str) else written(value, thread)
@@ -146,7 +146,7 @@ class DebuggedLaunch:
 
 
 def debugger(launcher: Launcher, *args: Any, **options: Any) -> DebuggedLaunch:
-    """Launch a kernel with these arguments in the debugger: `launcher` is `kernel[grid, block]`,
+    """Launches a kernel with these arguments in the debugger: `launcher` is `kernel[grid, block]`,
     `options` are those of `LaunchOptions`. The launch waits at its begin until the user continues
     it. Raises LaunchError for what does not fit."""
     convert("debugger(...)", "launcher", launcher, Instance(Launcher))

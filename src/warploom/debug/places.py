@@ -27,12 +27,12 @@ class Frame:
 
     @property
     def file(self) -> str:
-        """Return the file of the place, empty where it is not known."""
+        """Returns the file of the place, empty where it is not known."""
         return self.location.file if self.location else ""
 
     @property
     def line(self) -> int:
-        """Return the line of the place, 0 where it is not known."""
+        """Returns the line of the place, 0 where it is not known."""
         return self.location.line if self.location else 0
 
     def __str__(self) -> str:
@@ -57,8 +57,8 @@ class Places:
         self._frames: dict[int, tuple[Frame, ...]] = {}
 
     def frames(self, instruction: int) -> tuple[Frame, ...]:
-        """Return the frames of an instruction, the innermost first. Those of CUDA's own headers and
-        of the compiler are left out, unless there is no other."""
+        """Returns the frames of an instruction, the innermost first. Those of CUDA's own headers
+        and of the compiler are left out, unless there is no other."""
         known = self._frames.get(instruction)
         if known is None:
             every = [*self._all_frames(instruction)]
@@ -67,7 +67,7 @@ class Places:
         return known
 
     def statement(self, instruction: int) -> Statement | None:
-        """Return the statement of an instruction, None where its source is not known."""
+        """Returns the statement of an instruction, None where its source is not known."""
         frames = self.frames(instruction)
         inner = frames[0]
         if inner.location is None:
@@ -96,12 +96,12 @@ class Places:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Return the files that instructions are from, in the order of the instructions."""
+        """Returns the files that instructions are from, in the order of the instructions."""
         return tuple(dict.fromkeys(file for file, _ in self._lines))
 
     @cached_property
     def _lines(self) -> dict[tuple[str, int], list[int]]:
-        """Return, by file and line, the instructions at which a run through that line begins.
+        """Returns, by file and line, the instructions at which a run through that line begins.
         Coming back from a function that the line calls is no begin."""
         found: dict[tuple[str, int], list[int]] = {}
         before: tuple[tuple[str, int], ...] = ()
@@ -118,13 +118,13 @@ class Places:
         return found
 
     def _chain_of(self, index: int) -> tuple[tuple[str, int], ...]:
-        """Return the file and the line of each frame of an instruction, the outermost first."""
+        """Returns the file and the line of each frame of an instruction, the outermost first."""
         frames = reversed(self.frames(index))
         return tuple((frame.file, frame.line) for frame in frames)
 
     @cached_property
     def _joins(self) -> frozenset[int]:
-        """Return the instructions to which something else than the one before them leads."""
+        """Returns the instructions to which something else than the one before them leads."""
         origins: dict[int, set[int]] = {}
         for block in self._program.blocks:
             for successor in block.successors:
@@ -134,7 +134,7 @@ class Places:
 
     @cached_property
     def prologue(self) -> frozenset[int]:
-        """Return the instructions at the begin of functions that only fetch parameters: compilers
+        """Returns the instructions at the begin of functions that only fetch parameters: compilers
         give them the line of the function and no column."""
         found: list[int] = []
         entered: tuple[object, ...] | None = None
@@ -152,8 +152,8 @@ class Places:
         return frozenset(found)
 
     def of_line(self, file: str, line: int) -> tuple[int, tuple[int, ...]] | None:
-        """Return the first line from a given one on that has code, and the instructions at which it
-        begins; None where there is none. A file is named by the end of its path."""
+        """Returns the first line from a given one on that has code, and the instructions at which
+        it begins; None where there is none. A file is named by the end of its path."""
         names = [name for name in self.files if matches(name, file)]
         lines = sorted(n for name, n in self._lines if name in names and n >= line)
         if not lines:
@@ -162,11 +162,11 @@ class Places:
         return lines[0], tuple(found)
 
     def lines_of(self, file: str) -> list[int]:
-        """Return the lines of a file that have code."""
+        """Returns the lines of a file that have code."""
         return sorted({n for name, n in self._lines if matches(name, file)})
 
     def of_function(self, name: str) -> tuple[int, ...]:
-        """Return the instructions at which a function of that name begins, inlined or not."""
+        """Returns the instructions at which a function of that name begins, inlined or not."""
         found: list[int] = []
         before: set[tuple[str, str, int]] = set()
         for index in range(len(self._program.instructions)):
@@ -181,13 +181,13 @@ class Places:
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
-        """Return the names of all functions that have code."""
+        """Returns the names of all functions that have code."""
         every = range(len(self._program.instructions))
         return tuple(dict.fromkeys(f.function for i in every for f in self._all_frames(i)))
 
 
 def matches(name: str, wanted: str) -> bool:
-    """Return whether a path ends in the parts of another."""
+    """Returns whether a path ends in the parts of another."""
     have, want = PurePath(name.replace("\\", "/")).parts, PurePath(wanted.replace("\\", "/")).parts
     return len(want) > 0 and have[-len(want) :] == want
 
@@ -197,7 +197,7 @@ def _is_named(frame: Frame, name: str) -> bool:
 
 
 def _chain(location: Location | None) -> Iterator[Location | None]:
-    """Yield a location and those that it is inlined at."""
+    """Yields a location and those that it is inlined at."""
     yield location
     while location is not None and location.inlined_at is not None:
         location = location.inlined_at

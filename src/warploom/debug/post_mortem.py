@@ -15,7 +15,7 @@ from warploom.machine.memory.snapshots import MemorySnapshots
 
 
 def opened_session(file: Path) -> tuple[Session, Stop]:
-    """Return a session on the launch of a core file, and where it stands: where the launch went
+    """Returns a session on the launch of a core file, and where it stands: where the launch went
     wrong. Raises WarploomError where the file cannot be opened."""
     opened = open_core(file)
     kernel, context = opened.kernel, opened.kernel.context
@@ -26,7 +26,7 @@ def opened_session(file: Path) -> tuple[Session, Stop]:
 
 
 def _stand(session: Session, core: Core) -> Stop:
-    """Go to where a launch went wrong."""
+    """Moves a session to where its launch failed."""
     if core.position is not None:
         stop = session.goto(core.position)
         return session.go_on() if core.reason != "position" else stop
@@ -37,7 +37,7 @@ def _stand(session: Session, core: Core) -> Stop:
 
 
 def save_core(session: Session, file: Path) -> None:
-    """Save the launch of a session to a core file that opens where it stands. Raises WarploomError
+    """Saves the launch of a session to a core file that opens where it stands. Raises WarploomError
     where it cannot be written, and DebugError where the user has changed the launch."""
     if session.timeline.edited:
         raise DebugError("the launch was changed by `set variable`, which a core file cannot keep")

@@ -18,7 +18,7 @@ class ReachingDefinitions:
         self._program = program
 
     def may_be_written(self, register: str, instruction: int) -> bool:
-        """Return whether some path to an instruction writes a register before it."""
+        """Returns whether some path to an instruction writes a register before it."""
         here = next(b for b in self._program.blocks if b.start <= instruction < b.stop)
         for index in self._writes.get(register, ()):
             if here.start <= index < instruction or index in self._of_blocks(here.index):
@@ -34,7 +34,7 @@ class ReachingDefinitions:
         return found
 
     def _of_blocks(self, block: int) -> set[int]:
-        """Return the instructions of the basic blocks that lead to one."""
+        """Returns the instructions of the basic blocks that lead to one."""
         if block not in self._before:
             before, pending = set[int](), [block]
             while pending:

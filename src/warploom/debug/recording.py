@@ -13,7 +13,7 @@ from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
 
 STEPS = 4096
-"""Steps that are recorded of a warp behind the position."""
+"""Steps that are recorded of a warp after the position."""
 
 SLOW = 100_000
 """Positions up to which the reference machine records, which keeps registers."""
@@ -29,7 +29,7 @@ class Recorded:
 
 
 def recorded(session: Session) -> Recorded:
-    """Return a trace of the block in focus. Raises DebugError where the user has changed the
+    """Returns a trace of the block in focus. Raises DebugError where the user has changed the
     launch, which a trace cannot show, or where no block runs."""
     if session.timeline.edited:
         raise DebugError("the launch was changed by `set variable`; the view cannot show that")
@@ -53,7 +53,7 @@ def recorded(session: Session) -> Recorded:
 
 
 def _issued(session: Session, block: int, number: int) -> int:
-    """Return how many instructions a warp has executed."""
+    """Returns how many instructions a warp has executed."""
     warp = session.warp(block, number)
     if warp is None:
         raise DebugError(f"block {block} does not run now; look at one that does")

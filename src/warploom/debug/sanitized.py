@@ -9,7 +9,7 @@ from warploom.sanitize.report import FindingSite
 
 
 def sites_found(target: Target, engine: str, tool: str) -> list[FindingSite]:
-    """Return the accesses that a tool finds fault with, in the order in which they come up. Memory
+    """Returns the accesses that a tool finds fault with, in the order in which they come up. Memory
     is as it was before the launch, and changed by it. Raises WarploomError where the sanitizer
     cannot check the launch."""
     memory = target.memory

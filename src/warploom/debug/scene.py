@@ -34,12 +34,12 @@ class Place:
     address: int
 
     def moved(self, offset: int) -> Place:
-        """Return the place so many bytes behind."""
+        """Returns the place that many bytes after this one."""
         return Place(self.space, self.address + offset)
 
     @property
     def resolved(self) -> Place:
-        """Return the same place in the space that a generic address leads to."""
+        """Returns the same place in the space that a generic address leads to."""
         if self.space is not Space.GENERIC:
             return self
         for window, space in ((SHARED_WINDOW, Space.SHARED), (LOCAL_WINDOW, Space.LOCAL)):
@@ -49,7 +49,7 @@ class Place:
 
     @property
     def generic(self) -> int:
-        """Return its generic address."""
+        """Returns its generic address."""
         windows = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
         return self.address + windows.get(self.space, 0)
 
@@ -83,18 +83,18 @@ class Thread:
     # ---- registers ------------------------------------------------------------------------------
 
     def register(self, name: str) -> int | None:
-        """Return the bits of a register of the program, None where there is none of that name."""
+        """Returns the bits of a register of the program, None where there is none of that name."""
         values = self.warp.registers.get(name)
         return None if values is None else int(values[self.lane])
 
     def set_register(self, name: str, bits: int) -> None:
-        """Change a register of this lane."""
+        """Changes a register of this lane."""
         values = self.warp.registers[name].copy()
         values[self.lane] = bits
         self.warp.registers[name] = values
 
     def special(self, name: str) -> int:
-        """Return the value of a special register, such as `%tid.x`."""
+        """Returns the value of a special register, such as `%tid.x`."""
         timed = self.warp.state.timed
         value = int(special(self.warp, name)[self.lane])
         self.warp.state.timed = timed
@@ -103,12 +103,12 @@ class Thread:
     # ---- memory ---------------------------------------------------------------------------------
 
     def read(self, place: Place, size: int) -> bytes:
-        """Return bytes as this thread reads them. Raises EvaluationError where they are not all its
-        own."""
+        """Returns bytes as this thread reads them. Raises EvaluationError where they are not all
+        its own."""
         return self._access(place, size, lambda part: part.tobytes())
 
     def write(self, place: Place, data: bytes) -> None:
-        """Change bytes as this thread writes them. Raises EvaluationError."""
+        """Changes bytes as this thread writes them. Raises EvaluationError."""
 
         def put(part: Any) -> None:
             part[:] = np.frombuffer(data, np.uint8)

@@ -31,7 +31,7 @@ class Sections:
 
 @lru_cache(maxsize=8)
 def read_sections(text: str) -> Sections:
-    """Return the debug sections of a PTX text."""
+    """Returns the debug sections of a PTX text."""
     code_end = text.find(".section")
     if code_end < 0:
         return Sections({}, {})
@@ -46,7 +46,7 @@ def read_sections(text: str) -> Sections:
 
 
 def _code_labels(code: str) -> dict[str, int]:
-    """Return the lines of the labels in the code."""
+    """Returns the lines of the labels in the code."""
     labels: dict[str, int] = {}
     for number, line in enumerate(code.split("\n"), 1):
         if found := _LABEL.match(line):
@@ -55,7 +55,7 @@ def _code_labels(code: str) -> dict[str, int]:
 
 
 def _section_labels(content: str) -> dict[str, int]:
-    """Return the offsets of the labels in a section."""
+    """Returns the offsets of the labels in a section."""
     labels: dict[str, int] = {}
     at = 0
     for bits, values, label in _ITEM.findall(content):
@@ -67,7 +67,7 @@ def _section_labels(content: str) -> dict[str, int]:
 
 
 def _assembled(content: str, labels: dict[str, int], variables: dict[str, int]) -> bytes:
-    """Return the bytes of a section, little-endian."""
+    """Returns the bytes of a section, little-endian."""
     made = bytearray()
     for bits, values, label in _ITEM.findall(content):
         if label:
@@ -80,7 +80,7 @@ def _assembled(content: str, labels: dict[str, int], variables: dict[str, int]) 
 
 
 def _number(text: str, labels: dict[str, int], variables: dict[str, int]) -> int:
-    """Return a number, or the sum of some, of which names may be parts."""
+    """Returns a number, or the sum of some, of which names may be parts."""
     total = 0
     for sign, term in _TERM.findall(text):
         if term[0].isdigit():

@@ -42,12 +42,12 @@ class Session(Breaking):
         self._look_at(self.stepper.warp if self.stepper.has_warp else None, 0)
 
     def begin(self) -> Stop:
-        """Go to the begin of the launch, and on to the first place where it stops there."""
+        """Moves to the begin of the launch, then runs to the first position where it stops."""
         self._stand(self.timeline.at(0))
         return self._stopped(Stop("begin"))
 
     def start(self) -> Stop:
-        """Go to the begin of the launch, then on until it stops."""
+        """Moves to the begin of the launch, then runs until it stops."""
         self._stand(self.timeline.at(0))
         stops = self._stops()
         if self.stepper.has_warp and stops.before(self.stepper):
@@ -55,11 +55,11 @@ class Session(Breaking):
         return self._forward(stops)
 
     def go_on(self) -> Stop:
-        """Go on until a breakpoint, or the end."""
+        """Runs to the next breakpoint, or the end."""
         return self._forward(self._stops())
 
     def step(self, kind: str, count: int = 1) -> Stop:
-        """Step the thread in focus: `kind` is "instruction"; "line", into functions; "over" or
+        """Steps the thread in focus: `kind` is "instruction"; "line", into functions; "over" or
         "out" of them."""
         stop = self.stop
         for _ in range(count):
@@ -69,7 +69,7 @@ class Session(Breaking):
         return stop
 
     def reverse_step(self, kind: str, count: int = 1) -> Stop:
-        """Step the thread in focus backwards: "instruction", "line" or "over"."""
+        """Steps the thread in focus backwards: "instruction", "line" or "over"."""
         stop = self.stop
         for _ in range(count):
             stop = self._reverse_step(kind)
@@ -78,7 +78,7 @@ class Session(Breaking):
         return stop
 
     def reverse(self) -> Stop:
-        """Go back to the last breakpoint before, or to the begin."""
+        """Moves back to the last breakpoint before this position, or to the begin."""
         stops = self._stops()
         found = self._search_back(stops, self.position)
         if found is None:
@@ -87,7 +87,7 @@ class Session(Breaking):
         return self._arrive(found, stops)
 
     def last_access(self, text: str, kind: str = "write") -> Stop:
-        """Go back to the last access to what an expression stands for, before it is done."""
+        """Moves back to before the last access to what an expression denotes."""
         watched = self.watched(text)
         seeker = Breakpoint(0, text, watched=watched, kind=kind, place=text)
         stops = self._only(seeker)
@@ -98,7 +98,7 @@ class Session(Breaking):
         return self._arrive(found, stops)
 
     def last_divergence(self) -> Stop:
-        """Go back to the last branch at which the warp in focus diverged."""
+        """Moves back to the last branch at which the warp in focus diverged."""
         focus = self.focus
         seeker = Breakpoint(0, "divergence", event="divergence")
         seeker.blocks = range(focus.block, focus.block + 1)
@@ -112,20 +112,20 @@ class Session(Breaking):
         return self._arrive(found, stops)
 
     def goto(self, position: int) -> Stop:
-        """Go to a position."""
+        """Moves to a position."""
         if position < 0:
             raise DebugError("positions begin at 0")
         self._stand(self.timeline.at(position))
         return self._stopped(Stop("goto"))
 
     def finish(self) -> Stop:
-        """Go on until the thread in focus has left the function that it is in."""
+        """Runs until the thread in focus has left the function that it is in."""
         if len(self.frames()) < 2:
             raise DebugError("the thread is in the kernel itself; `continue` goes to its end")
         return self.step("out")
 
     def until(self, location: str) -> Stop:
-        """Go on until the thread in focus comes to a place, or to a breakpoint."""
+        """Runs until the thread in focus arrives at a location, or at a breakpoint."""
         instructions, _ = self.resolve(location)
         focus = self.focus
         goal = Step(focus.block, focus.warp, focus.lane, lambda index: index in instructions)
@@ -143,7 +143,7 @@ class Session(Breaking):
         return Stops(self.program, rules, warps, [breakpoint])
 
     def _step(self, kind: str) -> Step:
-        """Return where a step ends that begins here."""
+        """Returns where a step ends that begins here."""
         focus = self.focus
         thread = self.thread()
         index = self.instruction_of(thread)
@@ -152,7 +152,7 @@ class Session(Breaking):
         return Step(focus.block, focus.warp, focus.lane, self._ends(kind, index))
 
     def _ends(self, kind: str, index: int) -> Callable[[int], bool]:
-        """Return which instructions end a step of a kind that begins at one."""
+        """Returns which instructions end a step of a kind that begins at one."""
         here, depth = self.places.statement(index), len(self.places.frames(index))
         if kind == "instruction" or here is None:
             return lambda _: True
@@ -183,7 +183,7 @@ class Session(Breaking):
         return self._hit(stops.hit) if found else self._ended()
 
     def _lock(self, *, alone: bool) -> None:
-        """Have the warp in focus go on alone from here, or all. That changes the launch, as `set
+        """Runs only the warp in focus from here on, or all warps. That changes the launch, as `set
         variable` does."""
         wanted = (self.focus.block, self.focus.warp) if alone else None
         if self.stepper.grid.locked != wanted:
@@ -250,7 +250,7 @@ class Session(Breaking):
         return self._stopped(Stop("step"))
 
     def _arrive(self, position: int, stops: Stops) -> Stop:
-        """Stand where a search backwards has found something."""
+        """Moves to where a search backwards has found something."""
         self._stand(self.timeline.at(position))
         if not stops.before(self.stepper):
             # It is what the next instruction does: look at who does it.
@@ -264,8 +264,8 @@ class Session(Breaking):
         return self._hit(stops.hit, done=False)
 
     def _hit(self, hit: Hit, *, done: bool = True) -> Stop:
-        """Look at the thread in which a search has found something; `done` says that events and
-        accesses have happened by now."""
+        """Sets the focus to the thread in which a search has found something; `done` says that
+        events and accesses have happened by now."""
         self._look_at(hit.warp, hit.lanes)
         for each in hit.breakpoints:
             each.hits += 1
@@ -281,12 +281,12 @@ class Session(Breaking):
         return self._stopped(Stop(hit.step))
 
     def _place(self, instruction: int) -> str:
-        """Return the place of an instruction, as `file:line`."""
+        """Returns the place of an instruction, as `file:line`."""
         frame = self.places.frames(instruction)[0]
         return f"{PurePath(frame.file).name}:{frame.line}" if frame.line else f"*{instruction}"
 
     def _ended(self) -> Stop:
-        """Note that the launch has ended, well or not."""
+        """Notes that the launch has ended, well or not."""
         self.end_position = self.stepper.position
         error = self.stepper.error
         if error is None:
@@ -319,7 +319,8 @@ class Session(Breaking):
         return stop
 
     def _look_at(self, warp: Warp | None, lanes: int) -> None:
-        """Look at a warp; stay at the lane if it is among some lanes, else take the first."""
+        """Sets the focus to a warp; stays at the lane if it is among some lanes, else takes the
+        first."""
         if warp is None:
             return
         wanted = lanes or warp.splits.active or warp.existing

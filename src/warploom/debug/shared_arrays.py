@@ -36,7 +36,7 @@ DEEPEST = 16
 
 
 def declared_arrays(own: str, whole: str) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the shared variables that a kernel's own source declares: the type of their elements
+    """Returns the shared variables that a kernel's own source declares: the type of their elements
     as text, and their lengths, outermost first, 0 where one is not known. `whole` is the source
     that has the constants."""
     constants = {m[1] or m[3]: m[2] or m[4] for m in _CONSTANT.finditer(whole)}
@@ -47,7 +47,7 @@ def declared_arrays(own: str, whole: str) -> dict[str, tuple[str, tuple[int, ...
 
 
 def array_type(declared: tuple[str, tuple[int, ...]], size: int) -> Type | None:
-    """Return the type of a shared variable of so many bytes: one length that is not known follows
+    """Returns the type of a shared variable of so many bytes: one length that is not known follows
     from the size, and of several it is an array of one dimension. None where the type is not known
     or does not fit."""
     found = read_type(declared[0].strip())
@@ -66,7 +66,7 @@ def array_type(declared: tuple[str, tuple[int, ...]], size: int) -> Type | None:
 
 
 def _number(text: str, constants: Mapping[str, str], depth: int = 0) -> int:
-    """Return the value of a length; 0 where it is not known."""
+    """Returns the value of a length; 0 where it is not known."""
     try:
         return max(0, _value(ast.parse(text.strip(), mode="eval").body, constants, depth))
     except (SyntaxError, ValueError, ZeroDivisionError):
@@ -74,7 +74,7 @@ def _number(text: str, constants: Mapping[str, str], depth: int = 0) -> int:
 
 
 def _value(node: ast.expr, constants: Mapping[str, str], depth: int) -> int:
-    """Return the value of an expression. Raises ValueError where it has none here."""
+    """Returns the value of an expression. Raises ValueError where it has none here."""
     match node:
         case ast.Constant(value=int(value)):
             return value

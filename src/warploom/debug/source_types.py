@@ -8,7 +8,7 @@ from warploom.host.programs.cpp_types import Class, CppType, read_type
 
 
 def type_of(type: CppType) -> Type | None:
-    """Return the type of a parameter as its source declares it."""
+    """Returns the type of a parameter as its source declares it."""
     kind, size = type.element.kind, type.element.bytes
     encodings = {
         Class.SIGNED: Encoding.SIGNED,
@@ -39,7 +39,7 @@ def type_of(type: CppType) -> Type | None:
 
 
 def parsed_type(text: str) -> Type:
-    """Return the type that a cast names. Raises EvaluationError."""
+    """Returns the type that a cast names. Raises EvaluationError."""
     plain = " ".join(word for word in text.replace("*", " * ").split() if word != "const")
     stars = plain.count("*")
     name = plain.replace("*", "").strip()

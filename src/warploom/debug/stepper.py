@@ -28,11 +28,11 @@ class Events:
     accesses: list[WarpAccess] = field(default_factory=list[WarpAccess])
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Begin with an instruction."""
+        """Begins with an instruction."""
         self.accesses.clear()
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
-        """Keep an access."""
+        """Records an access."""
         self.accesses.append(access)
 
 
@@ -53,7 +53,7 @@ class Stepper:
 
     @property
     def position(self) -> int:
-        """Return the number of warp instructions that the launch has executed before."""
+        """Returns the number of warp instructions that the launch has executed before."""
         return self.grid.run.issued - (self._faulted is not None)
 
     @property
@@ -68,28 +68,28 @@ class Stepper:
 
     @property
     def warp(self) -> Warp:
-        """Return the warp that executes the next instruction."""
+        """Returns the warp that executes the next instruction."""
         found = self._faulted or self.grid.warp
         assert found is not None
         return found
 
     @property
     def index(self) -> int:
-        """Return the number of the next instruction."""
+        """Returns the number of the next instruction."""
         return self.warp.next
 
     @property
     def instruction(self) -> Instruction:
-        """Return the next instruction."""
+        """Returns the next instruction."""
         return self.grid.run.program.instructions[self.warp.next]
 
     @property
     def executing(self) -> int:
-        """Return the lanes that execute the next instruction: active, and their guard holds."""
+        """Returns the lanes that execute the next instruction: active, and their guard holds."""
         return self.warp.splits.active & guard_mask(self.warp, self.instruction)
 
     def step(self) -> None:
-        """Execute an instruction, and those that are not counted behind it."""
+        """Executes an instruction, and those after it that are not counted."""
         warp, run = self.warp, self.grid.run
         self.last, self.executed, before = warp, warp.next, run.issued
         tally, index = run.tally, warp.next
@@ -107,18 +107,18 @@ class Stepper:
         self.reconvergences = int(tally.reconvergences.sum()) - reconverged_before
 
     def lock(self, warp: tuple[int, int] | None) -> None:
-        """Have one warp alone go on from here, by its block and number; None: all."""
+        """Runs only one warp from here on, by its block and number; None: all warps."""
         self.grid.lock(warp)
         self._begin()
 
     def edit(self) -> None:
-        """Make the changes of this position."""
+        """Applies the changes of this position."""
         for edit in self._edits.get(self.position, ()):
             edit(self)
 
     def _settle(self) -> None:
-        """Go on to the next instruction that is counted, and make the changes that are made
-        there."""
+        """Advances to the next instruction that is counted, and applies the changes of that
+        position."""
         self._begin()
         if self._edits:
             self.edit()

@@ -57,7 +57,7 @@ class Watched:
     lane: int | None = None
 
     def words(self, warps_per_block: int, ops: int) -> Words:
-        """Return it as compiled code reads it (`lower.instrument.watchpoints`)."""
+        """Returns it as compiled code reads it (`lower.instrument.watchpoints`)."""
         words = np.zeros(WatchedRange.WORDS, np.int64)
         watch = WatchedRange(words, 0)
         watch.space, watch.ops = SPACE_CODES[self.space], ops
@@ -121,13 +121,13 @@ class Step:
         self.block, self._warp, self.lane, self._ends = block, warp, lane, ends
 
     def is_here(self, stepper: Stepper) -> bool:
-        """Return whether the lane is about to execute an instruction that ends the step."""
+        """Returns whether the lane is about to execute an instruction that ends the step."""
         warp = stepper.warp
         own = warp.block.number == self.block and warp.number == self._warp
         return own and bool(warp.splits.active >> self.lane & 1) and self._ends(warp.next)
 
     def has_left(self, stepper: Stepper) -> bool:
-        """Return whether the lane has exited with the last instruction."""
+        """Returns whether the lane has exited with the last instruction."""
         warp = stepper.last
         if warp is None or warp.block.number != self.block or warp.number != self._warp:
             return False
@@ -157,7 +157,7 @@ class Stops:
         self.blocks = self._common_blocks()
 
     def _common_blocks(self) -> range | None:
-        """Return the blocks between the first and the last in which it can be."""
+        """Returns the blocks between the first and the last in which it can be."""
         given = [b.blocks for b in self._breakpoints]
         if self._step is not None:
             given.append(range(self._step.block, self._step.block + 1))
@@ -174,19 +174,19 @@ class Stops:
     # ---- counts ---------------------------------------------------------------------------------
 
     def may_hit(self, counts: Words, *, watched: bool) -> bool:
-        """Return whether it may be in an interval with these counts."""
+        """Returns whether it may be in an interval with these counts."""
         if self.watch is not None and watched:
             return bool(counts[-1]) or bool(counts[self._counted_unwatched].any())
         return bool(counts[self._counted].any())
 
     @cached_property
     def _counted(self) -> Words:
-        """Return the counts of which one is not zero wherever it is."""
+        """Returns the counts of which one is not zero wherever it is."""
         return self._counts_of(self._breakpoints)
 
     @cached_property
     def _counted_unwatched(self) -> Words:
-        """Return such counts of the breakpoints that compiled code does not watch."""
+        """Returns such counts of the breakpoints that compiled code does not watch."""
         return self._counts_of([b for b in self._breakpoints if b.watched is None])
 
     def _counts_of(self, breakpoints: list[Breakpoint]) -> Words:
@@ -212,7 +212,7 @@ class Stops:
         return np.array(sorted(found), np.int64)
 
     def _blocks_of(self, instructions: frozenset[int]) -> set[int]:
-        """Return the counts of the basic blocks that have some instructions."""
+        """Returns the counts of the basic blocks that have some instructions."""
         every = self._program.blocks
         return {2 * b.index for b in every if not instructions.isdisjoint(range(b.start, b.stop))}
 
@@ -228,11 +228,11 @@ class Stops:
 
     @cached_property
     def _late(self) -> list[Breakpoint]:
-        """Return the breakpoints that are only known when an instruction has been executed."""
+        """Returns the breakpoints that are only known when an instruction has been executed."""
         return [b for b in self._breakpoints if b.event or b.watched is not None]
 
     def before(self, stepper: Stepper) -> bool:
-        """Return whether it is where a warp is about to execute an instruction."""
+        """Returns whether it is where a warp is about to execute an instruction."""
         hit = Hit(warp=stepper.warp)
         for breakpoint in self._by_instruction.get(stepper.index, ()):
             lanes = self._lanes(breakpoint, stepper, stepper.warp, stepper.warp.splits.active)
@@ -245,7 +245,7 @@ class Stops:
         return self._found(hit)
 
     def after(self, stepper: Stepper) -> bool:
-        """Return whether it is what the last instruction has done."""
+        """Returns whether it is what the last instruction has done."""
         warp = stepper.last
         assert warp is not None
         hit = Hit(warp=warp)
@@ -267,7 +267,7 @@ class Stops:
         return False
 
     def _lanes(self, breakpoint: Breakpoint, stepper: Stepper, warp: Warp, lanes: int) -> int:
-        """Return those of some lanes that meet the condition of a breakpoint."""
+        """Returns those of some lanes that meet the condition of a breakpoint."""
         condition = breakpoint.condition
         if breakpoint.blocks is not None and warp.block.number not in breakpoint.blocks:
             return 0
@@ -277,14 +277,14 @@ class Stops:
         return sum(1 << lane for lane in every if condition(stepper, warp, lane))
 
     def _counts(self, breakpoint: Breakpoint) -> bool:
-        """Count a hit; return whether it is one to stop at."""
+        """Counts a hit; returns whether it is one to stop at."""
         if breakpoint.ignored > 0:
             breakpoint.ignored -= 1
             return False
         return True
 
     def _happened(self, breakpoint: Breakpoint, stepper: Stepper, warp: Warp) -> int:
-        """Return the lanes to which an event has happened with the last instruction."""
+        """Returns the lanes to which an event has happened with the last instruction."""
         site = breakpoint.site
         if site is not None and site.instruction != stepper.executed:
             return 0
@@ -310,7 +310,7 @@ class Stops:
                 return self._costly(stepper, spaces, CostRecord.sectors, breakpoint.least)
 
     def _costly(self, stepper: Stepper, spaces: tuple[Space, ...], what: int, least: int) -> int:
-        """Return the lanes of an access that costs at least so much."""
+        """Returns the lanes of an access that costs at least so much."""
         rows = {(row.instruction, row.space): row for row in stepper.grid.run.tally.access_records}
         for access in stepper.events.accesses:
             row = rows.get((access.instruction, access.space))
@@ -324,7 +324,7 @@ class Stops:
 
 
 def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:
-    """Return the lanes whose last access has touched watched memory."""
+    """Returns the lanes whose last access has touched watched memory."""
     found = 0
     if watched.block is not None and warp.block.number != watched.block:
         return 0
@@ -342,7 +342,7 @@ def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:
 
 
 def _new_nans(made: Instruction, warp: Warp) -> int:
-    """Return the lanes in which an instruction has made a NaN of numbers that are none."""
+    """Returns the lanes in which an instruction has made a NaN of numbers that are none."""
     if Kind.FLOAT not in {r.type.kind for r in writes(made)} and not _is_float(made):
         return 0
     own = [r for r in reads(made) if r not in set(writes(made))]
@@ -364,7 +364,7 @@ def _is_float(made: Instruction) -> bool:
 
 
 def _nans(register: Register, warp: Warp) -> npt.NDArray[np.bool_]:
-    """Return the lanes in which a register of 32 or 64 bits holds a NaN."""
+    """Returns the lanes in which a register of 32 or 64 bits holds a NaN."""
     values = warp.registers[register.name]
     if register.type.bits not in (32, 64):
         return np.zeros(warp.size, bool)

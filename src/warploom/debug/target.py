@@ -29,14 +29,14 @@ class Output:
     _shown: int = 0
 
     def take(self, text: str) -> None:
-        """Keep a text that the kernel prints."""
+        """Records a text that the kernel prints."""
         self._texts[self.count :] = (
             [text] if self.count >= len(self._texts) else ([text, *self._texts[self.count + 1 :]])
         )
         self.count += 1
 
     def show(self) -> None:
-        """Write what is printed up to where the launch stands now, and has not been written."""
+        """Writes what is printed up to where the launch stands now, and has not been written."""
         for text in self._texts[self._shown : self.count]:
             self.write(text)
         self._shown = max(self._shown, self.count)
@@ -71,12 +71,12 @@ class Target:
 
     @property
     def limit(self) -> int | None:
-        """Return the warp instructions that the launch may execute."""
+        """Returns the warp instructions that the launch may execute."""
         return self.launch.max_instructions
 
     @cached_property
     def compiled_launch(self) -> Launch:
-        """Return the launch for compiled code, which does not look at the limit."""
+        """Returns the launch for compiled code, which does not look at the limit."""
         return replace(self.launch, max_instructions=None)
 
     @cached_property
@@ -86,7 +86,7 @@ class Target:
 
     @cached_property
     def not_compiled(self) -> str:
-        """Return the reason why compiled code cannot run the launch in parts, empty where it can:
+        """Returns the reason why compiled code cannot run the launch in parts, empty where it can:
         operations that are not complete between two turns are kept by each machine in its own
         way."""
         if self.launch.warp_size != WARP_SIZE:

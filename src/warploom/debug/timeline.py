@@ -86,7 +86,7 @@ class Timeline:
     # ---- where to go ----------------------------------------------------------------------------
 
     def at(self, position: int) -> Stepper:
-        """Return the launch at a position, or at its end if that comes before."""
+        """Returns the launch at a position, or at its end if that comes before."""
         limit = self.target.limit
         position = position if limit is None else min(position, limit + 1)
         nearest = self._nearest(position)
@@ -108,8 +108,8 @@ class Timeline:
         return stepper
 
     def forward(self, search: Search, stepper: Stepper) -> tuple[Stepper, bool]:
-        """Return the launch at the next place behind this one that a search finds, and True; or at
-        its end, and False. Raises Interrupted."""
+        """Returns the launch at the next position after this one that a search finds, and True; or
+        at its end, and False. Raises Interrupted."""
         position = stepper.position
         if self._scan(stepper, search, position + NEAR, position):
             return stepper, True
@@ -128,7 +128,7 @@ class Timeline:
         return self._stepper(self._coarse[-1]), False
 
     def backward(self, search: Search, position: int) -> int | None:
-        """Return the last place before a position that a search finds. Raises Interrupted."""
+        """Returns the last position before a given one that a search finds. Raises Interrupted."""
         while not (self._complete or self._edits) and self._coarse[-1].position < position:
             self._extend()
         for interval in reversed([*self._known()]):
@@ -141,7 +141,7 @@ class Timeline:
         return None
 
     def edit(self, stepper: Stepper, edit: Edit) -> None:
-        """Change the state at a position; what comes after it is run anew."""
+        """Changes the state at a position; what comes after it is run anew."""
         position = stepper.position
         edit(stepper)
         for later in [p for p in self._edits if p > position]:
@@ -153,16 +153,16 @@ class Timeline:
 
     @property
     def checkpoints(self) -> int:
-        """Return the checkpoints that are kept."""
+        """Returns the checkpoints that are stored."""
         return len(self._coarse) + len(self._fine)
 
     def rewind(self) -> None:
-        """Make memory what it was before the launch."""
+        """Sets memory to what it was before the launch."""
         self._remember(self._coarse[0])
 
     @contextmanager
     def at_begin(self) -> Generator[None]:
-        """Have memory be what it was before the launch; who asks for it may change it."""
+        """Sets memory to what it was before the launch; the caller may change it."""
         self.rewind()
         try:
             yield
@@ -171,7 +171,7 @@ class Timeline:
 
     @property
     def furthest(self) -> int:
-        """Return the last position up to which intervals are known."""
+        """Returns the last position up to which intervals are known."""
         return self._coarse[-1].position
 
     @property
@@ -181,25 +181,25 @@ class Timeline:
 
     @property
     def bytes(self) -> int:
-        """Return the memory that checkpoints take up, without pages in a file."""
+        """Returns the memory that checkpoints take up, without pages in a file."""
         every = (*self._coarse, *self._fine)
         return self._images.bytes + sum(c.state.bytes + c.counts.nbytes for c in every)
 
     @property
     def file_bytes(self) -> int:
-        """Return the bytes of checkpoints that are in a file."""
+        """Returns the bytes of checkpoints that are in a file."""
         return self._images.file_bytes
 
     # ---- intervals ------------------------------------------------------------------------------
 
     def _known(self) -> Iterator[Interval]:
-        """Yield the coarse intervals as far as they are known, in order."""
+        """Yields the coarse intervals as far as they are known, in order."""
         yield from (Interval(*pair) for pair in pairwise(self._coarse))
         if self._failed or self._edits or not self.target.compiles:
             yield Interval(self._coarse[-1], None)
 
     def _leaves_from(self, position: int, search: Search) -> Iterator[Interval]:
-        """Yield the intervals from a position on in which a search may find something, as small as
+        """Yields the intervals from a position on in which a search may find something, as small as
         they can be, and the last one if it stops with an error; runs on where nothing is known."""
         number = 0
         while True:
@@ -222,7 +222,7 @@ class Timeline:
     def _leaves(
         self, interval: Interval, search: Search, position: int, *, backward: bool, quantum: int = 0
     ) -> Iterator[Interval]:
-        """Yield the parts of an interval that end behind a position and in which a search may find
+        """Yields the parts of an interval that end after a position and in which a search may find
         something."""
         length = interval.length
         quantum = (length or quantum or LEAF * PARTS * PARTS) // PARTS
@@ -245,7 +245,7 @@ class Timeline:
                 yield from self._leaves(part, search, position, backward=backward, quantum=quantum)
 
     def _parts(self, interval: Interval, search: Search, quantum: int) -> Iterator[Interval]:
-        """Yield parts of an interval of about so many warp instructions."""
+        """Yields parts of an interval of about so many warp instructions."""
         engine, start, end = self._finer(interval, search), interval.start, interval.end
         while True:
             self._look_up()
@@ -262,7 +262,7 @@ class Timeline:
             start = following
 
     def _extend(self) -> None:
-        """Add an interval to the coarse ones."""
+        """Adds an interval to the coarse ones."""
         self._look_up()
         start = self._coarse[-1]
         self._blocks.last = self.target.launch.blocks
@@ -310,7 +310,7 @@ class Timeline:
         return TurnEngine(self.target)
 
     def _engine(self, search: Search | None) -> TurnEngine:
-        """Return what runs turn by turn, and counts what a search watches."""
+        """Returns what runs turn by turn, and counts what a search watches."""
         if search is None or search.watch is None:
             return self._plain
         if self._watching is None or self._watching[0] is not search.watch:
@@ -320,7 +320,7 @@ class Timeline:
     _watching: tuple[Words, TurnEngine] | None = None
 
     def _finer(self, interval: Interval, search: Search) -> Engine:
-        """Return what runs parts of an interval: whole blocks, if it has several."""
+        """Returns what runs parts of an interval: whole blocks, if it has several."""
         start, end = interval.start.state, interval.end.state if interval.end else None
         blocks = self.target.launch.blocks
         last = end.following if isinstance(end, BetweenBlocks) else blocks if end is None else 0
@@ -339,19 +339,19 @@ class Timeline:
     _watched: tuple[Words, BlockEngine] | None = None
 
     def _stand(self, engine: Engine, checkpoint: Checkpoint) -> None:
-        """Have an engine and memory stand at a checkpoint; the engine is about to run."""
+        """Sets an engine and memory to a checkpoint; the engine is about to run."""
         self._remember(checkpoint)
         engine.load(checkpoint.state)
         self._memory = None
 
     def _remember(self, checkpoint: Checkpoint) -> None:
-        """Make memory what it was at a checkpoint."""
+        """Sets memory to what it was at a checkpoint."""
         if self._memory is not checkpoint.memory:
             self._images.restore(checkpoint.memory)
         self.target.output.count = checkpoint.prints
 
     def _after(self, start: Checkpoint, engine: Engine) -> Checkpoint:
-        """Return a checkpoint of where an engine stands that began at another."""
+        """Returns a checkpoint of where an engine stands that began at another."""
         self._memory = self._images.capture()
         return Checkpoint(
             start.position + engine.executed,
@@ -362,7 +362,7 @@ class Timeline:
         )
 
     def _stepper(self, checkpoint: Checkpoint) -> Stepper:
-        """Return the reference machine at a checkpoint."""
+        """Returns the reference machine at a checkpoint."""
         self._remember(checkpoint)
         self._memory = None
         events = Events()
@@ -370,7 +370,7 @@ class Timeline:
         return Stepper(grid, events, self._edits)
 
     def _nearest(self, position: int) -> Checkpoint:
-        """Return the last checkpoint that is not behind a position."""
+        """Returns the last checkpoint that is not after a position."""
         near = (c for c in (*self._coarse, *self._fine) if c.position <= position)
         return max(near, key=lambda c: c.position)
 
@@ -381,7 +381,7 @@ class Timeline:
     # ---- scanning -------------------------------------------------------------------------------
 
     def _scan(self, stepper: Stepper, search: Search, stop: int | None, skip: int | None) -> bool:
-        """Step up to a position until a search finds something; not where it is to be skipped."""
+        """Steps up to a position until a search finds something; not where it is to be skipped."""
         while not stepper.ended and (stop is None or stepper.position < stop):
             if stepper.position != skip and search.before(stepper):
                 return True
@@ -392,7 +392,7 @@ class Timeline:
         return False
 
     def _last(self, leaf: Interval, search: Search, position: int) -> int | None:
-        """Return the last place in an interval, before a position, that a search finds."""
+        """Returns the last position in an interval, before a given one, that a search finds."""
         stepper, found = self._stepper(leaf.start), None
         stop = position if leaf.end is None else min(position, leaf.end.position)
         while not stepper.ended and stepper.position < stop:
@@ -405,7 +405,7 @@ class Timeline:
         return found
 
     def _look_up(self) -> None:
-        """End where the user wants it."""
+        """Ends where the user wants it."""
         if self.interrupted:
             self.interrupted = False
             raise Interrupted

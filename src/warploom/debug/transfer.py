@@ -36,7 +36,7 @@ LANES = 32
 
 
 def new_run(target: Target, listener: Listener | None = None) -> LaunchState:
-    """Return a launch on the reference machine that has not begun."""
+    """Returns a launch on the reference machine that has not begun."""
     program, launch = target.program, target.launch
     tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
     rows = {(row.instruction, row.space): i for i, row in enumerate(tally.access_records)}
@@ -51,7 +51,7 @@ def new_run(target: Target, listener: Listener | None = None) -> LaunchState:
 def grid_at(
     target: Target, find_engine: Callable[[], TurnEngine], start: Checkpoint, listener: Listener
 ) -> Grid:
-    """Return the reference machine at a checkpoint, where memory stands; the engine is only needed
+    """Returns the reference machine at a checkpoint, where memory stands; the engine is only needed
     for a state between two turns."""
     run = new_run(target, listener)
     run.issued = start.position
@@ -105,7 +105,7 @@ class _Transfer:
         grid.enter_mid_turn(warp, used)
 
     def _warps(self, grid: Grid, slot: int, number: int) -> list[Warp]:
-        """Return the warps of the block in a slot."""
+        """Returns the warps of the block in a slot."""
         run, launch = self.run, self.run.launch
         stride = shared_stride(self.program, launch)
         leader = slot - slot % launch.cluster_blocks
@@ -120,7 +120,7 @@ class _Transfer:
         return [self._warp(block, i, slot * warps + i) for i in range(warps)]
 
     def _warp(self, block: ThreadBlock, number: int, index: int) -> Warp:
-        """Return a warp of a block, by its index in the arrays."""
+        """Returns a warp of a block, by its index in the arrays."""
         run = self.run
         state, table = WarpState(run.states, 0, index), table_of(run.plan, run.tables, index)
         warp = new_warp(block, number, state, table)
@@ -141,7 +141,7 @@ class _Transfer:
         return warp
 
     def _place(self, warp: Warp) -> None:
-        """Say where a warp goes on in the way of the reference machine: by its table alone."""
+        """Sets where a warp resumes as the reference machine does: by its table alone."""
         state, table = warp.state, warp.splits.table
         if state.status == schedule_layout.ENDED:
             table.live = 0
@@ -158,13 +158,13 @@ class _Transfer:
         return self._bytes("CONTEXTS", index * size, size)
 
     def _bytes(self, name: str, offset: int, size: int) -> Bytes:
-        """Return a copy of what blocks have in their slots."""
+        """Returns a copy of what blocks have in their slots."""
         start = self.work.launch_template.starts[Slot[f"{name}_BASE"]] + offset
         return self.work.buffers.arena[start : start + size].copy()
 
 
 def _lanes(content: Bytes, type: ScalarType) -> Values:
-    """Return a register from its place in a context."""
+    """Returns a register from its slot in a context."""
     if type.bits == 1:
         return np.unpackbits(content[:4], bitorder="little").view(np.bool_)
     size = type.bits // 8

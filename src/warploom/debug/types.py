@@ -40,7 +40,7 @@ class Arithmetic:
         return self.encoding in (Encoding.FLOAT, Encoding.BRAIN)
 
     def number(self, data: bytes) -> int | float:
-        """Return the number that bytes hold."""
+        """Returns the number that bytes hold."""
         if self.encoding is Encoding.BRAIN:
             return float(struct.unpack("<f", b"\0\0" + data)[0])
         if self.encoding is Encoding.FLOAT and self.size in self._FLOATS:
@@ -49,7 +49,7 @@ class Arithmetic:
         return int.from_bytes(data, "little", signed=signed)
 
     def data(self, number: float) -> bytes:
-        """Return the bytes of a number, converted as C++ does."""
+        """Returns the bytes of a number, converted as C++ does."""
         if self.encoding is Encoding.FLOAT:
             with np.errstate(over="ignore"):
                 return np.array(number, f"<f{self.size}").tobytes()
@@ -144,7 +144,7 @@ DOUBLE = Arithmetic("double", 8, Encoding.FLOAT)
 
 
 def type_of_register(type: ScalarType) -> Arithmetic:
-    """Return the type by which a register is shown."""
+    """Returns the type by which a register is shown."""
     if type.bits == 1:
         return BOOL
     encoding = {Kind.FLOAT: Encoding.FLOAT, Kind.SIGNED: Encoding.SIGNED}.get(type.kind)

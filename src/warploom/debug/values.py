@@ -38,14 +38,14 @@ class Value:
     register: str | None = None
 
     def bytes(self, thread: Thread) -> bytes:
-        """Return its bytes, as a thread reads them."""
+        """Returns its bytes, as a thread reads them."""
         if self.data is not None:
             return self.data
         assert self.place is not None
         return thread.read(self.place, self.type.size)
 
     def number(self, thread: Thread) -> int | float:
-        """Return what it is as a number. Raises EvaluationError for what is none."""
+        """Returns what it is as a number. Raises EvaluationError for what is none."""
         data = self.bytes(thread)
         match self.type:
             case Arithmetic() as type:
@@ -60,7 +60,7 @@ class Value:
                 raise EvaluationError(f"a value of type {self.type.name} is no number")
 
     def element(self, index: int, thread: Thread) -> Value:
-        """Return an element of an array, or what a pointer points to so many elements on."""
+        """Returns an element of an array, or what a pointer points to so many elements on."""
         if isinstance(self.type, Array):
             return self._part(self.type.of, index * self.type.of.size)
         if isinstance(self.type, Pointer) and self.type.to is not None:
@@ -71,7 +71,7 @@ class Value:
         raise EvaluationError(f"a value of type {self.type.name} has no elements")
 
     def _of_array(self, index: int, thread: Thread) -> Value:
-        """Return an element of an array of Numba: a structure with its data, shape and strides."""
+        """Returns an element of an array of Numba: a structure with its data, shape and strides."""
         names = {member.name for member in getattr(self.type, "members", ())}
         if not {"data", "shape", "strides"} <= names:
             raise EvaluationError(f"a value of type {self.type.name} has no elements")
@@ -91,7 +91,7 @@ class Value:
         return Value(row, place=start)
 
     def member(self, name: str, thread: Thread) -> Value:
-        """Return a member of a structure, its own or one that it inherits."""
+        """Returns a member of a structure, its own or one that it inherits."""
         if not isinstance(self.type, Structure):
             raise EvaluationError(f"a value of type {self.type.name} has no member {name}")
         for member in self.type.members:
@@ -107,7 +107,7 @@ class Value:
         raise EvaluationError(f"{self.type.name} has no member {name}; it has {known or 'none'}")
 
     def chosen(self, thread: Thread) -> Value:
-        """Return the value that a variable of several types has now; any other is itself."""
+        """Returns the value that a variable of several types has now; any other is itself."""
         type = self.type
         if not isinstance(type, Structure) or type.selector is None:
             return self
@@ -116,7 +116,7 @@ class Value:
         return self if choice is None else self._member(choice, thread)
 
     def parts(self, thread: Thread) -> Iterator[tuple[str, Value]]:
-        """Yield the members of a structure, the elements of an array, what a pointer points to."""
+        """Yields the members of a structure, the elements of an array, what a pointer points to."""
         match self.type:
             case Structure(members=members):
                 for member in members:
@@ -150,7 +150,7 @@ class Value:
 
 
 def written(value: Value, thread: Thread, depth: int = 0) -> str:
-    """Return a value as text, as C++ would have it."""
+    """Returns a value as text, as C++ would have it."""
     match value.type:
         case Arithmetic() as type:
             return number_text(type, value.bytes(thread))
@@ -172,7 +172,7 @@ def written(value: Value, thread: Thread, depth: int = 0) -> str:
 
 
 def number_text(type: Arithmetic, data: bytes) -> str:
-    """Return a number as text."""
+    """Returns a number as text."""
     number = type.number(data)
     if type.encoding is Encoding.BOOLEAN:
         return "true" if number else "false"
@@ -186,7 +186,7 @@ def number_text(type: Arithmetic, data: bytes) -> str:
 
 
 def address_text(address: int, thread: Thread) -> str:
-    """Return an address, with the buffer that it is in."""
+    """Returns an address, with the buffer that it is in."""
     found = thread.warp.run.memory.find(address)
     if found is None:
         where = Place(Space.GENERIC, address).resolved

@@ -19,7 +19,7 @@ DEFAULT = "h100"
 
 
 def find_device(name: str | None = None, cc: str | None = None) -> DeviceSpec:
-    """Return the device of that product name, or the first product of that compute capability.
+    """Returns the device of that product name, or the first product of that compute capability.
 
     Without either, the H100. Raises OptionValueError for a name that the catalog does not have.
     """
@@ -49,7 +49,7 @@ def _first_of(cc: str) -> DeviceSpec:
 
 @cache
 def catalog() -> dict[str, DeviceSpec]:
-    """Return every device by name, in order of compute capability."""
+    """Returns every device by name, in order of compute capability."""
     tables = _load("architectures.json")
     sources = {
         tag: FactSource(text, verified) for tag, (text, verified) in tables["sources"].items()

@@ -44,7 +44,7 @@ def _shared_steps(spec: DeviceSpec, demand: Demand) -> range:
 
 
 def _first(spec: DeviceSpec, now: Occupancy, resource: str, values: Iterable[int]) -> Gain | None:
-    """Return the first of the values that holds more warps."""
+    """Returns the first of the values that holds more warps."""
     before = int(getattr(now.demand, resource))
     for value in values:
         then = occupancy_of(spec, replace(now.demand, **{resource: value}))

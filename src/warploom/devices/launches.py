@@ -8,7 +8,7 @@ from warploom.devices.spec import DeviceSpec
 
 
 def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -> None:
-    """Raise LaunchError unless the device can launch such blocks.
+    """Raises LaunchError unless the device can launch such blocks.
 
     `shared_bytes` is static and dynamic shared memory of a block together. More than a block may
     have by default counts as asked for: the limit is the one that a kernel can opt in to. Source:
@@ -44,7 +44,7 @@ Capability"; it was 16 KiB on 1.x, which is not enforced)."""
 
 
 def check_local(spec: DeviceSpec, local_bytes: int) -> None:
-    """Raise LaunchError where a thread wants more local memory than there can be."""
+    """Raises LaunchError where a thread wants more local memory than there can be."""
     if local_bytes > MOST_LOCAL_BYTES:
         raise LaunchError(
             f"{local_bytes:,} bytes of local memory a thread, its stack among them: {spec.title}"
@@ -57,7 +57,8 @@ def check_local(spec: DeviceSpec, local_bytes: int) -> None:
 
 
 def check_registers(spec: DeviceSpec, threads: int, registers: int) -> None:
-    """Raise LaunchError where a block of so many threads with so many registers each cannot fit."""
+    """Raises LaunchError where a block of so many threads with so many registers each cannot
+    fit."""
     most = spec.max_registers_per_thread
     if registers > most:
         raise LaunchError(

@@ -77,12 +77,12 @@ def occupancy_of(spec: DeviceSpec, demand: Demand) -> Occupancy:
 
 
 def warps_of(spec: DeviceSpec, threads: int) -> int:
-    """Return the warps of a block."""
+    """Returns the warps of a block."""
     return -(-threads // spec.warp_size)
 
 
 def registers_allocated(spec: DeviceSpec, demand: Demand) -> int:
-    """Return the registers that a block is checked for: all its warps, in the units of the
+    """Returns the registers that a block is checked for: all its warps, in the units of the
     device."""
     unit = spec.register_allocation_unit
     if demand.registers in spec.double_unit_registers:

@@ -32,7 +32,7 @@ ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture")
 def compile_cuda(
     text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str] = ()
 ) -> str:
-    """Compile a CUDA C++ text to PTX, for a device of that compute capability.
+    """Compiles a CUDA C++ text to PTX, for a device of that compute capability.
 
     `name` is the path that the text came from: errors and source lines carry it, and `#include`
     looks in its directory. `options` are NVRTC's own, such as "--std=c++20" or "-DN=4". Raises
@@ -64,7 +64,7 @@ def compile_cuda(
 
 
 def _limited(ptx: str, options: Sequence[str]) -> str:
-    """Return the PTX with the limit of `-maxrregcount` in it, which NVRTC keeps for ptxas alone.
+    """Returns the PTX with the limit of `-maxrregcount` in it, which NVRTC keeps for ptxas alone.
 
     Kernels with launch bounds keep those (CUDA C++ Programming Guide, "Launch Bounds"), as do those
     that have a limit of their own.
@@ -74,7 +74,7 @@ def _limited(ptx: str, options: Sequence[str]) -> str:
 
 
 def without_nvrtc() -> str:
-    """Return what to do where CUDA C++ cannot be compiled, in one line."""
+    """Returns what to do where CUDA C++ cannot be compiled, in one line."""
     if sys.platform == "darwin":
         return (
             "CUDA C++ is compiled by NVRTC, which NVIDIA does not have for macOS. Compile to PTX on"
@@ -84,12 +84,12 @@ def without_nvrtc() -> str:
 
 
 def has_nvrtc() -> bool:
-    """Return whether CUDA C++ can be compiled here."""
+    """Returns whether CUDA C++ can be compiled here."""
     return _nvrtc() is not None
 
 
 def _nvrtc() -> Any | None:
-    """Return NVRTC's Python module, None where it or the library is missing."""
+    """Returns NVRTC's Python module, None where it or the library is missing."""
     with _IN_NVRTC:  # the first call loads the library
         try:
             module = importlib.import_module("cuda.bindings.nvrtc")
@@ -100,7 +100,8 @@ def _nvrtc() -> Any | None:
 
 
 def header_folders() -> list[Path]:
-    """Return the folders of CUDA's headers in NVIDIA's wheels; none if there are no such wheels."""
+    """Returns the folders of CUDA's headers in NVIDIA's wheels; none if there are no such
+    wheels."""
     try:
         roots = list(importlib.import_module("nvidia.cu13").__path__)
     except ImportError:
@@ -109,7 +110,7 @@ def header_folders() -> list[Path]:
 
 
 def _architecture(nvrtc: Any, compute_capability: tuple[int, int]) -> int:
-    """Return the newest architecture that NVRTC compiles for and the device can run.
+    """Returns the newest architecture that NVRTC compiles for and the device can run.
 
     An older device gets the oldest there is: the machines run any PTX that they know.
     """
@@ -119,7 +120,7 @@ def _architecture(nvrtc: Any, compute_capability: tuple[int, int]) -> int:
 
 
 def _value(nvrtc: Any, answer: tuple[Any, Any]) -> Any:
-    """Return the value of a call that NVRTC does not refuse in normal use."""
+    """Returns the value of a call that NVRTC does not refuse in normal use."""
     status, value = answer
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC failed: {status.name}")
@@ -127,7 +128,7 @@ def _value(nvrtc: Any, answer: tuple[Any, Any]) -> Any:
 
 
 def _filled(nvrtc: Any, fill: Any, program: Any, size: int) -> str:
-    """Return the text that an NVRTC call writes into a buffer, without its closing NUL."""
+    """Returns the text that an NVRTC call writes into a buffer, without its closing NUL."""
     buffer = b" " * size
     fill(program, buffer)
     return buffer.rstrip(b"\0").decode(errors="replace")

@@ -22,7 +22,7 @@ from warploom.core.temporary import temporary_folder
 from warploom.frontends.opencl_functions import functions_text
 
 TARGET = "nvptx64-nvidia-nvcl"
-"""With this one, PTX tells which parameters point to local memory."""
+"""With this one, PTX shows which parameters point to local memory."""
 
 LIBCLC = ("nvptx64--nvidiacl.bc", "nvptx64--.bc")
 NEWEST_CLANG, OLDEST_CLANG = 25, 14
@@ -69,8 +69,8 @@ def compile_opencl(
 
 
 def _completed(ptx: str, ir: str) -> str:
-    """Return the PTX with what clang leaves out: the sizes of work-groups that kernels require, and
-    the name that CUDA has for the function of printf."""
+    """Returns the PTX with what clang leaves out: the sizes of work-groups that kernels require,
+    and the name that CUDA has for the function of printf."""
     numbers = {one[1]: ", ".join(one.groups()[1:]) for one in _NUMBERS.finditer(ir)}
     for kernel, sizes in _SIZES.findall(ir):
         entry = re.compile(rf"(\.entry {kernel}\([^)]*\))")
@@ -123,7 +123,7 @@ def opencl_is_missing() -> str:
 
 
 def _clang() -> str:
-    """Return the clang of the environment variable WARPLOOM_CLANG, else the newest on the PATH."""
+    """Returns the clang of the environment variable WARPLOOM_CLANG, else the newest on the PATH."""
     numbered = (f"clang-{n}" for n in range(NEWEST_CLANG, OLDEST_CLANG - 1, -1))
     for name in filter(None, (os.environ.get("WARPLOOM_CLANG"), *numbered, "clang")):
         if found := shutil.which(name):
@@ -164,7 +164,7 @@ def _libdevice() -> Path:
 
 @cache
 def _known(clang: str) -> tuple[int, ...]:
-    """Return the architectures that a clang compiles for."""
+    """Returns the architectures that a clang compiles for."""
     result = subprocess.run(
         [clang, "--print-supported-cpus", "--target=nvptx64"],
         capture_output=True,
@@ -176,7 +176,7 @@ def _known(clang: str) -> tuple[int, ...]:
 
 
 def _architecture(clang: str, compute_capability: tuple[int, int]) -> int:
-    """Return the newest architecture that clang compiles for and the device can run, else the
+    """Returns the newest architecture that clang compiles for and the device can run, else the
     oldest."""
     known, wanted = _known(clang), 10 * compute_capability[0] + compute_capability[1]
     if not known:

@@ -62,7 +62,7 @@ def _lines() -> Iterator[str]:
 
 
 def _defined(name: str, function: str, type: str, count: int) -> Iterator[str]:
-    """Yield the definitions of a function for one type and its vectors."""
+    """Yields the definitions of a function for one type and its vectors."""
     head = "static __attribute__((overloadable, always_inline))"
     letters = "xy"[:count]
     if function.startswith("__nv_"):

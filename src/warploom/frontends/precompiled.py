@@ -22,19 +22,19 @@ _MEMBER = re.compile(r"(?P<digest>\w+)/(?P<architecture>\d+)\.ptx")
 
 
 def digest_of(text: str, options: Sequence[str]) -> str:
-    """Return the digest of a source and its options; surrounding white space does not count."""
+    """Returns the digest of a source and its options; surrounding white space does not count."""
     return sha256("\0".join((text.strip(), *options)).encode()).hexdigest()[:32]
 
 
 def member_of(text: str, options: Sequence[str], architecture: int) -> str:
-    """Return the name of the archive's member for a source and an architecture, such as 90."""
+    """Returns the name of the archive's member for a source and an architecture, such as 90."""
     return f"{digest_of(text, options)}/{architecture}.ptx"
 
 
 def precompiled_ptx(
     text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str]
 ) -> str | None:
-    """Return the stored PTX of a source, or None if there is none.
+    """Returns the stored PTX of a source, or None if there is none.
 
     Of several architectures, return that of the newest one that the device can run; if all are
     newer, the oldest. `name` is the path of the source that the PTX's line table names.
@@ -51,7 +51,7 @@ def precompiled_ptx(
 
 @lru_cache
 def _architectures() -> dict[str, tuple[int, ...]]:
-    """Return the stored architectures by the digest of their source."""
+    """Returns the stored architectures by the digest of their source."""
     if not ARCHIVE.exists():
         return {}
     found: dict[str, tuple[int, ...]] = {}

@@ -45,14 +45,14 @@ class Arguments:
     borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
 
     def lend(self, host: Array, what: str, memory: DeviceMemory) -> Buffer:
-        """Copy a host array to the device now, and back after the launch. Kernels cannot write the
-        copy of a read-only array, since its results would be lost."""
+        """Copies a host array to the device now, and back after the launch. Kernels cannot write
+        the copy of a read-only array, since its results would be lost."""
         buffer = upload(memory, host, what, constant=not host.flags.writeable)
         self.borrowed.append((host, buffer))
         return buffer
 
     def show(self, memory: DeviceMemory) -> Buffer:
-        """Return the parameter block in device memory, for kernels that point to their
+        """Returns the parameter block in device memory, for kernels that point to their
         parameters."""
         block = np.frombuffer(bytes(self.data), np.uint8)
         what = "the parameters of the kernel"
@@ -62,13 +62,14 @@ class Arguments:
         return buffer
 
     def copy_back(self) -> None:
-        """Bring what the kernel did to host arrays back to them; read-only ones stay."""
+        """Copies what the kernel wrote back to the host arrays; read-only arrays stay as they
+        are."""
         for host, buffer in self.borrowed:
             if host.flags.writeable and buffer.nbytes:
                 host[...] = buffer.view
 
     def release(self) -> None:
-        """Free the device copies of host arrays."""
+        """Frees the device copies of host arrays."""
         for _, buffer in self.borrowed:
             buffer.free()
 
@@ -94,7 +95,7 @@ class Packer:
         self._ranges = [slice(at, at + p.size) for at, p in zip(starts, parameters, strict=True)]
 
     def pack(self, values: Sequence[Any], *, strict: bool = True) -> Arguments:
-        """Return the parameter block of a launch with these values.
+        """Returns the parameter block of a launch with these values.
 
         Host arrays are copied to the device. Raises LaunchError where the number of values is
         wrong or one does not fit its parameter.
@@ -131,7 +132,7 @@ class _Packing:
     """Element types that were checked."""
 
     def bytes_of(self, value: Any, packed: Arguments) -> bytes:
-        """Return the bytes that the parameter takes for this value; `packed` keeps what it
+        """Returns the bytes that the parameter takes for this value; `packed` keeps what it
         lends."""
         if self.parameter.shape or self.parameter.vector > 1:
             return self._aggregate(value)
@@ -150,7 +151,7 @@ class _Packing:
         return self._integer(value, packed.strict)
 
     def _aggregate(self, value: Any) -> bytes:
-        """Return a structure by value: bytes, or a NumPy scalar or array of just its size."""
+        """Returns a structure by value: bytes, or a NumPy scalar or array of just its size."""
         size = self.parameter.size
         if isinstance(value, TensorMap):
             self.memory.check_owner(value.memory, f"{self.what}: the tensor map")
@@ -178,7 +179,7 @@ class _Packing:
         return buffer.address.to_bytes(8, "little")
 
     def _handle(self, value: Handle, packed: Arguments) -> bytes:
-        """Return a texture or a surface by its number."""
+        """Returns a texture or a surface by its number."""
         if not self._takes_pointers:
             raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
         self.memory.check_owner(value.memory, f"{self.what}: {value}")
@@ -186,7 +187,7 @@ class _Packing:
         return value.handle.to_bytes(8, "little")
 
     def _local(self, value: LocalMemory, packed: Arguments) -> bytes:
-        """Return the offset in shared memory of a local-memory argument, and advance past it."""
+        """Returns the offset in shared memory of a local-memory argument, and advance past it."""
         if self.parameter.pointer_space is not Space.SHARED:
             raise self._refuse(value, "is no pointer to local memory")
         start = packed.local_end
@@ -194,7 +195,7 @@ class _Packing:
         return start.to_bytes(self.parameter.size, "little")
 
     def _borrow(self, host: Array, packed: Arguments) -> bytes:
-        """Return a host array: copied to the device now, and back after the launch."""
+        """Returns a host array: copied to the device now, and back after the launch."""
         if not self._takes_pointers:
             raise self._refuse(host, "takes a number: take one element, such as x[0]")
         if packed.strict and host.dtype not in self._fitting:
@@ -204,7 +205,7 @@ class _Packing:
         return buffer.address.to_bytes(8, "little")
 
     def _check_elements(self, container: str, dtype: np.dtype[Any]) -> None:
-        """Raise LaunchError where the source declares a pointer to another type, or a number."""
+        """Raises LaunchError where the source declares a pointer to another type, or a number."""
         type = self.source.type
         if type is not None and type.pointers and not type.accepts(dtype):
             wanted = "np.uint64 (addresses)" if type.pointers > 1 else type.element.numpy_name
@@ -274,7 +275,7 @@ class _Packing:
 
     @property
     def declared(self) -> str:
-        """Return the parameter as the source declares it, as PTX does where that is unknown."""
+        """Returns the parameter as the source declares it, as PTX does where that is unknown."""
         if self.source.text:
             return self.source.text
         dims = "".join(f"[{n}]" for n in self.parameter.shape)
@@ -282,5 +283,6 @@ class _Packing:
 
 
 def _index(value: Any) -> int:
-    """Return the integer that a value is, NumPy's booleans included; TypeError where it is none."""
+    """Returns the integer that a value is, NumPy's booleans included; TypeError where it is
+    none."""
     return int(cast(bool, value)) if isinstance(value, np.bool_) else operator.index(value)

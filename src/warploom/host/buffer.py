@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 class Buffer:
     """An array in the memory of a device; exactly as long as its shape and type say.
 
-    It lives until `free()` is called or nobody holds it any more. Kernels cannot write a constant
+    It lives until `free()` is called or it is no longer referenced. Kernels cannot write a constant
     one. Its type has the byte order of devices (`core.byte_order`).
     """
 
@@ -51,7 +51,7 @@ class Buffer:
 
     @property
     def view(self) -> Array:
-        """Return the device memory itself as an array, without a copy; use it before `free()`."""
+        """Returns the device memory itself as an array, without a copy; use it before `free()`."""
         self.memory.unwritten.pop(self.address, None)  # whoever has the view can write it
         return self._view()
 
@@ -59,13 +59,13 @@ class Buffer:
         return self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)
 
     def copy_to_host(self) -> Array:
-        """Return its content as a new array."""
+        """Returns its content as a new array."""
         if self.memory.on_copy is not None and self.nbytes:
             self.memory.on_copy(self.address, self.nbytes)
         return self._view().copy()
 
     def free(self) -> None:
-        """Give its memory back now. Doing so twice is harmless."""
+        """Frees the buffer's memory now. A second call does nothing."""
         if self._release.detach():
             self.memory.free(self._address)
 
@@ -77,7 +77,7 @@ class Buffer:
 
 
 def upload(memory: DeviceMemory, host: Any, name: str, *, constant: bool = False) -> Buffer:
-    """Return a new buffer with the content of an array, or of anything that NumPy makes one of."""
+    """Returns a new buffer with the content of an array, or of anything that NumPy makes one of."""
     if isinstance(host, Buffer):
         host = host.copy_to_host()
     array = np.asarray(host)

@@ -1,4 +1,4 @@
-"""Clusters of blocks in launches: what a launch and a kernel say of them, and what a device can
+"""Clusters of blocks in launches: what a launch and a kernel specify of them, and what a device can
 do."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PORTABLE_BLOCKS = 8
 
 
 def as_dims(given: int | Sequence[int] | None) -> Dim3 | None:
-    """Return the option of a launch as three numbers."""
+    """Returns the option of a launch as three numbers."""
     if given is None:
         return None
     x, y, z = (*([given] if isinstance(given, int) else given), 1, 1, 1)[:3]
@@ -29,7 +29,7 @@ def as_dims(given: int | Sequence[int] | None) -> Dim3 | None:
 
 
 def cluster_of(function: Function, asked: Dim3 | None) -> tuple[Dim3, bool]:
-    """Return the blocks of a cluster along each axis, and whether the launch or the kernel names
+    """Returns the blocks of a cluster along each axis, and whether the launch or the kernel names
     them. Raises LaunchError where the two differ."""
     named: Dim3 | None = None
     for directive, values in function.directives:
@@ -53,7 +53,7 @@ def cluster_of(function: Function, asked: Dim3 | None) -> tuple[Dim3, bool]:
 
 
 def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim3) -> None:
-    """Raise LaunchError where a device cannot launch a grid in such clusters."""
+    """Raises LaunchError where a device cannot launch a grid in such clusters."""
     x, y, z = cluster
     size = x * y * z
     if min(cluster) < 1:

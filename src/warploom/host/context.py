@@ -55,12 +55,12 @@ class Context:
 
     @cached_property
     def engine(self) -> Execute:
-        """Return the engine, made when it is first asked for."""
+        """Returns the engine, made when it is first asked for."""
         return find_engine(self.engine_name, self.spec, self.options, self.workers)
 
     @cached_property
     def streams(self) -> Streams:
-        """Return what sanitizers keep of the order of streams, made when it is first asked for."""
+        """Returns what sanitizers keep of the order of streams, made when it is first asked for."""
         from warploom.sanitize.streams import Streams
 
         streams = Streams(self.memory)
@@ -69,7 +69,7 @@ class Context:
 
     @cached_property
     def checking_engine(self) -> CompiledEngine | ReferenceEngine:
-        """Return the engine for launches with sanitizers, made when it is first asked for."""
+        """Returns the engine for launches with sanitizers, made when it is first asked for."""
         return checking_engine(self.engine_name, self.spec, self.options)
 
 

@@ -1,4 +1,4 @@
-"""Lets a debugger take over the launches of this process."""
+"""Makes a debugger run the launches of this process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Debugger(Protocol):
     """Runs launches in place of an engine."""
 
     def wants(self, kernel: LoadedKernel) -> bool:
-        """Return whether launches of a kernel are debugged."""
+        """Returns whether launches of a kernel are debugged."""
         ...
 
     def execute(
         self, kernel: LoadedKernel, program: Program, launch: Launch, memory: DeviceMemory
     ) -> Callable[[], Tally]:
-        """Run a launch to its end; return what makes its tally."""
+        """Runs a launch to its end; returns what makes its tally."""
         ...
 
 
@@ -44,10 +44,10 @@ attached: list[Debugger] = []
 
 
 def attach(debugger: Debugger | None) -> None:
-    """Have a debugger run the launches that it wants from now on; None: nobody."""
+    """Sets the debugger that runs the launches it wants from now on; None: no debugger."""
     attached[:] = [] if debugger is None else [debugger]
 
 
 def debugger_of(kernel: LoadedKernel) -> Debugger | None:
-    """Return the debugger that wants the launches of a kernel, if there is one."""
+    """Returns the debugger that wants the launches of a kernel, if there is one."""
     return next((each for each in attached if each.wants(kernel)), None)

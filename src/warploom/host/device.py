@@ -156,7 +156,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @property
     def streams(self) -> Streams:
-        """Return what sanitizers know of streams; its `findings` are those of copies."""
+        """Returns what sanitizers know of streams; its `findings` are those of copies."""
         return self._context.streams
 
     @property
@@ -166,14 +166,14 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @property
     def turn(self) -> LaunchLock:
-        """Held while a kernel runs; whoever takes it waits until none does."""
+        """Held while a kernel runs; acquiring it waits until none does."""
         return self._context.turn
 
     # ---- programs ---------------------------------------------------------------------------
 
     @checked("Device.load(...)")
     def load(self, path: str | Path, options: Sequence[str] = ()) -> Module:
-        """Return the program in a file: CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx), by suffix.
+        """Returns the program in a file: CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx), by suffix.
 
         `options` go to the compiler. Raises CompileError, PtxSyntaxError or UnsupportedInstruction
         for what cannot be used, WarploomError for a file that cannot be read.
@@ -190,7 +190,7 @@ class Device(MakesTextures, MakesTensorMaps):
         *,
         name: str | None = None,
     ) -> Module:
-        """Return the program in a text of "cuda" (CUDA C++), "opencl" (OpenCL C) or "ptx". `name`
+        """Returns the program in a text of "cuda" (CUDA C++), "opencl" (OpenCL C) or "ptx". `name`
         stands for it in messages.
 
         Raises what `load` raises.
@@ -208,7 +208,7 @@ class Device(MakesTextures, MakesTensorMaps):
         *,
         names: Sequence[str] | None = None,
     ) -> Module:
-        """Return one program of several sources: files as `load` takes them, and PTX texts (a
+        """Returns one program of several sources: files as `load` takes them, and PTX texts (a
         source with a line break in it is a text). `names` stand for them in messages.
 
         CUDA C++ is compiled with `-rdc=true`, so that what is `extern` in one source may be defined
@@ -234,12 +234,13 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.to_device(...)")
     def to_device(self, host: Content, name: str | None = None) -> Buffer:
-        """Return a buffer with the content of `host`. Its `name` is what fault messages call it."""
+        """Returns a buffer with the content of `host`. Its `name` is what fault messages call
+        it."""
         return upload(self.memory, host, name or self._next_name())
 
     @checked("Device.empty(...)")
     def empty(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
-        """Return a buffer of that shape and type. What it holds is not promised."""
+        """Returns a buffer of that shape and type. What it holds is not promised."""
         along = shape if isinstance(shape, Sequence) else (shape,)
         made: np.dtype[Any] = np.dtype(dtype)
         buffer = Buffer(self.memory, tuple(map(int, along)), made, name or self._next_name())
@@ -248,7 +249,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.zeros(...)")
     def zeros(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
-        """Return a buffer of that shape and type, all zero: so is all memory that is newly given
+        """Returns a buffer of that shape and type, all zero: so is all memory that is newly given
         out."""
         buffer = self.empty(shape, dtype, name)
         self.memory.unwritten.pop(buffer.address)
@@ -256,7 +257,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.stream(...)")
     def stream(self) -> Stream:
-        """Return a new stream for `kernel[grid, block, stream]`."""
+        """Returns a new stream for `kernel[grid, block, stream]`."""
         return Stream(self.memory)
 
     def _next_name(self) -> str:
@@ -268,7 +269,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
 
 def with_warps_of(spec: DeviceSpec, lanes: int) -> DeviceSpec:
-    """Return the device with warps of that size. Raises WarploomError where it can have none
+    """Returns the device with warps of that size. Raises WarploomError where it can have none
     such."""
     if lanes not in WARP_SIZES:
         sizes = " or ".join(map(str, WARP_SIZES))

@@ -49,7 +49,7 @@ class Execute(Protocol):
 
 
 def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Execute:
-    """Return the reference engine, which reports every instruction and access to a listener."""
+    """Returns the reference engine, which reports every instruction and access to a listener."""
     from warploom.machine.reference.machine import ReferenceEngine
 
     engine = ReferenceEngine(spec, options)
@@ -57,7 +57,7 @@ def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Exe
 
 
 def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
-    """Return an engine that makes the tally while it runs."""
+    """Returns an engine that makes the tally while it runs."""
 
     def execute(
         program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -71,7 +71,7 @@ def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
 def find_engine(
     name: str, spec: DeviceSpec, options: MemoryOptions, workers: int | None
 ) -> Execute:
-    """Return the engine of a name that `choose_engine` gave; only the compiled one has more than
+    """Returns the engine of a name that `choose_engine` gave; only the compiled one has more than
     one worker (None: as many as pay)."""
     if name == "compiled":
         from warploom.machine.compiled.engine import CompiledEngine
@@ -85,7 +85,7 @@ def find_engine(
 def checking_engine(
     name: str, spec: DeviceSpec, options: MemoryOptions
 ) -> CompiledEngine | ReferenceEngine:
-    """Return the engine for launches with sanitizers, of a name that `choose_engine` gave."""
+    """Returns the engine for launches with sanitizers, of a name that `choose_engine` gave."""
     if name == "compiled":
         from warploom.machine.compiled.engine import CompiledEngine
 

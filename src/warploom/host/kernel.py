@@ -45,7 +45,7 @@ class Kernel(LaunchableKernel):
 
 
 def _dims(what: str, given: Any) -> Dim3:
-    """Return an integer, or one to three of them, as (x, y, z)."""
+    """Returns an integer, or one to three of them, as (x, y, z)."""
     if type(given) is int:
         return given, 1, 1
     numbers = _integers(what, "an integer or a tuple of one to three", given, 3)

@@ -23,10 +23,10 @@ class LaunchOptions(TypedDict, total=False):
     as `explore` lists them), and the warps `turns` have the first turns, each given as its block
     and its number there; such a launch runs on the reference machine. `cluster_dims` is how many
     blocks a cluster has: an integer, or one for each of x, y, z. A `programmatic` launch in a
-    stream may begin before the launch ahead of it has ended, once that lets it
-    (`griddepcontrol`): it runs behind that all the same, and the tool "race" reports what it does
-    before it waits (CUDA's attribute "programmatic stream serialization").
-    `observe` is an observer with its state (`wl.observer`), whose functions the launch calls.
+    stream may begin before the launch before it has ended, once that permits it (`griddepcontrol`):
+    it runs after that one all the same, and the tool "race" reports what it does before it waits
+    (CUDA's attribute "programmatic stream serialization"). `observe` is an observer with its state
+    (`wl.observer`), whose functions the launch calls.
     """
 
     max_instructions: Count | None
@@ -43,7 +43,7 @@ class LaunchOptions(TypedDict, total=False):
 
 
 def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:
-    """Return the warps of an order's first turns. Raises LaunchError where one is no pair."""
+    """Returns the warps of an order's first turns. Raises LaunchError where one is no pair."""
     for one in given:
         if len(one) != 2:
             raise LaunchError(

@@ -73,7 +73,7 @@ class Launcher:
         progress: Progress | None = None,
         **options: Unpack[LaunchOptions],
     ) -> Run:
-        """Launch with these arguments: Buffers, host arrays (copied in and back), numbers.
+        """Launches with these arguments: Buffers, host arrays (copied in and back), numbers.
 
         Waits until the kernel has ended, unless there is a stream. `progress(done, all)` hears now
         and then how many blocks are done; for the other options see `LaunchOptions`. Raises
@@ -93,13 +93,13 @@ class Launcher:
 
     @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
-        """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
+        """Launches with a parameter block as the kernel lays it out. Raises as a call does."""
         arguments = Arguments(bytearray(data))
         ready = ReadyLaunch.of(self.kernel, self._launch(options), arguments)
         return self._run(ready, None, options)
 
     def _run(self, ready: ReadyLaunch, progress: Progress | None, options: LaunchOptions) -> Run:
-        """Run a launch, or leave it to its stream."""
+        """Runs a launch, or leaves it to its stream."""
         work, issued = work_of(ready, options, self.stream, progress)
         work = ready.begin(work)
         if self.stream is None:
@@ -109,7 +109,7 @@ class Launcher:
     def _submit(
         self, stream: Stream, ready: ReadyLaunch, work: Work, issued: IssuedWork | None
     ) -> Run:
-        """Leave a launch to a stream, behind launches of others that were called before."""
+        """Queues a launch on a stream, after launches of other streams that were called before."""
         context = self.kernel.context
         place = context.turn.issue()
         on_wait = None
@@ -123,8 +123,7 @@ class Launcher:
         return Run(self.kernel, ready.launch, queued)
 
     def _in_turn(self, place: int, work: Work) -> Execution:
-        """Does the work of a launch of a stream behind launches of others that were called
-        before."""
+        """Executes a launch of a stream after launches of other streams that were called before."""
         turn = self.kernel.context.turn
         try:
             turn.await_ticket(place)
@@ -140,7 +139,7 @@ class Launcher:
         engine: Engine = "reference",
         **options: Unpack[LaunchOptions],
     ) -> Trace:
-        """Launch, and give all that every warp did, step by step.
+        """Launches, and returns all that every warp did, step by step.
 
         `engine` is "reference", which records everything, or "compiled", a hundred times as fast,
         which does not record registers. Where the kernel does something wrong, the trace ends there
@@ -158,8 +157,8 @@ class Launcher:
     def write_accelsim(
         self, folder: str | Path, *args: Any, **options: Unpack[LaunchOptions]
     ) -> Run:
-        """Launch, and write the machine instructions that its warps would have executed into a
-        folder, in Accel-Sim's format, behind the kernels that the folder has.
+        """Launches, and writes the machine instructions that its warps would have executed into a
+        folder, in Accel-Sim's format, after the kernels that the folder has.
 
         Raises WarploomError where there is no machine code that can be followed
         (`Timing.basis`), and what a launch does.
@@ -208,7 +207,7 @@ class Launcher:
     def sanitized(
         self, tools: tuple[str, ...], *args: Any, **options: Unpack[LaunchOptions]
     ) -> SanitizedLaunch:
-        """Launch with some tools; gives what they found, conflicting instructions by number among
+        """Launches with some tools; gives what they found, conflicting instructions by number among
         it. Raises LaunchError for what does not fit."""
         ready = self._ready(args, options)
         checked = sanitized_launch(ready, tools)
@@ -221,7 +220,7 @@ class Launcher:
         *args: Any,
         **options: Unpack[LaunchOptions],
     ) -> Examined:
-        """Return what `examine` makes of the program, the launch and the memory as it would begin;
+        """Returns what `examine` makes of the program, the launch and the memory as it would begin;
         launches nothing. Raises LaunchError for arguments that do not fit."""
         ready, kernel = self._ready(args, options), self.kernel
         return ready.begin(partial(examine, kernel.program, ready.launch, kernel.context.memory))()
@@ -236,15 +235,15 @@ class Launcher:
         *args: Any,
         **options: Unpack[LaunchOptions],
     ) -> str:
-        """Launch on the reference machine and call `listener` at all that happens; gives the error
-        that ended it, or nothing. Raises LaunchError for what does not fit."""
+        """Launches on the reference machine and calls `listener` at all that happens; gives the
+        error that ended it, or nothing. Raises LaunchError for what does not fit."""
         ready, context = self._ready(args, options), self.kernel.context
         execute = watched(context.spec, context.options, listener)
         return str(_watch(ready, execute) or "")
 
     def _launch(self, options: LaunchOptions, args: tuple[Any, ...] = ()) -> Launch:
-        """Return the launch without its arguments, with the local memory that is among them. Raises
-        LaunchError for what the device cannot do."""
+        """Returns the launch without its arguments, with the local memory that is among them.
+        Raises LaunchError for what the device cannot do."""
         local = local_bytes(args) if self.kernel.takes_local_memory else 0
         if local and self.shared_bytes:
             raise LaunchError(
@@ -266,7 +265,7 @@ class Launcher:
         return self.kernel.prepared.get(asked) or prepare(self.kernel, asked)
 
     def _pack(self, args: tuple[Any, ...], options: LaunchOptions) -> Arguments:
-        """Return the parameter block of the arguments. Raises LaunchError for those that do not
+        """Returns the parameter block of the arguments. Raises LaunchError for those that do not
         fit."""
         strict = options.get("strict")
         return self.kernel.packer.pack(
@@ -274,13 +273,13 @@ class Launcher:
         )
 
     def _ready(self, args: tuple[Any, ...], options: LaunchOptions) -> ReadyLaunch:
-        """Return the launch with its arguments. Raises LaunchError for what does not fit."""
+        """Returns the launch with its arguments. Raises LaunchError for what does not fit."""
         launch = self._launch(options, args)
         return ReadyLaunch.of(self.kernel, launch, self._pack(args, options))
 
 
 def _watch(ready: ReadyLaunch, execute: Execute) -> WarploomError | None:
-    """Run a launch; returns the error that ended it, None where there was none."""
+    """Runs a launch; returns the error that ended it, None where there was none."""
     try:
         ready.begin(partial(ready.execute, execute))()
     except (KernelFault, DeadlockError, InstructionLimit) as wrong:

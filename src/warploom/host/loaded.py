@@ -40,12 +40,12 @@ class LoadedKernel:
 
     @cached_property
     def program(self) -> Program:
-        """Return the kernel as machines run it; UnsupportedInstruction where the device cannot."""
+        """Returns the kernel as machines run it; UnsupportedInstruction where the device cannot."""
         return self._built.program
 
     @property
     def line(self) -> str:
-        """Return the place where it begins, as `file:line` of its source."""
+        """Returns the position where it begins, as `file:line` of its source."""
         return self.program.line(0)
 
     @property
@@ -55,12 +55,12 @@ class LoadedKernel:
 
     @property
     def assembly(self) -> Assembly | NoAssembly:
-        """Return its machine code for the device, or why there is none."""
+        """Returns its machine code for the device, or why there is none."""
         return self._built.assembly
 
     @property
     def function(self) -> Function:
-        """Return the kernel as PTX declares it."""
+        """Returns the kernel as PTX declares it."""
         return self._built.function
 
     @cached_property

@@ -29,12 +29,12 @@ class LocalMemory:
 
     @property
     def padded_bytes(self) -> int:
-        """Return the size in bytes, rounded up to a multiple of ALIGNMENT."""
+        """Returns the size in bytes, rounded up to a multiple of ALIGNMENT."""
         return -(-self.nbytes // ALIGNMENT) * ALIGNMENT
 
     @property
     def room(self) -> int:
-        """Return `padded_bytes`, under the name that it had before."""
+        """Returns `padded_bytes`, under the name that it had before."""
         message = "`room` is deprecated: use `padded_bytes`"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.padded_bytes

@@ -44,16 +44,16 @@ class Module:
 
     @property
     def ptx(self) -> str:
-        """Return the PTX text."""
+        """Returns the PTX text."""
         return self.ir.text
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Return the names of its kernels, as PTX has them."""
+        """Returns the names of its kernels, as PTX has them."""
         return tuple(entry.name for entry in self.ir.entries)
 
     def __getitem__(self, name: str) -> Kernel:
-        """Return the kernel that PTX or C++ calls `name`; LaunchError where there is none,
+        """Returns the kernel that PTX or C++ calls `name`; LaunchError where there is none,
         TypeError for anything but a name."""
         if not isinstance(cast(object, name), str):
             raise OptionTypeError(
@@ -69,9 +69,9 @@ class Module:
 
     @checked("Module.bind(...)")
     def bind(self, variable: str, handle: Handle) -> None:
-        """Let a variable of type .texref or .surfref stand for a texture or a surface, from the
-        next launch on; WarploomError where the module has no such variable, LaunchError for a
-        handle of another device."""
+        """Binds a variable of type .texref or .surfref to a texture or a surface, from the next
+        launch on; WarploomError where the module has no such variable, LaunchError for a handle of
+        another device."""
         self._context.memory.check_owner(handle.memory, f"{handle}")
         opaque = {v.name for v in self.ir.variables if v.type.name in OPAQUE}
         if variable not in opaque:

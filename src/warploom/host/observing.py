@@ -19,8 +19,8 @@ from warploom.simt.schedule_layout import ENDED
 def observed(
     name: str, spec: DeviceSpec, options: MemoryOptions, observation: Observation
 ) -> Execute:
-    """Return the engine of a name that `choose_engine` gave, calling an observer: on one worker, so
-    that its calls have an order."""
+    """Returns the engine of a name that `choose_engine` gave, calling an observer: on one worker,
+    so that its calls have an order."""
     engine = _Observed(spec, options, observation)
     return engine.compiled if name == "compiled" else engine.reference
 
@@ -36,7 +36,7 @@ class _Observed:
     def reference(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
-        """Run a launch on the reference machine."""
+        """Runs a launch on the reference machine."""
         from warploom.machine.reference.machine import ReferenceEngine
 
         observer = self.observation.begin(program)
@@ -48,7 +48,7 @@ class _Observed:
     def compiled(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
-        """Run a launch as machine code."""
+        """Runs a launch as machine code."""
         from warploom.machine.compiled.counted import Counted
         from warploom.machine.compiled.engine import CompiledEngine
         from warploom.machine.compiled.outcome import check_limit, error_of

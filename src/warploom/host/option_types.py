@@ -47,5 +47,5 @@ Shape = Extent | Sequence[Extent]
 """The shape of a buffer: elements, or elements along each axis."""
 
 CODES = ("machine", "ptx")
-"""What a time can rest on (`run.time(code=)`). Where nobody chooses, it is machine code where there
-is some that can be followed, else PTX."""
+"""What a time can rest on (`run.time(code=)`). By default it is machine code where there is some
+that can be followed, else PTX."""

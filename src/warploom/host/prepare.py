@@ -93,14 +93,15 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
 
 
 def _resident_blocks(kernel: LoadedKernel, launch: Launch) -> int:
-    """Return how many blocks of a launch the device holds at once. An SM holds one of any launch
+    """Returns how many blocks of a launch the device holds at once. An SM holds one of any launch
     that is not refused; ptxas, which takes a while, is only asked where there are more blocks."""
     sms = kernel.context.spec.sms
     return sms if launch.blocks <= sms else kernel.occupancy(launch).active_blocks * sms
 
 
 def _check_registers(kernel: LoadedKernel, threads: int) -> None:
-    """Refuse blocks with too many registers, if ptxas reports them; an estimate refuses nothing."""
+    """Refuses blocks with too many registers, if ptxas reports them; an estimate refuses
+    nothing."""
     spec = kernel.context.spec
     if threads * spec.max_registers_per_thread > spec.registers_per_block:
         resources = kernel.resources

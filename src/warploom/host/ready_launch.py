@@ -67,8 +67,8 @@ class ReadyLaunch:
 
     @classmethod
     def of(cls, kernel: LaunchableKernel, launch: Launch, arguments: Arguments) -> ReadyLaunch:
-        """Return a launch with its arguments; a cooperative one with the memory in which its blocks
-        wait for each other: its size, and a count of theirs."""
+        """Returns a launch with its arguments; a cooperative one with the memory in which its
+        blocks wait for each other: its size, and a count of theirs."""
         memory, globals, workspace = kernel.context.memory, launch.globals, 0
         if PARAMETERS in kernel.program.slots:
             globals = (*globals, arguments.show(memory).address)
@@ -80,12 +80,12 @@ class ReadyLaunch:
         return cls(kernel, filled, arguments, cancellation)
 
     def begin(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """Keep from now on what the launch can use; return its work, which at its end gives back
-        the arguments, and what was freed while it could use it."""
+        """Retains from now on what the launch can use; returns its work, which at its end gives
+        back the arguments, and what was freed while it could use it."""
         return partial(self._finish, self.kernel.context.memory.begin_launch(), work)
 
     def _finish(self, number: int, work: Callable[[], Result]) -> Result:
-        """Do the work of a launch with that number, and end it."""
+        """Executes the launch of that number, and ends it."""
         try:
             self.cancellation.check()
             return work()
@@ -99,7 +99,7 @@ class ReadyLaunch:
         progress: Progress | None = None,
         findings: Sequence[Finding] | None = None,
     ) -> Execution:
-        """Run the launch; host arrays get their results back if it ended well. `findings` is what
+        """Runs the launch; host arrays get their results back if it ended well. `findings` is what
         the execution fills, where it is sanitized."""
         kernel, context, hooks = self.kernel, self.kernel.context, self.kernel.hooks
         if hooks.core is not None:
@@ -125,8 +125,8 @@ class ReadyLaunch:
 def work_of(
     ready: ReadyLaunch, options: LaunchOptions, stream: Stream | None, progress: Progress | None
 ) -> tuple[Work, IssuedWork | None]:
-    """Return what runs a launch with its options, and its place among the work of streams where
-    that is kept. Raises LaunchError for an observer beside a debugger or tools."""
+    """Returns what runs a launch with its options, and its position in the order of streams where
+    that is recorded. Raises LaunchError for an observer beside a debugger or tools."""
     kernel, context = ready.kernel, ready.kernel.context
     tools, observation = options.get("sanitize"), options.get("observe")
     tools = context.sanitize if tools is None else tools
@@ -154,7 +154,7 @@ def work_of(
 def sanitized_launch(
     ready: ReadyLaunch, tools: tuple[str, ...], issued: IssuedWork | None = None
 ) -> SanitizedLaunch:
-    """Return what runs a launch with some tools, `issued` among the work of streams."""
+    """Returns what runs a launch with some tools, `issued` among the work of streams."""
     from warploom.sanitize.launching import SanitizedLaunch
 
     context = ready.kernel.context
@@ -167,7 +167,7 @@ def sanitized_launch(
 def _sanitized(
     ready: ReadyLaunch, tools: tuple[str, ...], issued: IssuedWork | None, progress: Progress | None
 ) -> Execution:
-    """Run the launch with the detector of `warploom.sanitize` at its side."""
+    """Runs the launch with the detector of `warploom.sanitize` at its side."""
     checked = sanitized_launch(ready, tools, issued)
     return ready.execute(checked.execute, progress, checked.findings)
 
@@ -175,7 +175,7 @@ def _sanitized(
 def _timed(
     ready: ReadyLaunch, observation: Observation | None, progress: Progress | None
 ) -> Execution:
-    """Run the launch and keep the record that timing needs."""
+    """Runs the launch and records what timing needs."""
     from warploom.host.records.timing import TimedRun
 
     timed = TimedRun(ready.kernel, observation)
@@ -195,14 +195,14 @@ def _debugged(kernel: LoadedKernel, debugger: Debugger) -> Execute:
 
 
 def _reference(kernel: LoadedKernel, observation: Observation | None) -> Execute:
-    """Return the reference machine, calling the observer if there is one."""
+    """Returns the reference machine, calling the observer if there is one."""
     if observation is not None:
         return _observed(kernel, observation, "reference")
     return find_engine("reference", kernel.context.spec, kernel.context.options, 1)
 
 
 def _observed(kernel: LoadedKernel, observation: Observation, engine: str = "") -> Execute:
-    """Return the engine of that name, else the device's, calling an observer."""
+    """Returns the engine of that name, else the device's, calling an observer."""
     from warploom.host.observing import observed
 
     context = kernel.context
@@ -212,8 +212,8 @@ def _observed(kernel: LoadedKernel, observation: Observation, engine: str = "") 
 def _issued(
     kernel: LoadedKernel, stream: Stream | None, tools: Sequence[str], *, programmatic: bool
 ) -> IssuedWork | None:
-    """Return the place of a launch among the work of streams; None where it need not be kept:
-    nobody looks for races, or there is one stream, in which no launch lets the next begin."""
+    """Returns the position of a launch in the order of streams; None where it need not be recorded:
+    no tool looks for races, or there is one stream, in which no launch lets the next begin."""
     if "race" not in tools:
         return None
     streams = kernel.context.streams

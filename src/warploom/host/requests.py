@@ -36,14 +36,14 @@ class Request:
 
     @property
     def launch_options(self) -> LaunchOptions:
-        """Return the options of the launch itself."""
+        """Returns the options of the launch itself."""
         return launch_options(self.max_instructions, self.cooperative, self.cluster_dims)
 
 
 def launch_options(
     max_instructions: int | None, cooperative: bool, cluster_dims: str
 ) -> LaunchOptions:
-    """Return the options of a launch; `cluster_dims` is a shape as text, empty for what the kernel
+    """Returns the options of a launch; `cluster_dims` is a shape as text, empty for what the kernel
     says. Raises WarploomError for no shape."""
     return {
         "max_instructions": max_instructions,
@@ -62,12 +62,12 @@ class Prepared:
 
 
 def prepared(gpu: Device, request: Request) -> Prepared:
-    """Load the program and upload the arguments."""
+    """Loads the program and uploads the arguments."""
     return prepared_from(gpu, gpu.load(request.file, request.options), request)
 
 
 def prepared_from(gpu: Device, module: Module, request: Request) -> Prepared:
-    """Upload the arguments for a kernel of a program that is loaded."""
+    """Uploads the arguments for a kernel of a program that is loaded."""
     arguments = parse_arguments(request.args)
     shape = dims("--grid", request.grid), dims("--block", request.block)
     launcher = module[request.kernel or only_kernel(module)][*shape, 0, request.shared]
@@ -86,7 +86,7 @@ def dims(option: str, text: str) -> tuple[int, ...]:
 
 
 def only_kernel(module: Module) -> str:
-    """Return the kernel of a module that has one."""
+    """Returns the kernel of a module that has one."""
     if len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
         raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {names}")
@@ -94,7 +94,7 @@ def only_kernel(module: Module) -> str:
 
 
 def _upload(gpu: Device, arguments: list[Argument]) -> tuple[list[Any], dict[str, Buffer]]:
-    """Return the values to launch with, and the buffers among them by name."""
+    """Returns the values to launch with, and the buffers among them by name."""
     values: list[Any] = []
     buffers: dict[str, Buffer] = {}
     for argument in arguments:

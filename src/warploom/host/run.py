@@ -119,7 +119,7 @@ class Run:
 
     @property
     def tally(self) -> Tally:
-        """Return the raw counts; `counters` has them by name."""
+        """Returns the raw counts; `counters` has them by name."""
         return self._outcome.result().tally
 
     @property
@@ -129,12 +129,12 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Return the host's time for the launch, without compiling the kernel."""
+        """Returns the host's time for the launch, without compiling the kernel."""
         return self._outcome.result().seconds
 
     @property
     def compile_seconds(self) -> float:
-        """Return the host's time for compiling the kernel, or for loading it from the cache; 0
+        """Returns the host's time for compiling the kernel, or for loading it from the cache; 0
         where an earlier launch did that."""
         return self._outcome.result().compile_seconds
 
@@ -145,7 +145,7 @@ class Run:
 
     @property
     def serial_reason(self) -> str:
-        """Return why the launch had one worker where the device has more; empty where it did
+        """Returns why the launch had one worker where the device has more; empty where it did
         not."""
         return self.tally.serial_reason
 
@@ -158,19 +158,19 @@ class Run:
 
     @property
     def alone_because(self) -> str:
-        """Return `serial_reason`, under the name that it had before."""
+        """Returns `serial_reason`, under the name that it had before."""
         message = "`alone_because` is deprecated: use `serial_reason`"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.serial_reason
 
     @cached_property
     def counters(self) -> Counters:
-        """Return everything that was counted."""
+        """Returns everything that was counted."""
         return Counters(self.tally)
 
     @cached_property
     def machine(self) -> MachineCounts:
-        """Return the machine instructions that its warps would have executed, worked out from the
+        """Returns the machine instructions that its warps would have executed, worked out from the
         machine code that ptxas makes of the kernel for the device and from what was counted.
 
         Raises WarploomError, with the reason, where there is no machine code: ptxas and nvdisasm
@@ -189,7 +189,7 @@ class Run:
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """Return the costliest access of each instruction that has one worse than it could be: its
+        """Returns the costliest access of each instruction that has one worse than it could be: its
         lanes, their addresses, and which of them collide in shared memory."""
         return find_examples(self.tally, self.kernel.context.rules)
 
@@ -200,7 +200,7 @@ class Run:
 
     @checked("run.time(...)")
     def time(self, **options: Unpack[TimeOptions]) -> Timing:
-        """Return the modelled time of the launch, on a device made with `record=True`; see
+        """Returns the modelled time of the launch, on a device made with `record=True`; see
         TimeOptions.
 
         Raises WarploomError where nothing was recorded, or for an option that makes no sense.
@@ -209,7 +209,7 @@ class Run:
 
     @checked("run.replay(...)")
     def replay(self, **options: Unpack[TimeOptions]) -> Replaying:
-        """Return the replay that `time` runs to its end, to be run in parts, saved and gone on
+        """Returns the replay that `time` runs to its end, to be run in parts, saved and gone on
         with.
 
         Raises what `time` does.
@@ -227,7 +227,7 @@ class Run:
 
     @property
     def executed_blocks(self) -> int:
-        """Return how many of its blocks were executed: all, but on a device with
+        """Returns how many of its blocks were executed: all, but on a device with
         `sampled=True`."""
         blocks = self._outcome.result().executed_blocks
         return self.launch.blocks if blocks is None else blocks
@@ -239,12 +239,12 @@ class Run:
 
     @checked("run.metric(...)")
     def metric(self, name: str) -> int:
-        """Return one of Nsight Compute's metrics, such as
+        """Returns one of Nsight Compute's metrics, such as
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
     def report(self, terms: str | None = None, timing: Timing | None = None) -> str:
-        """Return the report as text, in the terms of "cuda", "opencl" or "hip", those of the
+        """Returns the report as text, in the terms of "cuda", "opencl" or "hip", those of the
         program's language if left out; with the sections of a modelled time of the launch
         (`run.time()`), where it is given."""
         from warploom.report.render import render_text
@@ -252,13 +252,13 @@ class Run:
         return render_text(self.summarised(timing), terms)
 
     def to_json(self, timing: Timing | None = None) -> str:
-        """Return the report as JSON, with all counters of the kernel and of each source line."""
+        """Returns the report as JSON, with all counters of the kernel and of each source line."""
         from warploom.report.export import as_json
 
         return json.dumps(as_json(self.summarised(timing)), indent=2, allow_nan=False)
 
     def summarised(self, timing: Timing | None = None) -> Report:
-        """Return the report as data, with the sections of a modelled time where one is given."""
+        """Returns the report as data, with the sections of a modelled time where one is given."""
         if timing is None:
             return self.summary
         from warploom.report.time import with_time
@@ -267,7 +267,7 @@ class Run:
 
     @cached_property
     def summary(self) -> Report:
-        """Return the report as data."""
+        """Returns the report as data."""
         from warploom.report.sections import Facts, make_report
 
         execution, kernel = self._outcome.result(), self.kernel

@@ -71,7 +71,7 @@ class Queued(Generic[T]):
         self.cancellation.request()
 
     def run(self) -> None:
-        """Does the work, in the thread of the stream."""
+        """Executes the work, in the thread of the stream."""
         try:
             result = self.work()
         except BaseException as error:
@@ -145,8 +145,8 @@ class Stream:
             raise error
 
     def cancel(self) -> None:
-        """Stops the launch that runs and drops those behind it; each raises LaunchCancelled where
-        its results are asked for."""
+        """Stops the launch that runs and drops those queued after it; each raises LaunchCancelled
+        where its results are asked for."""
         for queued in tuple(self._unfinished):
             queued.cancel()
 

@@ -57,14 +57,14 @@ Argument = int | float | BufferArgument | LocalMemory
 
 
 def parse_arguments(texts: Sequence[str]) -> list[Argument]:
-    """Return the arguments that the texts describe. Raises WarploomError where one cannot be read,
+    """Returns the arguments that the texts describe. Raises WarploomError where one cannot be read,
     and where two buffers have one name."""
     buffer_names(texts)
     return [_parse(text, position) for position, text in enumerate(texts)]
 
 
 def buffer_names(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the buffers that the texts describe, without making them. Raises
+    """Returns the names of the buffers that the texts describe, without making them. Raises
     WarploomError where two have one name."""
     names: list[str] = []
     for position, text in enumerate(texts):
@@ -157,7 +157,7 @@ def _load(text: str, file: str) -> Array:
 
 
 def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[int, ...]) -> Array:
-    """Return a loaded array, of the type and shape that the command line says that it has."""
+    """Returns a loaded array, of the type and shape that the command line says that it has."""
     if loaded.dtype != dtype or loaded.size != math.prod(dims):
         raise _unreadable(text, f"the file holds {loaded.dtype} of shape {loaded.shape}")
     return loaded.reshape(dims)

@@ -36,13 +36,13 @@ class Control:
 
 
 def control_of(encoding: int) -> Control:
-    """Return the control information in the 128 bits of an instruction."""
+    """Returns the control information in the 128 bits of an instruction."""
     return _control(encoding >> FIRST_BIT & (1 << BITS) - 1)
 
 
 @lru_cache(maxsize=1 << 14)
 def _control(bits: int) -> Control:
-    """Return the same of the bits that hold it."""
+    """Returns the same of the bits that hold it."""
     return Control(
         stall=bits & 15,
         yields=not bits >> 4 & 1,

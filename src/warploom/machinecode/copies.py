@@ -25,7 +25,7 @@ ByNode = Mapping[int, Sequence[MachineInstruction]]
 
 
 def computing(made: ByNode, operation: str, functions: Mapping[str, int]) -> ByNode:
-    """Return the machine instructions that compute the result of a PTX instruction with this
+    """Returns the machine instructions that compute the result of a PTX instruction with this
     operation: those of the best kind that it has in any node. A node may be left without one.
     `functions` are the offsets of functions that compute a result (as `rem.u64`), by name."""
     starts = frozenset(functions.values())

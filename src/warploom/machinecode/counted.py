@@ -43,7 +43,7 @@ class Matching:
 
     @classmethod
     def of(cls, program: Program, listing: Listing, owners: Owners) -> Matching:
-        """Match a listing with its program; ListingError where it has what is not known."""
+        """Matches a listing with its program; ListingError where it has what is not known."""
         for made in listing.instructions:
             execution_of(made.name)
         listing = with_texture_lines(program, listing, owners)
@@ -55,11 +55,11 @@ class Matching:
         return cls(program, listing, sites, nodes, evidence, divergence, loops)
 
     def site_of(self, made: MachineInstruction) -> Site | None:
-        """Return the PTX instruction that a machine instruction was made for."""
+        """Returns the PTX instruction that a machine instruction was made for."""
         return site_of(made, self.owners)
 
     def by_site(self, counts: Counts) -> Counter[Site]:
-        """Return counts by instruction of the program as those of all copies of an instruction."""
+        """Returns counts by instruction of the program as those of all copies of an instruction."""
         numbers, sites = self._numbers
         sums = np.zeros(len(sites), np.int64)
         np.add.at(sums, numbers, counts)
@@ -67,7 +67,7 @@ class Matching:
 
     @cached_property
     def _numbers(self) -> tuple[Counts, tuple[Site, ...]]:
-        """Return, by instruction of the program, the number of its site, and the sites."""
+        """Returns, by instruction of the program, the number of its site, and the sites."""
         known: dict[Site, int] = {}
         numbers = [known.setdefault(site, len(known)) for site in self.program.sites]
         return np.array(numbers, np.int64), tuple(known)
@@ -75,9 +75,9 @@ class Matching:
 
 @dataclass(frozen=True)
 class BlockMatch:
-    """A basic block of the machine code, in all places where functions with it are called: offsets
-    in bytes, how often warps executed it, and how well that agrees with the counted PTX
-    instructions that it has copies of, from 0 to 1; 1 where it has none."""
+    """A basic block of the machine code, in all copies for the calls of its function: offsets in
+    bytes, how often warps executed it, and how well that agrees with the counted PTX instructions
+    that it has copies of, from 0 to 1; 1 where it has none."""
 
     start: int
     stop: int
@@ -125,7 +125,7 @@ class MachineCounts:
 
     @cached_property
     def by_instruction(self) -> tuple[int, ...]:
-        """Return the same of each instruction of the listing."""
+        """Returns the same of each instruction of the listing."""
         found = np.zeros(len(self.matching.listing.instructions))
         for node, executed in zip(self.matching.nodes, self.executed.tolist(), strict=True):
             found[node.start : node.stop] += executed
@@ -133,16 +133,16 @@ class MachineCounts:
 
     @cached_property
     def by_opcode(self) -> Mapping[str, int]:
-        """Return the same by opcode (without modifiers), most executed first."""
+        """Returns the same by opcode (without modifiers), most executed first."""
         return _sums((made.name, count) for made, count in self._rows())
 
     @cached_property
     def by_pipe(self) -> Mapping[str, int]:
-        """Return the same by the pipeline that executes them, by Nsight Compute's names."""
+        """Returns the same by the pipeline that executes them, by Nsight Compute's names."""
         return _sums((execution_of(made.name).pipe, count) for made, count in self._rows())
 
     def by_line(self) -> Mapping[str, int]:
-        """Return the same by source line ("file:line"), in the order of the program; "" has those
+        """Returns the same by source line ("file:line"), in the order of the program; "" has those
         that were made for no instruction of the PTX, such as a routine for a division."""
         program = self.matching.program
         first = {site: index for index, site in reversed(list(enumerate(program.sites)))}
@@ -153,7 +153,7 @@ class MachineCounts:
         return lines
 
     def metric(self, name: str) -> int:
-        """Return one of Nsight Compute's metrics, `smsp__inst_executed.sum` or
+        """Returns one of Nsight Compute's metrics, `smsp__inst_executed.sum` or
         `sm__inst_executed_pipe_*.sum`; WarploomError where none corresponds."""
         if name in (f"smsp__{EXECUTED}.sum", f"sm__{EXECUTED}.sum"):
             return self.instructions
@@ -176,7 +176,7 @@ class MachineCounts:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """Return the PTX instructions that have machine instructions, with both counts."""
+        """Returns the PTX instructions that have machine instructions, with both counts."""
         found: list[Agreement] = []
         for one, count in zip(self.matching.evidence, self._counted.tolist(), strict=True):
             executed = sum(self.executed[node] * copies for node, copies in one.copies.items())
@@ -185,7 +185,7 @@ class MachineCounts:
 
     @cached_property
     def blocks(self) -> tuple[BlockMatch, ...]:
-        """Return the basic blocks with how well each is matched, in the order of the listing."""
+        """Returns the basic blocks with how well each is matched, in the order of the listing."""
         code = self.matching.listing.instructions
         evidence: dict[int, list[tuple[float, float]]] = {}
         for one in self.agreement:
@@ -233,7 +233,7 @@ class MachineCounts:
         return np.array([count(one) * more.get(one.site, 1.0) for one in rows], np.float64)
 
     def _more_turns(self) -> dict[Site, float]:
-        """Return how many times as often as in the PTX the instructions of unrolled loops are
+        """Returns how many times as often as in the PTX the instructions of unrolled loops are
         executed."""
         return {
             row.site: turns.uses.turns / turns.turns
@@ -260,7 +260,7 @@ class MachineCounts:
         return flow_of(matching.nodes, matching.evidence, self._counted, demands)
 
     def _divergences(self) -> list[CountedDivergence]:
-        """Return the divergence that was counted, by the branches at which lanes can part."""
+        """Returns the divergence that was counted, by the branches at which lanes can part."""
         divergence = self.matching.divergence
         divergent: dict[Site, float] = dict(self.matching.by_site(self._tally.divergent))
         for loop, turns in self._turns:

@@ -1,10 +1,10 @@
 """Finds where a warp can diverge in machine code, and where its lanes reconverge.
 
 Warps diverge at a conditional branch. Lanes wait at the BSYNC of a convergence barrier, whose BSSY
-names the instruction behind it: each group of lanes that arrives issues the BSYNC, and one group
-goes on. Sources: NVIDIA, "Execution of divergent threads using a convergence barrier" (patent
-US 10067768); Huerta et al., "Control Flow Management in Modern GPUs" (2024). Without a BSYNC they
-stay diverged.
+names the instruction after it: each group of lanes that arrives issues the BSYNC, and one group
+goes on. Sources: NVIDIA, "Execution of divergent threads using a convergence barrier" (patent US
+10067768); Huerta et al., "Control Flow Management in Modern GPUs" (2024). Without a BSYNC they stay
+diverged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Divergence:
 def divergence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> Divergence:
-    """Return where warps can diverge in a graph."""
+    """Returns where warps can diverge in a graph."""
     jumps, conditions = _jumps(program), _conditions(program)
     branches: dict[Site, list[int]] = defaultdict(list)
     unnamed: list[int] = []
@@ -84,14 +84,14 @@ def _condition(listing: Listing, node: Node, owners: Sites) -> Site | None:
 
 
 def _branches(program: Program) -> frozenset[int]:
-    """Return the branches of the PTX at which a warp can diverge, by their index."""
+    """Returns the branches of the PTX at which a warp can diverge, by their index."""
     ends = (block.stop - 1 for block in program.blocks if len(block.successors) > 1)
     code = program.instructions
     return frozenset(index for index in ends if code[index].operation.has(Effect.BRANCHES))
 
 
 def _conditions(program: Program) -> dict[Site | None, Site]:
-    """Return the branches of the PTX by what works out their condition in their basic block."""
+    """Returns the branches of the PTX by what works out their condition in their basic block."""
     found: dict[Site | None, Site] = {}
     branches = _branches(program)
     for block in program.blocks:
@@ -106,9 +106,9 @@ def _conditions(program: Program) -> dict[Site | None, Site]:
 
 
 def _jumps(program: Program) -> dict[Site | None, Site]:
-    """Return the branches of the PTX at which a warp can diverge, each by itself and by the jump at
-    the end of the block that it alone leads to: ptxas makes one branch of both, where it guards the
-    instructions of that block."""
+    """Returns the branches of the PTX at which a warp can diverge, each by itself and by the jump
+    at the end of the block that it alone leads to: ptxas makes one branch of both, where it guards
+    the instructions of that block."""
     blocks = program.blocks
     before: dict[int, list[int]] = defaultdict(list)
     for block in blocks:
@@ -126,7 +126,7 @@ def _jumps(program: Program) -> dict[Site | None, Site]:
 
 
 def regions_of(listing: Listing, nodes: Sequence[Node]) -> list[ConvergenceRegion]:
-    """Return the regions of the convergence barriers of a graph."""
+    """Returns the regions of the convergence barriers of a graph."""
     code = listing.instructions
     place = {made.offset: index for index, made in enumerate(code)}
     broken = Counter(_barrier_of(listing, i) for i, made in enumerate(code) if made.name == "BREAK")
@@ -160,7 +160,7 @@ def _barrier_of(listing: Listing, index: int) -> str:
 
 def _region(nodes: Sequence[Node], start: int, behind: int) -> tuple[int, set[int]] | None:
     """Returns the node whose BSYNC ends a region, which stands before instruction `behind`, and the
-    nodes on the ways there from `start`; None where no way leads there."""
+    nodes on the paths there from `start`; None where no way leads there."""
     sync: int | None = None
     inside = {start}
     waiting = list(nodes[start].successors)

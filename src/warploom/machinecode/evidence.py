@@ -6,7 +6,7 @@ instruction becomes several machine instructions, and loops are unrolled: if a b
 that are 4 times the same 3, it has 4 copies. So the copies are how often the rarest of its opcodes
 comes; one access that ptxas merged of several turns of a loop is as many (`machinecode.merged`).
 Anchors (memory, barriers, matrices, operations among lanes) are neither left out nor done more
-often than the PTX says, so they weigh more than arithmetic, which is folded, moved out of loops, or
+often than in the PTX, so they weigh more than arithmetic, which is folded, moved out of loops, or
 done for both sides of a branch.
 """
 
@@ -42,7 +42,7 @@ _ANCHOR_PIPES = ("lsu", "tex", "tensor", "adu")
 _HELPERS = ("LDC", "S2R")
 """Instructions of these pipelines that only give an anchor its operands."""
 _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
-"""Moves and branches vanish, or come where values or ways meet."""
+"""Moves and branches vanish, or come where values or paths join."""
 _ROUTINE = "slowpath"
 """The routines for special values have it in their names."""
 
@@ -72,7 +72,7 @@ class Evidence:
 def evidence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> list[Evidence]:
-    """Return the evidence of all PTX instructions of a program that have some; `owners` are the
+    """Returns the evidence of all PTX instructions of a program that have some; `owners` are the
     instructions of the lines of the assembled text."""
     code: dict[Site, Instruction] = {}
     for site, made in zip(program.sites, program.instructions, strict=True):
@@ -115,7 +115,7 @@ def evidence_of(
 
 
 def _reductions(site: Site, made: dict[int, list[MachineInstruction]]) -> list[Evidence]:
-    """Return evidence of an atomic for which ptxas made two ways: where all lanes of a warp are
+    """Returns evidence of an atomic for which ptxas made two ways: where all lanes of a warp are
     active, they are reduced by shuffles first."""
     nodes = {number: 1 for number, code in made.items() if any(one.name == "SHFL" for one in code)}
     return [Evidence(site, nodes, ANCHOR, ANCHOR, Executions.WHOLE)] if nodes else []
@@ -124,7 +124,7 @@ def _reductions(site: Site, made: dict[int, list[MachineInstruction]]) -> list[E
 def _routine_calls(
     site: Site, made: dict[int, list[MachineInstruction]], routines: frozenset[int]
 ) -> list[Evidence]:
-    """Return evidence of an operation whose copies each call a routine for special values; they
+    """Returns evidence of an operation whose copies each call a routine for special values; they
     begin at offsets `routines`."""
     calls = {
         number: 1
@@ -135,7 +135,7 @@ def _routine_calls(
 
 
 def site_of(made: MachineInstruction, owners: Sites) -> Site | None:
-    """Return the PTX instruction that a machine instruction was made for, None without one."""
+    """Returns the PTX instruction that a machine instruction was made for, None without one."""
     return owners[made.line - 1] if made.line is not None and made.line <= len(owners) else None
 
 
@@ -154,7 +154,7 @@ def _weight(made: Instruction) -> float:
 
 
 def _main(by_node: ByNode, ptx: Instruction, weight: float, functions: Mapping[str, int]) -> ByNode:
-    """Return the machine instructions that do what a PTX instruction is for: of an anchor, not
+    """Returns the machine instructions that do what a PTX instruction is for: of an anchor, not
     those that work out its address; of an atomic, not those that reduce what lanes have.
     `functions` are those that compute results."""
     if weight != ANCHOR:
@@ -173,7 +173,7 @@ def _main(by_node: ByNode, ptx: Instruction, weight: float, functions: Mapping[s
 def _copies(
     made: Sequence[MachineInstruction], site: Site, merging: Merging, present: Sequence[Site]
 ) -> int:
-    """Return how often the rarest opcode comes; one that stands for several turns, as often as
+    """Returns how often the rarest opcode comes; one that stands for several turns, as often as
     those."""
     often: Counter[str] = Counter()
     for one in made:

@@ -68,7 +68,7 @@ class Flow:
 def flow_of(
     nodes: Sequence[Node], evidence: Sequence[Evidence], counts: Floats, demands: Demands
 ) -> Flow:
-    """Return the flow that agrees best; `counts` are those of the evidence, in step."""
+    """Returns the flow that agrees best; `counts` are those of the evidence, in step."""
     unit = max(1.0, demands.entered)
     program = LinearProgram()
     executed = [program.variable(COST * node.size) for node in nodes]
@@ -89,8 +89,8 @@ def _keep_flow(
     demands: Demands,
     unit: float,
 ) -> dict[tuple[int, int], int]:
-    """Demand that what comes into a node is executed there, and goes on from there; return the
-    variables of the edges."""
+    """Constrains the flow into a node to equal its executions, and to equal the flow out of it;
+    returns the variables of the edges."""
     edges_of: dict[tuple[int, int], int] = {}
     into: list[list[_Edge]] = [[] for _ in nodes]
     diverged = _add_divergences(program, demands, unit)
@@ -138,8 +138,8 @@ def _enter(
     into: Sequence[Sequence[_Edge]],
     unit: float,
 ) -> None:
-    """Demand that loops are entered: together as often as the loop that they were made for, unless
-    its turns can be done outside, and each for its part of them."""
+    """Constrains the entries of loops: together as often as the loop that they were made for,
+    unless its turns can be done outside, and each for its part of them."""
     entered: list[tuple[int, float]] = []
     for loop in turns.made:
         edges = [edge for node in loop for edge in into[node] if edge.start not in loop]
@@ -164,7 +164,7 @@ def _use(
     into: Sequence[Sequence[_Edge]],
     unit: float,
 ) -> None:
-    """Demand that the copies of an unrolled loop are executed, and entered, as often as its turns
+    """Constrains the copies of an unrolled loop to be executed, and entered, as often as its turns
     need them."""
     for size, node in turns.unrolled.items():
         less, more = program.variable(OTHER), program.variable(OTHER)
@@ -177,7 +177,7 @@ def _use(
 
 
 def _add_divergences(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
-    """Add a variable for each node at whose end warps can diverge: how often they do. Return the
+    """Adds a variable for each node at whose end warps can diverge: how often they do. Return the
     variables by node."""
     diverged: dict[int, int] = {}
     for one in demands.divergences:
@@ -199,8 +199,8 @@ def _meet(
     left: Sequence[int],
     met: int,
 ) -> None:
-    """Demand that as many groups of lanes go on from the end of a region as went into it, less
-    those that left the kernel inside."""
+    """Constrains as many groups of lanes to leave the end of a region as entered it, less those
+    that left the kernel inside."""
     out = [(executed[region.sync], 1.0), (met, -1.0)]
     entered = [(executed[start], 1.0) for start in region.starts]
     program.at_most([*out, *((start, -factor) for start, factor in entered)], 0)
@@ -219,7 +219,7 @@ class _Row:
 
 
 def _merged(evidence: Sequence[Evidence], counts: Floats) -> list[_Row]:
-    """Evidence that says the same as one row, with the sum of its weights."""
+    """Equal evidence as one row, with the sum of its weights."""
     found: dict[object, _Row] = {}
     for one, count in zip(evidence, counts.tolist(), strict=True):
         key = (tuple(sorted(one.copies.items())), count, one.excess == 0)

@@ -14,7 +14,7 @@ from warploom.program.program import Program, Site
 
 
 def with_folded(found: Sequence[Evidence], program: Program) -> list[Evidence]:
-    """Return evidence in which instructions have as many copies as the heaviest of their basic
+    """Returns evidence in which instructions have as many copies as the heaviest of their basic
     block of PTX, and as the heaviest that each turn of their innermost loop executes. Those that
     not every turn executes have as many where they have some: ptxas made them conditional
     instructions of an unrolled loop."""
@@ -40,7 +40,7 @@ def with_folded(found: Sequence[Evidence], program: Program) -> list[Evidence]:
 
 
 def _leading(rows: Iterable[tuple[int, Evidence]]) -> dict[int, Evidence]:
-    """Return the first of the heaviest rows by the number beside them."""
+    """Returns the first of the heaviest rows by the number beside them."""
     found: dict[int, Evidence] = {}
     for number, one in rows:
         if number not in found or one.weight > found[number].weight:
@@ -49,7 +49,7 @@ def _leading(rows: Iterable[tuple[int, Evidence]]) -> dict[int, Evidence]:
 
 
 def _folded(one: Evidence, leading: Evidence, *, everywhere: bool = True) -> Evidence:
-    """Return evidence with as many copies as `leading` has in each node; unless `everywhere`, in
+    """Returns evidence with as many copies as `leading` has in each node; unless `everywhere`, in
     those where it has one."""
     like = leading.copies
     if one.weight >= leading.weight or like.items().isdisjoint(one.copies.items()):
@@ -63,7 +63,7 @@ def _folded(one: Evidence, leading: Evidence, *, everywhere: bool = True) -> Evi
 
 
 def _loops(program: Program) -> tuple[Mapping[int, int], frozenset[int]]:
-    """Return the number of the innermost loop by basic block of PTX, and the blocks that each turn
+    """Returns the number of the innermost loop by basic block of PTX, and the blocks that each turn
     of theirs executes."""
     innermost: dict[int, int] = {}
     loops = ptx_loops(program)
@@ -79,7 +79,7 @@ def _loops(program: Program) -> tuple[Mapping[int, int], frozenset[int]]:
 
 
 def _every_turn(program: Program, loop: Loop) -> Iterable[int]:
-    """Yield the basic blocks through which all paths lead from the head of a loop back to it."""
+    """Yields the basic blocks through which all paths lead from the head of a loop back to it."""
     [head] = loop.heads
     numbers = {block: number for number, block in enumerate(sorted(loop.nodes))}
     blocks = list(numbers)

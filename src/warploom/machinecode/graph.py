@@ -1,6 +1,6 @@
 """The control-flow graph of a kernel's machine code, the functions that it calls put where they are
 called from, as `program.inline` does with PTX. A call that leads out of the listing, to what the
-driver links (`vprintf`) or to what a register holds, goes on behind it."""
+driver links (`vprintf`) or to what a register holds, returns to the instruction after it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from warploom.machinecode.operands import ListingError
 
 BRANCHES = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU"})
 LEADS_ELSEWHERE = BRANCHES | {"CALL", "RET", "EXIT", "KILL"}
-"""Opcodes behind which control goes on elsewhere, if their guard is true."""
+"""Opcodes after which control continues elsewhere, if their guard is true."""
 
 ENDS = LEADS_ELSEWHERE | {"BSYNC"}
-"""Opcodes behind which a basic block ends."""
+"""Opcodes after which a basic block ends."""
 
 CONDITIONS = frozenset({"DIV", "CONV"})
 """Modifiers with which a branch is taken where the warp has diverged, or has not."""
@@ -43,7 +43,7 @@ class Node:
 
 
 def graph_of(listing: Listing) -> tuple[Node, ...]:
-    """Return the graph of a kernel: the reachable nodes, of which node 0 is the entry.
+    """Returns the graph of a kernel: the reachable nodes, of which node 0 is the entry.
 
     Raises ListingError for a branch whose target is unknown, and for recursion.
     """
@@ -60,7 +60,7 @@ def is_branch(made: MachineInstruction, functions: Mapping[str, int]) -> bool:
 
 
 _Context = tuple[int, ...]
-"""The calls that a block is in: the instruction behind each."""
+"""The calls that a block is in: the instruction after each."""
 
 
 class _Builder:

@@ -42,21 +42,22 @@ class LinearProgram:
     _at_most: _Rows = field(default_factory=_Rows)
 
     def variable(self, cost: float = 0.0, most: float = np.inf) -> int:
-        """Add a variable that is `most` at most; return its number."""
+        """Adds a variable that is `most` at most; returns its number."""
         self.costs.append(cost)
         self.most.append(most)
         return len(self.costs) - 1
 
     def equal(self, terms: Terms, value: float) -> None:
-        """Demand that the sum of the terms is this value."""
+        """Constrains the sum of the terms to this value."""
         self._equal.add(terms, value)
 
     def at_most(self, terms: Terms, value: float) -> None:
-        """Demand that the sum of the terms is no more than this value."""
+        """Constrains the sum of the terms to no more than this value."""
         self._at_most.add(terms, value)
 
     def solve(self) -> Floats:
-        """Return the values of the variables; WarploomError where nothing meets the demands."""
+        """Returns the values of the variables; WarploomError where the constraints have no
+        solution."""
         from scipy.optimize import linprog
         from scipy.sparse import coo_array
 

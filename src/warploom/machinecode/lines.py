@@ -20,7 +20,7 @@ Sites = Sequence[Site | None]
 
 
 def own_lines(module: Module) -> tuple[str, tuple[tuple[str, int] | None, ...]]:
-    """Return a module's text with a new line before each instruction that is not the first of its
+    """Returns a module's text with a new line before each instruction that is not the first of its
     line; and for each line of it the function and the index there of the instruction that began
     last, None before the first."""
     begins: dict[int, list[tuple[int, str, int]]] = defaultdict(list)
@@ -44,7 +44,7 @@ def own_lines(module: Module) -> tuple[str, tuple[tuple[str, int] | None, ...]]:
 
 
 def sites_of(program: Program, owners: Owners) -> tuple[Site | None, ...]:
-    """Return the owners of lines as sites: those of the program, where it has them."""
+    """Returns the owners of lines as sites: those of the program, where it has them."""
     known: dict[tuple[str, int], Site] = {}
     for site in program.sites:
         known.setdefault((site.function, site.index), site)
@@ -57,7 +57,7 @@ _SURFACES = {"SULD": "suld", "SUST": "sust", "SURED": "sured", "SUATOM": "sured"
 
 
 def with_texture_lines(program: Program, listing: Listing, owners: Owners) -> Listing:
-    """Return a listing whose texture instructions have the lines of those of the PTX.
+    """Returns a listing whose texture instructions have the lines of those of the PTX.
 
     ptxas gives them the line of what made one of their operands: theirs is the next one of such an
     instruction. `owners` are those of `own_lines`.

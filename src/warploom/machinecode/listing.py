@@ -39,7 +39,7 @@ class MachineInstruction:
 
     @property
     def name(self) -> str:
-        """Return the opcode without modifiers."""
+        """Returns the opcode without modifiers."""
         return self.opcode.partition(".")[0]
 
     @property
@@ -76,7 +76,7 @@ _TARGETS = re.compile(r"BRANCH_TARGETS ([^\"*]+)")
 
 
 def read_listing(kernel: str, code: str, ranges: str) -> Listing:
-    """Return the machine code of a kernel from both listings; ListingError where they have what is
+    """Returns the machine code of a kernel from both listings; ListingError where they have what is
     not known, or do not belong together."""
     labels, functions, rows = _read_code(kernel, code)
     if not rows:
@@ -118,7 +118,7 @@ class _Row(NamedTuple):
 
 
 def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], list[_Row]]:
-    """Return the offsets of labels and of functions, and the instructions of the kernel's
+    """Returns the offsets of labels and of functions, and the instructions of the kernel's
     section."""
     labels: dict[str, int] = {}
     functions: dict[str, int] = {}
@@ -145,7 +145,7 @@ def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], 
 
 
 def _section(kernel: str, text: str) -> Iterator[str]:
-    """Yield the lines of the section with a kernel's code."""
+    """Yields the lines of the section with a kernel's code."""
     inside = False
     for written in text.splitlines():
         if written.startswith("//--"):
@@ -166,7 +166,7 @@ live."""
 def _read_ranges(
     kernel: str, text: str
 ) -> Iterator[tuple[int, tuple[tuple[str, ...], tuple[str, ...]]]]:
-    """Yield the registers that each instruction reads and writes, by its offset."""
+    """Yields the registers that each instruction reads and writes, by its offset."""
     head: list[str] = []
     columns: dict[int, str] = {}
     for written in _section(kernel, text):
@@ -186,7 +186,7 @@ def _read_ranges(
 
 
 def _columns(head: list[str]) -> dict[int, str]:
-    """Return the register at each place of the table, from its head: a row of names, then the
+    """Returns the register at each place of the table, from its head: a row of names, then the
     digits of the registers' numbers, one below the other."""
     lines = [row for row in head if row.startswith("|")]
     if not lines:

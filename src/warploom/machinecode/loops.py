@@ -18,7 +18,7 @@ class Loop:
 
 
 def loops_of(successors: Sequence[Sequence[int]]) -> list[Loop]:
-    """Return the loops of a graph, whose entry is node 0, outer ones before inner ones."""
+    """Returns the loops of a graph, whose entry is node 0, outer ones before inner ones."""
     found: list[Loop] = []
     waiting = [set(range(len(successors)))]
     cut: set[int] = set()
@@ -33,7 +33,7 @@ def loops_of(successors: Sequence[Sequence[int]]) -> list[Loop]:
 
 
 def ptx_loops(program: Program) -> list[Loop]:
-    """Return the loops of a program that are entered at one basic block, outer ones before inner
+    """Returns the loops of a program that are entered at one basic block, outer ones before inner
     ones; their nodes are its basic blocks."""
     last = len(program.blocks)
     graph = [tuple(to for to in block.successors if to < last) for block in program.blocks]

@@ -35,7 +35,7 @@ class AccessExtent:
 @dataclass(frozen=True, slots=True)
 class Merged:
     """The PTX accesses for which one machine access of `width` bytes stands: those of a basic block
-    of PTX, the one with the lowest address at place `first` of it, in so many turns of their
+    of PTX, the one with the lowest address at position `first` of it, in so many turns of their
     loop."""
 
     first: int
@@ -49,7 +49,7 @@ class Merging:
     def __init__(self, program: Program) -> None:
         self._program = program
         self.offsets_in_blocks: dict[Site, tuple[int, int]] = {}
-        """By PTX instruction the number of its block, the first of all copies, and its place in
+        """By PTX instruction the number of its block, the first of all copies, and its position in
         there."""
         self._extents: dict[int, dict[int, AccessExtent]] = {}
         for block in program.blocks:
@@ -59,7 +59,7 @@ class Merging:
                 )
 
     def of(self, made: MachineInstruction, site: Site, taken: Iterable[Site]) -> Merged | None:
-        """Return what a machine instruction stands for that was made for a PTX instruction, where
+        """Returns what a machine instruction stands for that was made for a PTX instruction, where
         that is more; `taken` are those with machine instructions in the same basic block."""
         width = width_of(made)
         if not width:
@@ -73,14 +73,14 @@ class Merging:
 
 
 def width_of(made: MachineInstruction) -> int:
-    """Return the bytes that a lane moves in a wide load or store (8 or more), else 0."""
+    """Returns the bytes that a lane moves in a wide load or store (8 or more), else 0."""
     if made.name not in _PLAIN:
         return 0
     return max((_WIDTHS.get(modifier, 0) for modifier in made.modifiers), default=0)
 
 
 def extents_of(program: Program, block: ProgramBlock) -> dict[int, AccessExtent]:
-    """Return the extents of the plain accesses of a basic block, by their place in the block.
+    """Returns the extents of the plain accesses of a basic block, by their position in the block.
 
     Sums of a register and a constant are followed within the block.
     """
@@ -113,10 +113,10 @@ def extents_of(program: Program, block: ProgramBlock) -> dict[int, AccessExtent]
 def merged_into(
     extents: Mapping[int, AccessExtent], own: int, taken: Iterable[int], width: int
 ) -> Merged | None:
-    """Return what a machine access of `width` bytes stands for that was made for access `own` of a
+    """Returns what a machine access of `width` bytes stands for that was made for access `own` of a
     basic block; None where it stands for that alone.
 
-    `taken` are the places of accesses with machine instructions of their own.
+    `taken` are the positions of accesses with machine instructions of their own.
     """
     extent = extents.get(own)
     if extent is None or extent.size >= width:
@@ -145,7 +145,7 @@ def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
 
 
 def _plain_access(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
-    """Return the address of a plain load or store, and its opcode without its width."""
+    """Returns the address of a plain load or store, and its opcode without its width."""
     operation = made.operation
     if operation.kind not in (OpKind.LOAD, OpKind.STORE):
         return None
@@ -158,7 +158,7 @@ def _plain_access(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
 
 
 def _sum(made: Instruction) -> tuple[Register, int] | None:
-    """Return a register and what is added to it, where an instruction does that or copies it."""
+    """Returns a register and what is added to it, where an instruction does that or copies it."""
     if made.guard is not None:
         return None
     match made.operation.name, made.operands[1:]:

@@ -62,7 +62,7 @@ tensor tensor: UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCMXQMMA SPMETADATA GENMETADATA
 
 
 def execution_of(name: str) -> Execution:
-    """Return what executes an opcode (without modifiers); ListingError for an unknown one."""
+    """Returns what executes an opcode (without modifiers); ListingError for an unknown one."""
     try:
         return _executions()[name]
     except KeyError:

@@ -66,7 +66,7 @@ _SEPARATOR = re.compile(r",(?![^\[]*\]|[^{]*\})|(?<=\S)\s+(?=-?0x|`|[-+]?\[)")
 
 
 def read_operands(text: str) -> tuple[Operand, ...]:
-    """Return the operands of an instruction; ListingError for one of no known form."""
+    """Returns the operands of an instruction; ListingError for one of no known form."""
     parts = (part.strip() for part in _SEPARATOR.split(text))
     return tuple(_read(part) for part in parts if part)
 

@@ -1,7 +1,7 @@
 """Ties the loops of machine code to those of the PTX, from which they have as many turns.
 
-A flow that only keeps what comes into each block can go round a loop that it never enters. What was
-counted says how often each loop of the PTX was entered, and how many turns were made.
+A flow that only keeps what comes into each block can go round a loop that it never enters. The
+counts determine how often each loop of the PTX was entered, and how many turns were made.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Turns:
 def match_loops(
     program: Program, nodes: Sequence[Node], evidence: Sequence[Evidence]
 ) -> tuple[LoopMatch, ...]:
-    """Return the loops of machine code by the loop of the PTX that most of their own evidence is
+    """Returns the loops of machine code by the loop of the PTX that most of their own evidence is
     from."""
     ptx = {
         site: _head(program, loop)
@@ -96,7 +96,7 @@ def turns_of(
     by_site: Mapping[Site, int],
     divergent: Mapping[Site, int],
 ) -> Turns | None:
-    """Return what was counted of a loop; None where that is not known."""
+    """Returns what was counted of a loop; None where that is not known."""
     turns = by_site[match.head]
     if not entered or not turns:
         return None
@@ -120,7 +120,7 @@ def turns_of(
 def entries_of(
     program: Program, warps: Sequence[int], divergent: Sequence[int]
 ) -> dict[Site, float | None]:
-    """Return how often each loop of the PTX was entered, by its first instruction; None where
+    """Returns how often each loop of the PTX was entered, by its first instruction; None where
     counts of blocks do not determine it. `warps` and `divergent` are counts by instruction."""
     blocks = program.blocks
     before: dict[int, list[int]] = defaultdict(list)

@@ -1,6 +1,6 @@
 """Estimates how often the copies of a loop that ptxas unrolled are executed.
 
-ptxas makes a loop of, as an example, four turns, and behind it code for two turns and for one, each
+ptxas makes a loop of, as an example, four turns, and after it code for two turns and for one, each
 used where as many are left. Of the counted loop the sums are known: how often it was entered, the
 turns, and how often lanes left it while others went on. They determine the turns of each entry
 where all have as many. Else the turns are taken to be as equal as the sums permit, and lanes of one
@@ -31,12 +31,12 @@ class Uses:
     @property
     def turns(self) -> float:
         """Returns the turns that warps execute. Lanes that leave an unrolled loop early do their
-        last turns behind it, when those that stayed have done them: there are more than counted."""
+        last turns after it, when those that stayed have done them: there are more than counted."""
         return sum(size * count for size, count in self.executed.items())
 
 
 def uses_of(sizes: Sequence[int], entered: float, turns: float, divergences: float) -> Uses:
-    """Return the executions of the copies of an unrolled loop, whose `sizes` include 1. Warps
+    """Returns the executions of the copies of an unrolled loop, whose `sizes` include 1. Warps
     entered the loop `entered` times, for `turns` turns in all, and diverged `divergences` times at
     its exit."""
     order = sorted(sizes, reverse=True)
@@ -54,7 +54,7 @@ def uses_of(sizes: Sequence[int], entered: float, turns: float, divergences: flo
 
 
 def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -> Iterator[Edge]:
-    """Yield the edges of a graph that lead to the copy of size 1 past the test for the next larger
+    """Yields the edges of a graph that lead to the copy of size 1 past the test for the next larger
     one: the test whether a loop has any turns. One that is entered has some.
 
     `unrolled` are the nodes of the copies, by size."""
@@ -75,7 +75,7 @@ def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -
 
 
 def _leading_to(before: Mapping[int, Sequence[int]], end: int, *, without: int) -> set[int]:
-    """Return the nodes from which paths lead to another one, but not through `without`."""
+    """Returns the nodes from which paths lead to another one, but not through `without`."""
     found = {end}
     waiting = [end]
     while waiting:
@@ -87,7 +87,7 @@ def _leading_to(before: Mapping[int, Sequence[int]], end: int, *, without: int) 
 
 
 def _entries(turns: float, divergences: float) -> Iterator[tuple[float, int, int]]:
-    """Yield the parts of all entries of a loop, each with the turns of the lanes that stay longest
+    """Yields the parts of all entries of a loop, each with the turns of the lanes that stay longest
     and how often other lanes leave before them, for these means."""
     longer = turns % 1
     few = int(turns)

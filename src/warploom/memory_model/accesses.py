@@ -17,7 +17,7 @@ SEMANTICS = ("relaxed", "acquire", "release", "acq_rel", "sc")
 
 
 def strength_of(operation: Operation) -> Strength:
-    """Return the order and the scope of an access or a fence (PTX ISA, "Operation types")."""
+    """Returns the order and the scope of an access or a fence (PTX ISA, "Operation types")."""
     modifiers = operation.modifiers
     scope = modifiers["scope"]
     if operation.kind is OpKind.FENCE:
@@ -33,7 +33,7 @@ def strength_of(operation: Operation) -> Strength:
 
 
 def order_of(strength: Strength, other: str) -> str:
-    """Return the order of the half of a read-modify-write that `other` does not order."""
+    """Returns the order of the half of a read-modify-write that `other` does not order."""
     return "relaxed" if strength.order == other else strength.order
 
 
@@ -54,7 +54,7 @@ class Memory:
     )
 
     def place(self, space: Space, block: int, address: int, size: int) -> Place | str:
-        """Return the location of `size` bytes; or why there is none, as the end of a sentence."""
+        """Returns the location of `size` bytes; or why there is none, as the end of a sentence."""
         if space is Space.GENERIC:
             space, address = _located(address)
         if space is Space.LOCAL:
@@ -75,8 +75,8 @@ class Memory:
         return Place(name, name)
 
     def _enter(self, space: Space, block: int, address: int, size: int) -> str:
-        """Return the name of a location that is accessed for the first time, and keep its initial
-        value; return "" for bytes in no allocation."""
+        """Returns the name of a location that is accessed for the first time, and records its
+        initial value; returns "" for bytes in no allocation."""
         if space is Space.SHARED:
             name = self._shared_name(block, address, size)
             self.shared.add(name)
@@ -91,7 +91,7 @@ class Memory:
         return name
 
     def _shared_name(self, block: int, address: int, size: int) -> str:
-        """Return the name of bytes of a block's shared memory, by its variables where it can."""
+        """Returns the name of bytes of a block's shared memory, by its variables where it can."""
         for symbol, place in self.program.slots.items():
             inside = place.offset <= address < place.offset + max(place.size, 1)
             if place.space is Space.SHARED and inside:
@@ -102,7 +102,7 @@ class Memory:
 
 
 def _located(address: int) -> tuple[Space, int]:
-    """Return the space that a generic address leads to, and the address there."""
+    """Returns the space that a generic address leads to, and the address there."""
     for space, start in WINDOWS.items():
         if start <= address < start + WINDOW_SIZE:
             return space, address - start

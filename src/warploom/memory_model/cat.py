@@ -8,7 +8,7 @@ specification language cat", 2016.
                  | ("empty" | "irreflexive" | "acyclic") expression "as" NAME
 
 Operators from loosest to tightest: `|` (union), `;` (composition), `\\` (difference), `&`
-(intersection), `*` (all pairs of two sets), then `^-1`, `+`, `*`, `?` behind an operand. `[S]` is
+(intersection), `*` (all pairs of two sets), then `^-1`, `+`, `*`, `?` after an operand. `[S]` is
 the identity on a set, `_` all events, `0` the empty relation. Comments stand in `(* *)`.
 """
 
@@ -39,7 +39,7 @@ class Node:
     name: str = ""
 
     def names(self) -> frozenset[str]:
-        """Return the names that stand in it."""
+        """Returns the names that stand in it."""
         inner = frozenset[str]().union(*(arg.names() for arg in self.args))
         return inner | {self.name} if self.op == "name" else inner
 
@@ -54,7 +54,7 @@ class Model:
 
     @cached_property
     def needs(self) -> Mapping[str, frozenset[str]]:
-        """Return the given names on which each definition rests."""
+        """Returns the given names on which each definition rests."""
         found: dict[str, frozenset[str]] = {}
         for name, node in self.definitions.items():
             found[name] = frozenset[str]().union(
@@ -77,7 +77,7 @@ class _Reader:
         self._at = 0
 
     def model(self) -> Model:
-        """Return the model."""
+        """Returns the model."""
         name = self._take()
         definitions: dict[str, Node] = {}
         axioms: dict[str, tuple[str, Node]] = {}
@@ -126,7 +126,7 @@ class _Reader:
         return node
 
     def _begins_operand(self) -> bool:
-        """Return whether an operand follows the next token, so that a `*` stands between two."""
+        """Returns whether an operand follows the next token, so that a `*` stands between two."""
         behind = "".join(self._tokens[self._at + 1 : self._at + 2])
         named = behind[:1].isalpha() and behind not in KEYWORDS
         return named or behind in ("(", "[", "0", "_")
@@ -163,13 +163,13 @@ def _tokens(text: str) -> list[str]:
 
 
 def parse_model(text: str) -> Model:
-    """Return the model of a text. Raises WarploomError where it is none."""
+    """Returns the model of a text. Raises WarploomError where it is none."""
     return _Reader(text).model()
 
 
 @cache
 def named_model(name: str) -> Model:
-    """Return a model of this package: "ptx" or "sc"."""
+    """Returns a model of this package: "ptx" or "sc"."""
     text = (
         resources.files("warploom.memory_model")
         .joinpath("models", f"{name}.cat")

@@ -46,18 +46,18 @@ class Cell:
 
     @staticmethod
     def of(text: str) -> Cell:
-        """Return the instruction of a text."""
+        """Returns the instruction of a text."""
         opcode, _, rest = text.partition(" ")
         operands = tuple(part.strip() for part in rest.split(",") if part.strip())
         return Cell(text, tuple(opcode.split(".")), operands)
 
     @property
     def label(self) -> str:
-        """Return the label that it is, or nothing."""
+        """Returns the label that it is, or nothing."""
         return self.text[:-1].strip() if self.text.endswith(":") else ""
 
     def strength(self, order: str) -> Strength:
-        """Return how it takes part in synchronisation; `order` where it does not say."""
+        """Returns how it takes part in synchronisation; `order` where it does not say."""
         said = next((part for part in self.parts[1:] if part in ORDERS), order)
         scope = next((part for part in self.parts[1:] if part in SCOPES), "sys")
         return Strength(said, scope, PROXIES.get(self.parts[0], "generic"))
@@ -66,7 +66,7 @@ class Cell:
 def column(
     cells: Sequence[Cell], places: Mapping[str, Place], registers: Mapping[str, int]
 ) -> Callable[[Path], None]:
-    """Return what runs a thread on a path. Raises WarploomError for what is no instruction."""
+    """Returns what runs a thread on a path. Raises WarploomError for what is no instruction."""
     labels = {cell.label: i for i, cell in enumerate(cells) if cell.label}
     for cell in cells:
         _check(cell, labels)
@@ -105,7 +105,7 @@ class _Thread:
         self._path, self._places, self.registers = path, places, registers
 
     def step(self, cell: Cell) -> str:
-        """Execute one instruction; return the label where it goes, or nothing."""
+        """Executes one instruction; returns the label where it goes, or nothing."""
         name = cell.parts[0]
         if cell.label:
             return ""
@@ -170,7 +170,7 @@ class _Thread:
         )
 
     def _atomic(self, cell: Cell) -> None:
-        """Execute `atom` or `red`: a read and, but for a compare that fails, a write."""
+        """Executes `atom` or `red`: a read and, but for a compare that fails, a write."""
         strength, op = cell.strength("relaxed"), cell.parts[-1]
         target, *rest = cell.operands if cell.parts[0] == "atom" else ("", *cell.operands)
         place, *given = rest

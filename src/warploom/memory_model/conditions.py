@@ -22,7 +22,7 @@ class Test:
     right: int | str
 
     def holds(self, state: Mapping[str, int]) -> bool:
-        """Return whether it is true of a final state."""
+        """Returns whether it is true of a final state."""
         left, right = (
             (each if isinstance(each, int) else state[each]) % (1 << BITS)
             for each in (self.left, self.right)
@@ -30,7 +30,7 @@ class Test:
         return (left == right) == (self.op == "==")
 
     def labels(self) -> tuple[str, ...]:
-        """Return the labels of what it looks at."""
+        """Returns the labels of what it looks at."""
         return tuple(each for each in (self.left, self.right) if isinstance(each, str))
 
 
@@ -42,13 +42,13 @@ class Compound:
     parts: tuple[Condition, ...]
 
     def holds(self, state: Mapping[str, int]) -> bool:
-        """Return whether it is true of a final state."""
+        """Returns whether it is true of a final state."""
         if self.op == "not":
             return not self.parts[0].holds(state)
         return (all if self.op == "and" else any)(part.holds(state) for part in self.parts)
 
     def labels(self) -> tuple[str, ...]:
-        """Return the labels of what it looks at, in the order of the text."""
+        """Returns the labels of what it looks at, in the order of the text."""
         return tuple(dict.fromkeys(label for part in self.parts for label in part.labels()))
 
 
@@ -64,7 +64,7 @@ class Question:
     condition: Condition
 
     def answer(self, states: Sequence[Mapping[str, int]]) -> bool:
-        """Return whether it holds of all possible final states."""
+        """Returns whether it holds of all possible final states."""
         found = [self.condition.holds(state) for state in states]
         if self.quantifier == "forall":
             return all(found)
@@ -72,7 +72,7 @@ class Question:
 
 
 def parse_question(text: str) -> Question:
-    """Return the question of a text. Raises WarploomError where it is none."""
+    """Returns the question of a text. Raises WarploomError where it is none."""
     head = HEAD.fullmatch(text)
     if head is None:
         raise WarploomError(f"{text.strip()!r} begins with neither exists, ~exists nor forall")
@@ -96,11 +96,11 @@ class _Reader:
             at = found.end()
 
     def either(self) -> Condition:
-        """Read conditions between `\\/`."""
+        """Reads conditions between `\\/`."""
         return self._several("\\/", "or")
 
     def end(self) -> None:
-        """Raise WarploomError where something is left."""
+        """Raises WarploomError where something is left."""
         if self._tokens:
             raise WarploomError(f"{' '.join(self._tokens)!r} follows a condition")
 

@@ -20,7 +20,7 @@ class Evaluation:
         self._known: dict[str, Value] = {}
 
     def given(self, **changed: Relation) -> Evaluation:
-        """Return the evaluation where some given relations are others."""
+        """Returns the evaluation where some given relations are others."""
         other = Evaluation(self._model, self._size, {**self._given, **_dashed(changed)})
         names = _dashed(changed).keys()
         needs = self._model.needs
@@ -30,14 +30,14 @@ class Evaluation:
         return other
 
     def relation(self, name: str) -> Relation:
-        """Return the relation of a name. Raises WarploomError where the model has none."""
+        """Returns the relation of a name. Raises WarploomError where the model has none."""
         value = self._value(name)
         if isinstance(value, int):
             raise WarploomError(f"the model {self._model.name} uses the set {name} as a relation")
         return value
 
     def violated(self) -> str:
-        """Return the name of the first axiom that does not hold, or nothing."""
+        """Returns the name of the first axiom that does not hold, or nothing."""
         for name, (check, node) in self._model.axioms.items():
             found = self._relation(node)
             holds = {
@@ -110,7 +110,7 @@ def _dashed(named: Mapping[str, Relation]) -> dict[str, Relation]:
 
 
 def _combined(op: str, first: Value, second: Value) -> Value:
-    """Return a union, an intersection or a difference of two sets or two relations."""
+    """Returns a union, an intersection or a difference of two sets or two relations."""
     if isinstance(first, int) and isinstance(second, int):
         return {"|": first | second, "&": first & second, "\\": first & ~second}[op]
     if isinstance(first, Relation) and isinstance(second, Relation):

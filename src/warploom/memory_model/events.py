@@ -83,7 +83,7 @@ class Coordinates:
     gpu: int = 0
 
     def within(self, scope: str, other: Coordinates) -> bool:
-        """Return whether `scope`, as this thread means it, includes the other thread."""
+        """Returns whether `scope`, as this thread means it, includes the other thread."""
         if scope == "sys":
             return True
         if scope == "gpu":

@@ -41,7 +41,7 @@ class Combination:
 
     @cached_property
     def events(self) -> tuple[tuple[int, Event], ...]:
-        """Return all events with their threads."""
+        """Returns all events with their threads."""
         written = (
             (INITIAL, Event(Kind.WRITE, Strength(), Place(name, name), value, text="initial"))
             for name, value in self._locations.items()
@@ -51,13 +51,13 @@ class Combination:
 
     @cached_property
     def _locations(self) -> dict[str, int]:
-        """Return the initial values of the locations that are accessed."""
+        """Returns the initial values of the locations that are accessed."""
         places = (event.place for path in self.paths for event in path.events)
         return {place.physical: self.initial.get(place.physical, 0) for place in places if place}
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """Return the number of the first event of each thread."""
+        """Returns the number of the first event of each thread."""
         found, at = list[int](), len(self._locations)
         for path in self.paths:
             found.append(at)
@@ -66,21 +66,21 @@ class Combination:
 
     @property
     def size(self) -> int:
-        """Return how many events there are."""
+        """Returns how many events there are."""
         return len(self.events)
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
-        """Return the numbers of the reads."""
+        """Returns the numbers of the reads."""
         return tuple(i for i, (_, event) in enumerate(self.events) if event.kind is Kind.READ)
 
     @cached_property
     def sources(self) -> Mapping[int, list[int]]:
-        """Return the writes that each read could find."""
+        """Returns the writes that each read could find."""
         return {read: self._sources(read) for read in self.reads}
 
     def _sources(self, read: int) -> list[int]:
-        """Return the writes to a read's location, but none that its own thread makes later."""
+        """Returns the writes to a read's location, but none that its own thread makes later."""
         thread, event = self.events[read]
         assert event.place is not None
         return [
@@ -94,7 +94,7 @@ class Combination:
 
     @cached_property
     def static(self) -> dict[str, ModelValue]:
-        """Return the sets and relations of a model that follow from the paths alone."""
+        """Returns the sets and relations of a model that follow from the paths alone."""
         size, events = self.size, self.events
         pairs = [(i, j) for i in range(size) for j in range(size) if i != j]
         own = {INITIAL: Coordinates(cta=INITIAL, cluster=INITIAL, gpu=INITIAL)}
@@ -137,7 +137,7 @@ class Combination:
         return sum(1 << i for i, (_, event) in enumerate(self.events) if holds(event))
 
     def _linked(self, partners: _Partners) -> Relation:
-        """Return the pairs of events of one thread that `partners` gives by numbers there."""
+        """Returns the pairs of events of one thread that `partners` gives by numbers there."""
         return Relation.of(
             self.size,
             (
@@ -150,8 +150,8 @@ class Combination:
     # ---- values -------------------------------------------------------------------------------
 
     def value(self, thread: int, value: Value, rf: Mapping[int, int]) -> int:
-        """Return a value of a thread where reads find what `rf` says. Raises Unknown where it does
-        not say, ThinAir where the value rests on itself."""
+        """Returns a value of a thread where reads return what `rf` determines. Raises Unknown where
+        it does not determine one, ThinAir where the value rests on itself."""
         return self._resolved(thread, value, rf, frozenset())
 
     def _resolved(
@@ -173,7 +173,7 @@ class Combination:
         return resolved(value, found)
 
     def possible(self, rf: Mapping[int, int]) -> bool:
-        """Return whether no condition of a path fails, as far as `rf` determines it."""
+        """Returns whether no condition of a path fails, as far as `rf` determines it."""
         for thread, path in enumerate(self.paths):
             for value, wanted in path.conditions:
                 try:
@@ -186,7 +186,7 @@ class Combination:
         return True
 
     def same_barrier(self, rf: Mapping[int, int]) -> Relation | None:
-        """Return the pairs of an arrival and a wait of one phase; None where a barrier waits for
+        """Returns the pairs of an arrival and a wait of one phase; None where a barrier waits for
         threads that never come, or two for each other."""
         phases: dict[tuple[object, ...], list[int]] = {}
         counts: dict[tuple[object, ...], int | None] = {}
@@ -219,7 +219,7 @@ class Combination:
         )
 
     def _can_end(self, phases: Sequence[Sequence[int]]) -> bool:
-        """Return whether no two phases of barriers each begin behind the other."""
+        """Returns whether no two phases of barriers each begin after the other."""
         phase_of = {event: phase for phase, arrived in enumerate(phases) for event in arrived}
         behind = (
             (phase_of[i], phase_of[j])
@@ -240,7 +240,7 @@ def _waits(event: Event) -> bool:
 
 
 def _same(first: Event, second: Event, *, physical: bool) -> bool:
-    """Return whether two accesses have the same physical location, or, unless `physical`, the same
+    """Returns whether two accesses have the same physical location, or, unless `physical`, the same
     virtual one."""
     if first.place is None or second.place is None:
         return False
@@ -255,7 +255,7 @@ def orders(
     either: Relation,
     may_hold: Callable[[Relation], bool] = lambda order: True,
 ) -> Iterator[Relation]:
-    """Yield the least transitive orders with all pairs of `before`, in which each pair of `either`
+    """Yields the least transitive orders with all pairs of `before`, in which each pair of `either`
     goes one way or the other; none where `before` has a cycle. `may_hold(order)` says of the
     beginning of an order whether any that has more pairs is wanted."""
     order = before.closure()

@@ -12,13 +12,13 @@ from warploom.memory_model.search import Program, Witness
 
 
 def letter(number: int) -> str:
-    """Return the name of an event: a, b, ..., z, aa, ab, ..."""
+    """Returns the name of an event: a, b, ..., z, aa, ab, ..."""
     first, last = divmod(number, len(ascii_lowercase))
     return (letter(first - 1) if first else "") + ascii_lowercase[last]
 
 
 def execution_text(program: Program, witness: Witness) -> list[str]:
-    """Return the lines that show an execution."""
+    """Returns the lines that show an execution."""
     events = witness.combination.events
     names = _names(witness)
     lines: list[str] = []
@@ -31,7 +31,7 @@ def execution_text(program: Program, witness: Witness) -> list[str]:
 
 
 def _names(witness: Witness) -> dict[int, str]:
-    """Return what events are called: those of threads by letters."""
+    """Returns what events are called: those of threads by letters."""
     events = witness.combination.events
     own = [i for i, (thread, _) in enumerate(events) if thread != INITIAL]
     named = {i: letter(place) for place, i in enumerate(own)}
@@ -40,7 +40,7 @@ def _names(witness: Witness) -> dict[int, str]:
 
 
 def _event_text(witness: Witness, names: dict[int, str], number: int) -> str:
-    """Return an event with its value."""
+    """Returns an event with its value."""
     combination = witness.combination
     thread, event = combination.events[number]
     text = f"{names[number]}: {event.text}"
@@ -60,7 +60,7 @@ def _from(names: dict[int, str], source: int) -> str:
 
 
 def _order_lines(witness: Witness, names: dict[int, str]) -> list[str]:
-    """Return the coherence order of each location with two or more writes, and of the fences."""
+    """Returns the coherence order of each location with two or more writes, and of the fences."""
     lines: list[str] = []
     for title, order in (("coherence order", witness.co), ("fence-sc order", witness.fence_sc)):
         pairs = [
@@ -74,12 +74,12 @@ def _order_lines(witness: Witness, names: dict[int, str]) -> list[str]:
 
 
 def _covering(order: Relation) -> Relation:
-    """Return the pairs of an order between which nothing stands."""
+    """Returns the pairs of an order between which nothing stands."""
     return order - order.then(order)
 
 
 def dot(program: Program, witness: Witness, title: str) -> str:
-    """Return an execution as a graph in Graphviz's notation."""
+    """Returns an execution as a graph in Graphviz's notation."""
     combination, names = witness.combination, _names(witness)
     lines = ["digraph execution {", "  rankdir=TB; node [shape=box, fontname=monospace];"]
     lines.append(f"  label={_quoted(title)};")

@@ -38,16 +38,16 @@ class KernelThread:
 
     @property
     def name(self) -> str:
-        """Return the thread as messages name it."""
+        """Returns the thread as messages name it."""
         return f"block {self.block} thread {self.thread}"
 
     @property
     def coordinates(self) -> Coordinates:
-        """Return where it runs."""
+        """Returns where it runs."""
         return Coordinates(self.block, self.block - self.launch.rank_of(self.block))
 
     def run(self, path: Path) -> None:
-        """Run the thread on a path. Raises WarploomError for what is not explored."""
+        """Runs the thread on a path. Raises WarploomError for what is not explored."""
         registers = Registers(self.program, self.launch, self.block, self.thread)
         _Run(self, path, registers).run()
 
@@ -64,7 +64,7 @@ class _Run:
     """The reads on which it depends whether the instruction at hand happens."""
 
     def run(self) -> None:
-        """Execute until the thread ends."""
+        """Executes until the thread ends."""
         program = self.thread.program
         block = 0
         while block != program.exit:
@@ -72,7 +72,7 @@ class _Run:
             block = self._block(block)
 
     def _block(self, number: int) -> int:
-        """Execute a basic block; return the next."""
+        """Executes a basic block; returns the next."""
         program = self.thread.program
         block = program.blocks[number]
         for self.index in range(block.start, block.stop):
@@ -91,13 +91,13 @@ class _Run:
         return block.successors[0]
 
     def _branches(self, instruction: Instruction) -> bool:
-        """Return whether a branch is taken; what follows depends on it."""
+        """Returns whether a branch is taken; what follows depends on it."""
         if instruction.guard is None:
             return True
         return self.path.branch(self._guard(instruction))
 
     def _happens(self, instruction: Instruction) -> bool:
-        """Return whether the guard of an instruction lets it happen."""
+        """Returns whether the guard of an instruction lets it happen."""
         if instruction.guard is None:
             self.guarded = frozenset()
             return True
@@ -118,7 +118,7 @@ class _Run:
         return WarploomError(f"{line}: {text}: {reason} by the memory model")
 
     def _execute(self, instruction: Instruction) -> None:
-        """Execute one instruction that happens."""
+        """Executes one instruction that happens."""
         operation = instruction.operation
         execute = _EXECUTE.get(operation.kind)
         if operation.kind is OpKind.MOVE and _packs(instruction):
@@ -161,7 +161,7 @@ class _Run:
             self.path.add(self._event(Kind.WRITE, instruction, at, on, value))
 
     def atomic(self, instruction: Instruction) -> None:
-        """Execute `atom` or `red`: a read and, but for a compare that fails, a write."""
+        """Executes `atom` or `red`: a read and, but for a compare that fails, a write."""
         operation = instruction.operation
         if operation.modifiers["vec"] is not None:
             raise Refused("a vector atomic is not explored")
@@ -218,7 +218,7 @@ class _Run:
         self.path.add(self._event_at(Kind.BARRIER, Strength("weak", "cta"), arrival))
 
     def _where(self, address: Operand) -> tuple[int, frozenset[int]]:
-        """Return an address on this path, and the reads on which it depends."""
+        """Returns an address on this path, and the reads on which it depends."""
         assert isinstance(address, Address)
         base: Value = 0 if address.base is None else self.registers.read(address.base, U64)
         on = loads_of(base)
@@ -228,7 +228,7 @@ class _Run:
         return base + address.offset, on
 
     def _place(self, space: Space, address: int, type: ScalarType) -> Place:
-        """Return the location of an access. Raises WarploomError where there is none."""
+        """Returns the location of an access. Raises WarploomError where there is none."""
         found = self.thread.memory.place(space, self.thread.block, address, type.bytes)
         if isinstance(found, str):
             raise Refused(found)
@@ -259,7 +259,7 @@ class _Run:
         )
 
     def _event_at(self, kind: Kind, strength: Strength, arrival: Arrival | None = None) -> Event:
-        """Return an event that accesses no memory."""
+        """Returns an event that accesses no memory."""
         program = self.thread.program
         return Event(
             kind,
@@ -291,12 +291,12 @@ UNEXPLORED = (Unit.WARP, Unit.MATRIX, Unit.TEXTURE, Unit.ATOMIC, Unit.MEMORY, Un
 
 
 def _space(operation: Operation) -> Space:
-    """Return the state space that an access names, generic where it names none."""
+    """Returns the state space that an access names, generic where it names none."""
     named = operation.modifiers["space"]
     return Space(named.partition("::")[0]) if named else Space.GENERIC
 
 
 def _packs(instruction: Instruction) -> bool:
-    """Return whether a `mov` has a vector on one side and its whole on the other."""
+    """Returns whether a `mov` has a vector on one side and its whole on the other."""
     packed = any(isinstance(operand, Vector) for operand in instruction.operands)
     return packed and "vec" not in instruction.operation.modifiers

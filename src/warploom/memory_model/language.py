@@ -9,8 +9,8 @@
 
 Each column is a thread. Instructions are PTX's with names in place of addresses: `ld`, `st`,
 `atom`, `red`, `fence`; `sust`, `suld`, `tld`, `cold` access memory through the surface, texture and
-constant proxies; `bar.cta.sync i [, n [, count]]` meets at barrier n (i where it is left out)
-of place i of the program; `add`, `sub`, `mul`, `and`, `or`, `xor`, `ld r, value` compute;
+constant proxies; `bar.cta.sync i [, n [, count]]` arrives and waits at barrier n (i where it is
+left out) of place i of the program; `add`, `sub`, `mul`, `and`, `or`, `xor`, `ld r, value` compute;
 `beq|bne|blt|ble|bgt|bge a, b, label`, `goto label` and `label:` control. Values have 32 bits.
 """
 
@@ -57,7 +57,7 @@ class _Start:
 
 
 def parse_litmus(text: str) -> LitmusTest:
-    """Return the test of a text. Raises WarploomError where it is none."""
+    """Returns the test of a text. Raises WarploomError where it is none."""
     found = SHAPE.fullmatch(COMMENT.sub("", text))
     if found is None:
         raise WarploomError(
@@ -91,7 +91,7 @@ def _own(start: _Start, thread: int) -> dict[str, int]:
 
 
 def _start(text: str) -> _Start:
-    """Return the initial values of a test."""
+    """Returns the initial values of a test."""
     start = _Start()
     for part in filter(None, map(str.strip, text.split(";"))):
         if found := ALIAS.fullmatch(part):
@@ -109,7 +109,7 @@ def _start(text: str) -> _Start:
 
 
 def _table(text: str) -> tuple[list[tuple[int, Coordinates]], list[list[str]]]:
-    """Return the heads of the columns and the rows below them."""
+    """Returns the heads of the columns and the rows below them."""
     lines = [line.strip() for line in text.split(";") if line.strip()]
     if not lines:
         raise WarploomError("the test has no threads")

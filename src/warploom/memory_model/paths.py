@@ -41,12 +41,12 @@ class Path:
     _visits: dict[int, int] = field(default_factory=dict[int, int])
 
     def add(self, event: Event) -> int:
-        """Append an event; return its number in the thread."""
+        """Appends an event; returns its number in the thread."""
         self.events.append(event)
         return len(self.events) - 1
 
     def decide(self, value: Value, choices: Sequence[int]) -> int:
-        """Return what a value is on this path, of `choices` where it depends on loads."""
+        """Returns what a value is on this path, of `choices` where it depends on loads."""
         if isinstance(value, int):
             return value
         if self._taken == len(self.decisions):
@@ -57,12 +57,12 @@ class Path:
         return chosen
 
     def branch(self, value: Value) -> bool:
-        """Return whether a condition holds on this path; all that follows depends on it."""
+        """Returns whether a condition holds on this path; all that follows depends on it."""
         self.control |= loads_of(value)
         return bool(self.decide(value, (0, 1)))
 
     def visit(self, place: int) -> None:
-        """Come to a place of the program. Raises TooLong at the one time too many."""
+        """Counts an arrival at a location of the program. Raises TooLong if there are too many."""
         times = self._visits[place] = self._visits.get(place, 0) + 1
         if times > self.rounds:
             raise TooLong
@@ -73,8 +73,8 @@ MOST = 10_000
 
 
 def paths_of(run: Callable[[Path], None], rounds: int) -> tuple[list[Path], bool]:
-    """Return all paths of a thread that come to any place at most `rounds` times, and whether
-    there are longer ones. Raises WarploomError where there are too many."""
+    """Returns all paths of a thread that arrive at any instruction at most `rounds` times, and
+    whether there are longer ones. Raises WarploomError where there are too many."""
     found: list[Path] = []
     pending: list[tuple[int, ...]] = [()]
     longer = False

@@ -44,7 +44,7 @@ class Registers:
     values: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def read(self, operand: Operand, type: ScalarType) -> Value:
-        """Return an operand as an instruction of that type reads it."""
+        """Returns an operand as an instruction of that type reads it."""
         match operand:
             case Register(name):
                 return _cut(self.values.get(name, 0), type)
@@ -60,7 +60,7 @@ class Registers:
                 raise Refused("such an operand is not explored")
 
     def write(self, operand: Operand, value: Value, type: ScalarType) -> None:
-        """Put a result into a register, extended as its type says."""
+        """Writes a result to a register, extended as its type requires."""
         if isinstance(operand, Sink):
             return
         assert isinstance(operand, Register)
@@ -69,11 +69,11 @@ class Registers:
         self.values[operand.name] = _cut(value, operand.type)
 
     def negated(self, register: Register) -> Value:
-        """Return the other value of a predicate."""
+        """Returns the other value of a predicate."""
         return mapped(lambda v: 1 - v, self.values.get(register.name, 0))
 
     def _special(self, name: str) -> int:
-        """Return the value of a special register."""
+        """Returns the value of a special register."""
         launch = self.launch
         known = SPECIAL_REGISTERS[name]
         if known.clock_bit is not None:
@@ -109,7 +109,7 @@ class Registers:
         return place.offset + symbol.offset
 
     def compute(self, instruction: Instruction) -> None:
-        """Execute an instruction that is a function of registers: its terms."""
+        """Executes an instruction that is a function of registers: its terms."""
         operation = instruction.operation
         first = len(operation.spec.destinations)
         targets = tuple(flatten_operands(instruction.operands[:first]))
@@ -121,7 +121,7 @@ class Registers:
             self.write(target, term_value(term, given), term.type)
 
     def move_vector(self, instruction: Instruction) -> None:
-        """Execute a `mov` that packs parts into a value or unpacks a value into parts."""
+        """Executes a `mov` that packs parts into a value or unpacks a value into parts."""
         destination, source = instruction.operands
         type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):
@@ -136,7 +136,7 @@ class Registers:
             self.write(element, mapped(_part(place, part), value), TYPES[f"b{part}"])
 
     def convert_address(self, instruction: Instruction) -> None:
-        """Execute `cvta`."""
+        """Executes `cvta`."""
         modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
@@ -146,29 +146,29 @@ class Registers:
 
 
 def _cut(value: Value, type: ScalarType) -> Value:
-    """Return the low bits of a value, as many as a type has."""
+    """Returns the low bits of a value, as many as a type has."""
     mask = (1 << type.bits) - 1
     return mapped(lambda v: v & mask, value)
 
 
 def _extended(value: int, have: int, want: int) -> int:
-    """Return `want` bits with the value of a signed integer of `have` bits."""
+    """Returns `want` bits with the value of a signed integer of `have` bits."""
     negative = value >> (have - 1) & 1
     return value | ((1 << want) - (1 << have)) * negative
 
 
 def _part(place: int, bits: int) -> Callable[[int], int]:
-    """Return what takes part `place` of `bits` bits out of a value."""
+    """Returns what takes part `place` of `bits` bits out of a value."""
     return lambda v: v >> place * bits & (1 << bits) - 1
 
 
 def _packed(part: int) -> Callable[..., int]:
-    """Return what puts values of `part` bits one above the other, the first lowest."""
+    """Returns what puts values of `part` bits one above the other, the first lowest."""
     return lambda *values: sum(v << place * part for place, v in enumerate(values))
 
 
 def term_value(term: Term, given: Sequence[tuple[Value, ScalarType]]) -> Value:
-    """Return the value of a term whose operands are given with their types."""
+    """Returns the value of a term whose operands are given with their types."""
 
     def compute(*values: int) -> int:
         typed = zip(values, given, strict=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 def members(row: int) -> Iterator[int]:
-    """Yield the numbers of the bits that are 1, ascending."""
+    """Yields the numbers of the bits that are 1, ascending."""
     while row:
         lowest = row & -row
         yield lowest.bit_length() - 1
@@ -22,7 +22,7 @@ class Relation:
 
     @staticmethod
     def of(size: int, pairs: Iterable[tuple[int, int]]) -> Relation:
-        """Return the relation of these pairs over `size` events."""
+        """Returns the relation of these pairs over `size` events."""
         rows = [0] * size
         for first, second in pairs:
             rows[first] |= 1 << second
@@ -30,7 +30,7 @@ class Relation:
 
     @property
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the pairs, ascending."""
+        """Yields the pairs, ascending."""
         return ((i, j) for i, row in enumerate(self.rows) for j in members(row))
 
     def __or__(self, other: Relation) -> Relation:
@@ -43,7 +43,7 @@ class Relation:
         return Relation(tuple(a & ~b for a, b in zip(self.rows, other.rows, strict=True)))
 
     def then(self, other: Relation) -> Relation:
-        """Return the composition: i to k where some j has i to j here and j to k in `other`."""
+        """Returns the composition: i to k where some j has i to j here and j to k in `other`."""
         rows: list[int] = []
         for row in self.rows:
             successors = 0
@@ -53,11 +53,11 @@ class Relation:
         return Relation(tuple(rows))
 
     def inverse(self) -> Relation:
-        """Return the pairs turned round."""
+        """Returns the pairs turned round."""
         return Relation.of(len(self.rows), ((j, i) for i, j in self.pairs))
 
     def closure(self) -> Relation:
-        """Return the transitive closure."""
+        """Returns the transitive closure."""
         rows = list(self.rows)
         for middle, row in enumerate(rows):
             row = rows[middle]
@@ -67,30 +67,30 @@ class Relation:
         return Relation(tuple(rows))
 
     def with_identity(self) -> Relation:
-        """Return the relation and every event's pair with itself."""
+        """Returns the relation and every event's pair with itself."""
         return Relation(tuple(row | 1 << i for i, row in enumerate(self.rows)))
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no pair."""
+        """Returns whether there is no pair."""
         return not any(self.rows)
 
     @property
     def is_irreflexive(self) -> bool:
-        """Return whether no event is related to itself."""
+        """Returns whether no event is related to itself."""
         return not any(row >> i & 1 for i, row in enumerate(self.rows))
 
     @property
     def is_acyclic(self) -> bool:
-        """Return whether no path leads from an event back to it."""
+        """Returns whether no path leads from an event back to it."""
         return self.closure().is_irreflexive
 
 
 def identity(size: int, chosen: int) -> Relation:
-    """Return the pairs of the events in the set `chosen` (bits) with themselves."""
+    """Returns the pairs of the events in the set `chosen` (bits) with themselves."""
     return Relation(tuple(chosen & 1 << i for i in range(size)))
 
 
 def product(size: int, first: int, second: int) -> Relation:
-    """Return all pairs of an event of the set `first` with one of `second`."""
+    """Returns all pairs of an event of the set `first` with one of `second`."""
     return Relation(tuple(second if first >> i & 1 else 0 for i in range(size)))

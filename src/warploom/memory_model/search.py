@@ -16,7 +16,7 @@ from warploom.memory_model.paths import Path, paths_of
 from warploom.memory_model.relations import Relation
 
 ROUNDS = 2
-"""How often a path may come to any place of a program, where nobody says."""
+"""How often a path may come to any place of a program, by default."""
 
 MOST = 20_000
 """So many beginnings of executions are looked at: seconds to minutes, by their events."""
@@ -71,8 +71,8 @@ class Witness:
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """The final states that a model allows, an execution for each. `longer`: threads have paths
-    that come to a place more often than was looked at; `stuck`: some executions wait at a barrier
-    for threads that never come."""
+    that arrive at an instruction more often than was looked at; `stuck`: some executions wait at a
+    barrier for threads that never come."""
 
     allowed: Mapping[State, Witness]
     longer: bool
@@ -80,9 +80,9 @@ class Outcomes:
 
 
 def outcomes(program: Program, model: Model, rounds: int = ROUNDS) -> Outcomes:
-    """Return the final states that `model` allows for a program, of paths that come to any place at
-    most `rounds` times. Raises WarploomError where the model is none, and where the program has too
-    many executions."""
+    """Returns the final states that `model` allows for a program, of paths that arrive at any
+    instruction at most `rounds` times. Raises WarploomError where the model is none, and where the
+    program has too many executions."""
     search = _Search(program, model)
     longer = False
     paths: list[list[Path]] = []
@@ -105,7 +105,7 @@ class _Search:
         self._program, self._model = program, model
 
     def combine(self, paths: Sequence[Path]) -> None:
-        """Add the outcomes of one path of each thread."""
+        """Adds the outcomes of one path of each thread."""
         coordinates = tuple(thread.coordinates for thread in self._program.threads)
         combination = Combination(tuple(paths), coordinates, self._program.initial)
         evaluation = Evaluation(self._model, combination.size, combination.static)
@@ -115,7 +115,7 @@ class _Search:
     def _readings(
         self, combination: Combination, evaluation: Evaluation, rf: dict[int, int]
     ) -> Iterator[dict[int, int]]:
-        """Yield every choice of a write for each read that fits the paths."""
+        """Yields every choice of a write for each read that fits the paths."""
         self._count()
         left = combination.reads[len(rf) :]
         if not left:
@@ -133,7 +133,7 @@ class _Search:
             yield from self._readings(combination, evaluation, extended)
 
     def _count(self) -> None:
-        """Count one more beginning of an execution. Raises WarploomError for one too many."""
+        """Counts one more beginning of an execution. Raises WarploomError for one too many."""
         self._seen += 1
         if self._seen > MOST:
             raise WarploomError(
@@ -144,7 +144,7 @@ class _Search:
     def _may_hold(
         self, combination: Combination, evaluation: Evaluation, rf: Mapping[int, int]
     ) -> bool:
-        """Return whether the model allows a beginning; more pairs of `rf` break more axioms."""
+        """Returns whether the model allows a beginning; more pairs of `rf` break more axioms."""
         size = combination.size
         empty = Relation((0,) * size)
         known = evaluation.given(rf=_reads_from(size, rf), same_barrier=empty, fence_sc=empty)
@@ -152,7 +152,7 @@ class _Search:
         return _allows(known, before.closure())
 
     def _add(self, combination: Combination, evaluation: Evaluation, rf: Mapping[int, int]) -> None:
-        """Add the outcomes where reads find what `rf` says."""
+        """Adds the outcomes where reads return what `rf` determines."""
         try:
             barriers = combination.same_barrier(rf)
             registers = self._registers(combination, rf)
@@ -181,7 +181,7 @@ class _Search:
         registers: Mapping[Observed, int],
         witness: Witness,
     ) -> None:
-        """Add the final states of an execution, if the model allows it and they are new."""
+        """Adds the final states of an execution, if the model allows it and they are new."""
         states = [
             state
             for state in self._states(combination, witness, registers)
@@ -191,7 +191,7 @@ class _Search:
             self.allowed.update(dict.fromkeys(states, witness))
 
     def _registers(self, combination: Combination, rf: Mapping[int, int]) -> dict[Observed, int]:
-        """Return the final values of the observed registers."""
+        """Returns the final values of the observed registers."""
         found: dict[Observed, int] = {}
         for one in self._program.observed:
             if one.thread is not None:
@@ -202,7 +202,7 @@ class _Search:
     def _states(
         self, combination: Combination, witness: Witness, registers: Mapping[Observed, int]
     ) -> Iterator[State]:
-        """Yield the final states: of a location, each write may be the last that no other follows
+        """Yields the final states: of a location, each write may be the last that no other follows
         in coherence order."""
         options: list[list[int]] = []
         for one in self._program.observed:
@@ -213,7 +213,7 @@ class _Search:
         yield from choices(*options)
 
     def _last(self, combination: Combination, witness: Witness, location: str) -> list[int]:
-        """Return the values that a location may have at the end."""
+        """Returns the values that a location may have at the end."""
         writes = [
             i
             for i, (_, event) in enumerate(combination.events)
@@ -229,7 +229,7 @@ class _Search:
 
 
 def _allows(evaluation: Evaluation, co: Relation) -> bool:
-    """Return whether all axioms hold with a coherence order; more pairs break more of them."""
+    """Returns whether all axioms hold with a coherence order; more pairs break more of them."""
     return not evaluation.given(co=co).violated()
 
 
@@ -238,7 +238,7 @@ def _reads_from(size: int, rf: Mapping[int, int]) -> Relation:
 
 
 def _initial_first(combination: Combination) -> Relation:
-    """Return the pairs of an initial write and another write to its location."""
+    """Returns the pairs of an initial write and another write to its location."""
     events = combination.events
     return Relation.of(
         combination.size,

@@ -29,24 +29,24 @@ Value = int | Loaded | Deferred
 
 
 def deferred(compute: Callable[..., int], *sources: Value) -> Value:
-    """Return `compute(*sources)`, now where no source depends on a load."""
+    """Returns `compute(*sources)`, now where no source depends on a load."""
     if all(isinstance(source, int) for source in sources):
         return compute(*sources)
     return Deferred(compute, sources)
 
 
 def mapped(compute: Callable[[int], int], value: Value) -> Value:
-    """Return `compute` of one value."""
+    """Returns `compute` of one value."""
     return deferred(compute, value)
 
 
 def combined(compute: Callable[[int, int], int], first: Value, second: Value) -> Value:
-    """Return `compute` of two values."""
+    """Returns `compute` of two values."""
     return deferred(compute, first, second)
 
 
 def loads_of(value: Value) -> frozenset[int]:
-    """Return the events of the thread on whose results a value depends."""
+    """Returns the events of the thread on whose results a value depends."""
     match value:
         case int():
             return frozenset()
@@ -57,7 +57,7 @@ def loads_of(value: Value) -> frozenset[int]:
 
 
 def resolved(value: Value, found: Callable[[int], int]) -> int:
-    """Return a value where `found(event)` is what that read finds."""
+    """Returns a value where `found(event)` is what that read finds."""
     match value:
         case int():
             return value

@@ -27,7 +27,7 @@ class LineCost:
 def line_costs(
     counters: Counters, examples: tuple[Example, ...], warp_size: int
 ) -> tuple[LineCost, ...]:
-    """Return all source lines, the costliest first."""
+    """Returns all source lines, the costliest first."""
     strides = {e.line: e for e in examples}
     made = [
         _line(line, counts, strides.get(line), warp_size)
@@ -44,7 +44,7 @@ def _line(line: str, counts: Counts, example: Example | None, warp_size: int) ->
 
 
 def _parts(counts: Counts, example: Example | None, warp_size: int) -> Iterator[tuple[str, int]]:
-    """Yield the cost by what makes it."""
+    """Yields the cost by what makes it."""
     lanes = counts.average_active_lanes
     executed = "executed often"
     if counts.divergent_branches:

@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def as_json(report: Report) -> dict[str, object]:
-    """Return the report as what `json.dumps` takes; `counters` and `lines` hold every counter."""
+    """Returns the report as what `json.dumps` takes; `counters` and `lines` hold every counter."""
     facts = report.facts
     return {
         "kernel": facts.kernel,
@@ -52,7 +52,7 @@ def as_json(report: Report) -> dict[str, object]:
 
 
 def as_csv(report: Report) -> str:
-    """Return all numbers of the sections, a line each."""
+    """Returns all numbers of the sections, a line each."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -23,8 +23,8 @@ class Curve:
 
 
 def sweep(spec: DeviceSpec, demand: Demand) -> tuple[Curve, ...]:
-    """Return the active warps over the block size, the registers and the shared memory of a demand,
-    each varied alone."""
+    """Returns the active warps over the block size, the registers and the shared memory of a
+    demand, each varied alone."""
     warp, most_shared = spec.warp_size, spec.shared_bytes_per_block_optin
     registers = range(1, spec.max_registers_per_thread + 1)
     sizes = range(warp, spec.max_threads_per_block + 1, warp)

@@ -31,7 +31,7 @@ PROCESS, IPC, OCCUPANCY, SLOTS, COPIES = 1, 2, 3, 16, 1 << 12
 
 
 def write_trace(timing: Timing, file: Path, sm: int = 0) -> int:
-    """Write what the warps of an SM did; gives how many states there were.
+    """Writes what the warps of an SM did; gives how many states there were.
 
     The timing must have been asked for a timeline: `run.time(timeline=N)` keeps N states of each
     SM. Raises WarploomError where the file cannot be written.
@@ -80,11 +80,11 @@ class _Writer:
         packet.track_descriptor.name = name
 
     def state(self, state: StateInterval, timing: Timing) -> None:
-        """Write a slice from when the state began to when it ended."""
+        """Writes a slice from when the state began to when it ended."""
         self._slice(SLOTS + state.slot, state.state.replace("_", " "), state, timing)
 
     def copies(self, timing: Timing, sm: int) -> None:
-        """Write a slice for each copy, on the first track that is free when it is issued."""
+        """Writes a slice for each copy, on the first track that is free when it is issued."""
         ends: list[int] = []
         for copy in sorted(timing.copies(sm), key=lambda one: one.since):
             free = (track for track, end in enumerate(ends) if end <= copy.since)

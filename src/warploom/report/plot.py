@@ -13,7 +13,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def as_text(curve: Curve) -> str:
-    """Return a bar chart, 8 lines high; the mark under it is where the kernel stands."""
+    """Returns a bar chart, 8 lines high; the mark under it is where the kernel stands."""
     heights = _resampled(curve)
     lines = [f"{curve.title} -> active warps per SM (of {curve.most})"]
     for row in range(ROWS - 1, -1, -1):
@@ -33,7 +33,7 @@ def _bar(eighths: int) -> str:
 
 
 def _resampled(curve: Curve) -> list[int]:
-    """Return the warps at no more than COLUMNS values, evenly spread."""
+    """Returns the warps at no more than COLUMNS values, evenly spread."""
     count = min(COLUMNS, len(curve.values))
     return [curve.warps[i * (len(curve.values) - 1) // max(1, count - 1)] for i in range(count)]
 
@@ -48,7 +48,7 @@ WIDTH, HEIGHT, LEFT, TOP, GAP = 640, 160, 56, 40, 72
 
 
 def as_svg(curves: Sequence[Curve], title: str) -> str:
-    """Return all curves one below the other, each with its kernel's place marked."""
+    """Returns all curves one below the other, each with its kernel's value marked."""
     height = TOP + len(curves) * (HEIGHT + GAP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 24}" height="{height}"'

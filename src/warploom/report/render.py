@@ -49,7 +49,7 @@ class ReportText(str):
 
 
 def render_text(report: Report, terms: str | None = None) -> ReportText:
-    """Return the report as plain text, 100 columns wide."""
+    """Returns the report as plain text, 100 columns wide."""
     out = StringIO()
     render(report, Console(file=out, width=WIDTH, color_system=None), terms)
     return ReportText("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
@@ -60,12 +60,12 @@ def _compiling(seconds: float) -> str:
 
 
 def _tier(tier: str) -> str:
-    """Returns words for a time in baseline code, which says nothing of longer runs."""
+    """Returns words for a time in baseline code, which implies nothing about longer runs."""
     return ", in baseline code (longer runs get optimised code)" if tier == "baseline" else ""
 
 
 def render(report: Report, console: Console, terms: str | None = None) -> None:
-    """Print the report, in the terms of "cuda", "opencl" or "hip", else in its own."""
+    """Prints the report, in the terms of "cuda", "opencl" or "hip", else in its own."""
     facts = report.facts
     say = translator(terms or facts.terms)
     console.print(
@@ -109,7 +109,7 @@ def section_table(section: Section, say: Translate = str, width: int = WIDTH) ->
 
 
 def _print_source_counters(report: Report, console: Console, say: Translate) -> None:
-    """Print the costliest lines; what each costs for stands below the table where the console is
+    """Prints the costliest lines; what each costs for stands below the table where the console is
     narrow."""
     narrow = console.width < WIDTH
     console.print(_source_counters(report, say, with_reasons=not narrow))
@@ -124,7 +124,7 @@ def _print_source_counters(report: Report, console: Console, say: Translate) -> 
 
 
 def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> Table:
-    """Return the costliest lines; a column of what never happened is left out."""
+    """Returns the costliest lines; a column of what never happened is left out."""
     shown = report.lines[:COSTLIEST]
     more = len(report.lines) - len(shown)
     title = "Source Counters (counted)" + (f", {more} more lines not shown" if more else "")
@@ -150,7 +150,7 @@ def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> T
 
 
 def _print_advice(report: Report, console: Console, say: Translate) -> None:
-    """Print what the rules found, each with its evidence."""
+    """Prints what the rules found, each with its evidence."""
     if report.advice:
         console.print(Text("Advice", style="bold"))
     for advice in report.advice:
@@ -164,7 +164,7 @@ def _print_advice(report: Report, console: Console, say: Translate) -> None:
 
 
 def styled_table(title: str) -> Table:
-    """Return an empty table, as reports have them."""
+    """Returns an empty table, as reports have them."""
     return Table(
         title=title,
         title_justify="left",
@@ -186,6 +186,6 @@ def _cut(source: str) -> str:
 
 
 def _short(line: str) -> str:
-    """Return the file by its name alone: what stands before it is in the JSON."""
+    """Returns the file by its name alone: what stands before it is in the JSON."""
     file, number = split_line(line)
     return f"{Path(file).name}:{number}"

@@ -43,7 +43,7 @@ class Roofline:
 
 
 def roofline_of(timing: Timing) -> Roofline | None:
-    """Return the roofline of a timing; None where the kernel computes nothing."""
+    """Returns the roofline of a timing; None where the kernel computes nothing."""
     units = [roof for roof in timing.roofs if roof.name not in NOT_ARITHMETIC and roof.used > 0]
     if not units:
         return None
@@ -60,7 +60,7 @@ def roofline_of(timing: Timing) -> Roofline | None:
 
 
 def as_text(line: Roofline) -> str:
-    """Return a line for each memory: how near the kernel is to its roof."""
+    """Returns a line for each memory: how near the kernel is to its roof."""
     unit = line.arithmetic
     lines = [
         f"Roofline of {line.title}",
@@ -90,7 +90,7 @@ COLOURS = ("#1a6fb0", "#2e8b57", "#b8860b", "#8e44ad")
 
 
 def as_svg(line: Roofline) -> str:
-    """Return both axes logarithmic; a dashed line for each memory, a mark where the kernel
+    """Returns both axes logarithmic; a dashed line for each memory, a mark where the kernel
     stands."""
     unit = line.arithmetic
     ridges = [unit.peak / point.memory.peak for point in line.points]

@@ -61,7 +61,7 @@ class SourceRows:
 
 
 def sass_rows(machine: MachineCounts, counters: Counters, timing: Timing) -> list[SourceRows]:
-    """Return the lines of a kernel in the order of the program, those of the assembler's own
+    """Returns the lines of a kernel in the order of the program, those of the assembler's own
     routines last; lines that became nothing are left out."""
     program = machine.matching.program
     made_for: dict[Site | None, list[MachineRow]] = defaultdict(list)
@@ -90,7 +90,7 @@ def sass_rows(machine: MachineCounts, counters: Counters, timing: Timing) -> lis
 
 
 def control_text(control: Control) -> str:
-    """Return control information in the manner of assemblers: barriers that are waited for, read
+    """Returns control information in the manner of assemblers: barriers that are waited for, read
     and write barrier, yield, stall count."""
     waits = "".join(str(i) if i in control.waits else "-" for i in range(6))
     read, write = ("-" if b is None else b for b in (control.read_barrier, control.write_barrier))
@@ -98,7 +98,7 @@ def control_text(control: Control) -> str:
 
 
 def render_sass_text(machine: MachineCounts, rows: list[SourceRows], resources: str) -> str:
-    """Return the listing as plain text, 190 columns wide."""
+    """Returns the listing as plain text, 190 columns wide."""
     out = StringIO()
     render_sass(machine, rows, resources, Console(file=out, width=WIDTH, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -107,7 +107,7 @@ def render_sass_text(machine: MachineCounts, rows: list[SourceRows], resources: 
 def render_sass(
     machine: MachineCounts, rows: list[SourceRows], resources: str, console: Console
 ) -> None:
-    """Print the listing."""
+    """Prints the listing."""
     console.print(Text(machine.matching.program.title, style="bold"), resources)
     table = styled_table("Source, PTX, machine code")
     table.add_column("Line", no_wrap=True)
@@ -130,7 +130,7 @@ def render_sass(
 
 
 def sass_as_json(machine: MachineCounts, rows: list[SourceRows], resources: str) -> str:
-    """Return the listing as JSON."""
+    """Returns the listing as JSON."""
     content = {
         "kernel": machine.matching.program.name,
         "resources": resources,
@@ -155,7 +155,7 @@ def _stalls(time: LineTime | None, whole: int) -> tuple[float, str]:
 
 
 def _add(table: Table, row: SourceRows) -> None:
-    """Add the rows of a source line: first the line itself, then what it became."""
+    """Adds the rows of a source line: first the line itself, then what it became."""
     name = row.line.rpartition("/")[2] or ADDED
     stalled = f"{row.stalled:.1f}" if row.stalled else ""
     head = Text(" ".join(part for part in (row.source, row.reason and f"({row.reason})") if part))

@@ -96,7 +96,7 @@ def make_report(
     occupancy: Occupancy,
     examples: tuple[Example, ...],
 ) -> Report:
-    """Return the report of a launch."""
+    """Returns the report of a launch."""
     sections = (
         launch_statistics(facts, occupancy),
         occupancy_section(occupancy),
@@ -119,7 +119,7 @@ def make_report(
 
 
 def launch_statistics(facts: Facts, occupancy: Occupancy) -> Section:
-    """Return the shape of the launch, and what it takes of an SM."""
+    """Returns the shape of the launch, and what it takes of an SM."""
     threads = facts.blocks * facts.threads_per_block
     launched = (
         ("Grid Size", "block", facts.blocks, "launch__grid_size"),
@@ -249,7 +249,7 @@ _SIZES = ("transactions_32", "transactions_64", "transactions_128")
 
 
 def _accesses(counters: Counters, space: str, op: str) -> list[Metric]:
-    """Return the lines of one kind of access."""
+    """Returns the lines of one kind of access."""
     title, kind = f"{space.title()} {op.title()}", f"{space}_{op}"
     requests = counters[f"{kind}_requests"]
     found = [_counted(f"{title} Requests", "request", requests, f"{kind}_requests")]

@@ -1,4 +1,4 @@
-"""The text of source lines, for whoever shows counts or instructions beside them."""
+"""The text of source lines, for reports that show counts or instructions beside them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def source_line(file: str, number: int) -> str:
 
 
 def split_line(line: str) -> tuple[str, int]:
-    """Return the parts of "file:line"."""
+    """Returns the parts of "file:line"."""
     file, _, number = line.rpartition(":")
     return file, int(number)
 

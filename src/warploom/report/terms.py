@@ -95,7 +95,7 @@ _PHRASES: dict[str, dict[str, str]] = {
 
 @lru_cache
 def translator(vocabulary: str) -> Callable[[str], str]:
-    """Return a function that translates a text of ours into another vocabulary.
+    """Returns a function that translates a text of ours into another vocabulary.
 
     "threadIdx.x" and other code stay as they are. WarploomError for a vocabulary that is none.
     """
@@ -110,7 +110,7 @@ def translator(vocabulary: str) -> Callable[[str], str]:
 
 
 def _like(found: str, word: str) -> str:
-    """Return the word with the capitals of what it stands for."""
+    """Returns the word with the capitals of what it stands for."""
     if found[0].isupper() and word[0].islower():
         return " ".join(part[0].upper() + part[1:] for part in word.split(" "))
     return word

@@ -40,7 +40,7 @@ def time_sections(timing: Timing) -> tuple[Section, ...]:
 
 
 def with_time(report: Report, timing: Timing) -> Report:
-    """Return a launch's report with the sections of its modelled time, and what bounds it."""
+    """Returns a launch's report with the sections of its modelled time, and what bounds it."""
     bottleneck = Advice(
         "Bottleneck (modelled)",
         "",
@@ -134,8 +134,8 @@ def memory(timing: Timing) -> Section:
 
 
 def pipeline(timing: Timing) -> tuple[Section, ...]:
-    """Says where warps wait at mbarriers, how busy the Tensor Memory Accelerator is; nothing where
-    there is neither."""
+    """Describes where warps wait at mbarriers and how busy the Tensor Memory Accelerator is; empty
+    where there is neither."""
     found = timing.pipeline
     if found is None:
         return ()
@@ -149,14 +149,14 @@ def pipeline(timing: Timing) -> tuple[Section, ...]:
 
 
 def render_time_text(timing: Timing) -> str:
-    """Return the report as plain text, 100 columns wide."""
+    """Returns the report as plain text, 100 columns wide."""
     out = StringIO()
     render_time(timing, Console(file=out, width=WIDTH, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
 def render_time(timing: Timing, console: Console) -> None:
-    """Print the report."""
+    """Prints the report."""
     device = timing.device
     console.print(
         Text.assemble(
@@ -177,7 +177,7 @@ def render_time(timing: Timing, console: Console) -> None:
 
 
 def time_as_json(timing: Timing) -> str:
-    """Return the report as JSON."""
+    """Returns the report as JSON."""
     basis = timing.basis
     content = {
         "kernel": timing.program.name,
@@ -208,7 +208,7 @@ def time_as_json(timing: Timing) -> str:
 
 
 def _stalled_lines(timing: Timing) -> Table:
-    """Return the source lines before which warps waited longest, and what for."""
+    """Returns the source lines before which warps waited longest, and what for."""
     lines = list(timing.by_line().values())
     whole = max(1, sum(line.stalled for line in lines))
     more = len(lines) - LINES
@@ -227,7 +227,7 @@ def _stalled_lines(timing: Timing) -> Table:
 
 
 def _place(line: str) -> tuple[str, Text]:
-    """Return a line as it is shown, and its text."""
+    """Returns a line as it is shown, and its text."""
     if not line:
         return ADDED, Text("")
     file, number = split_line(line)

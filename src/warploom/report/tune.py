@@ -53,14 +53,14 @@ _WHY: tuple[tuple[str, str, Callable[[Costs], str]], ...] = (
 
 
 def render_tuned_text(tuned: Tuned, top: int, measure: int = 0) -> str:
-    """Return the report as plain text, 100 columns wide; see render_tuned."""
+    """Returns the report as plain text, 100 columns wide; see render_tuned."""
     out = StringIO()
     render_tuned(tuned, Console(file=out, width=WIDTH, color_system=None), top, measure)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
 def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> None:
-    """Print the report, with the first `top` of the configurations, all of the Pareto set, and as
+    """Prints the report, with the first `top` of the configurations, all of the Pareto set, and as
     many configurations to measure. Raises WarploomError where none ran."""
     best = tuned.best
     again = f", {tuned.reused} of them known from the cache" if tuned.reused else ""
@@ -84,8 +84,8 @@ def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> 
 
 
 def tuned_as_json(tuned: Tuned, measure: int = 0) -> str:
-    """Return all trials, the best of them, the Pareto set, and as many configurations to measure as
-    JSON."""
+    """Returns all trials, the best of them, the Pareto set, and as many configurations to measure
+    as JSON."""
     content = {
         "objectives": tuned.objectives,
         "best": tuned.best.configuration,
@@ -98,7 +98,7 @@ def tuned_as_json(tuned: Tuned, measure: int = 0) -> str:
 
 
 def _ranking(tuned: Tuned, top: int) -> Table:
-    """Return the configurations by rank; a star marks those of the Pareto set."""
+    """Returns the configurations by rank; a star marks those of the Pareto set."""
     ranked, front = tuned.ranked, tuned.pareto
     shown = [t for place, t in enumerate(ranked) if place < top or t in front]
     more = f", {len(ranked) - len(shown)} more not shown" if len(ranked) > len(shown) else ""
@@ -123,7 +123,7 @@ def _microseconds(seconds: float | None) -> str:
 
 
 def _print_plan(plan: Plan, console: Console) -> None:
-    """Print what to measure, and the expected loss of the best after each."""
+    """Prints what to measure, and the expected loss of the best after each."""
     console.print(
         Text("Measure these on the device", "bold")
         + f" (without, the best is expected to lose {100 * plan.losses[0]:.1f} %):"
@@ -143,7 +143,7 @@ def _print_refused(refused: list[Trial], console: Console) -> None:
 
 
 def _comparison(ranked: list[Trial]) -> Table:
-    """Return the best beside the second and the last: what each has more of, and where warps
+    """Returns the best beside the second and the last: what each has more of, and where warps
     waited."""
     picked = {"Best": ranked[0]}
     if len(ranked) > 2:
@@ -166,7 +166,7 @@ def _comparison(ranked: list[Trial]) -> Table:
 
 
 def _waits(costs: list[Costs]) -> list[str]:
-    """Return the states in which warps of any of these waited longest."""
+    """Returns the states in which warps of any of these waited longest."""
     most: dict[str, float] = {}
     for one in costs:
         for state, share in one.stalls.items():

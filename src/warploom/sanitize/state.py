@@ -260,8 +260,8 @@ class _Layout:
         return data
 
     def _put_facts(self, allocations: int) -> None:
-        """Puts what the detector has to know of the launch into the head: numbers of threads,
-        agents and `allocations`, sizes of shared memory, and what it may leave out."""
+        """Writes what the detector needs of the launch into the head: numbers of threads, agents
+        and `allocations`, sizes of shared memory, and what it may leave out."""
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
         head[DetectorState.warps], head[DetectorState.threads] = launch.warps_per_block, threads

@@ -40,7 +40,7 @@ class Belief:
     covariance: Floats
 
     def draws(self, count: int) -> Floats:
-        """Return seconds drawn from the distribution, shape (count, configurations); the same ones
+        """Returns seconds drawn from the distribution, shape (count, configurations); the same ones
         each time."""
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.clip(values, 0, None))
@@ -53,7 +53,7 @@ def believed(
     modelled: Sequence[float],
     measured: dict[int, float],
 ) -> Belief:
-    """Return what is known of the configurations' seconds, of which those in `measured`, by index,
+    """Returns what is known of the configurations' seconds, of which those in `measured`, by index,
     were measured."""
     points = _points(configurations)
     logs: Floats = np.log(np.asarray(modelled, np.float64))
@@ -69,7 +69,7 @@ def believed(
 
 
 def _points(configurations: Sequence[Configuration]) -> Floats:
-    """Return the configurations as points, shape (configurations, dimensions): logarithms of
+    """Returns the configurations as points, shape (configurations, dimensions): logarithms of
     positive numbers, other numbers as they are, a dimension for each value of a text; in standard
     deviations, over the square root of the dimensions."""
     columns: list[Floats] = []
@@ -94,7 +94,7 @@ def _covariance(points: Floats, spread: float, length: float) -> Floats:
 
 
 def _fitted(points: Floats, errors: Floats) -> tuple[float, float]:
-    """Return the spread and the length that make the errors likeliest, with a logarithmic prior of
+    """Returns the spread and the length that make the errors likeliest, with a logarithmic prior of
     a factor of two around SPREAD and 1."""
     best, found = -np.inf, (SPREAD, 1.0)
     for spread in _SPREADS.tolist():

@@ -19,7 +19,7 @@ _DURATIONS = ("compile_time", "verification_time", "benchmark_time", "strategy_t
 
 
 def write_results(trials: Sequence[Trial], about: About, path: str | Path, form: str) -> None:
-    """Write the trials in one of FORMATS. Times are those that were measured, else the modelled
+    """Writes the trials in one of FORMATS. Times are those that were measured, else the modelled
     ones; "time_source" says which. Raises WarploomError for another format, and where the file
     cannot be written."""
     if form not in FORMATS:

@@ -39,7 +39,7 @@ class Measurement:
 
 
 def read_measured(given: MeasuredTimes, space: Mapping[str, Sequence[Any]]) -> list[Measurement]:
-    """Return what was measured of the configurations of a space. Raises WarploomError for a file
+    """Returns what was measured of the configurations of a space. Raises WarploomError for a file
     that cannot be read, a key that is no configuration, and times that are no positive numbers."""
     if isinstance(given, str | Path):
         return _of_file(Path(given), tuple(space))
@@ -113,7 +113,7 @@ def _rows(path: Path, rows: Iterator[Row]) -> list[Row]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a file; braces that end it may be missing, as in a cache file that is
+    """Returns the object in a file; braces that end it may be missing, as in a cache file that is
     still written."""
     with reading(path, "cannot be read"):
         text = read_limited(path).decode().rstrip().removesuffix(",")
@@ -130,7 +130,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _of_cache(cache: dict[str, dict[str, Any]]) -> Iterator[tuple[dict[str, Any], float]]:
-    """Yield what ran; times of cache files are milliseconds."""
+    """Yields what ran; times of cache files are milliseconds."""
     for row in cache.values():
         time = row.get("time")
         if isinstance(time, int | float) and 0 < time * 1e-3 < _NEVER:

@@ -30,12 +30,12 @@ class Plan:
 
     @property
     def expected_loss(self) -> float:
-        """Return the expected loss once all are measured."""
+        """Returns the expected loss once all are measured."""
         return self.losses[-1]
 
 
 def chosen(belief: Belief, measured: dict[int, float], count: int) -> tuple[list[int], list[float]]:
-    """Return the indices of up to so many configurations to measure, and the losses of a Plan."""
+    """Returns the indices of up to so many configurations to measure, and the losses of a Plan."""
     order = np.argsort(belief.mean, kind="stable")
     near = np.array(sorted({*order[:MOST].tolist(), *measured}))
     part = Belief(belief.mean[near], belief.covariance[np.ix_(near, near)])
@@ -56,7 +56,7 @@ def chosen(belief: Belief, measured: dict[int, float], count: int) -> tuple[list
 
 
 def _unmeasured(times: Floats, best: Floats, held: Floats) -> float:
-    """Return the expected loss where nothing more is measured: that of the best one that was, or of
-    whichever is expected to lose least."""
+    """Returns the expected loss where nothing more is measured: that of the best one that was, or
+    of whichever is expected to lose least."""
     each = float((times / best[:, None]).mean(axis=0).min())
     return min(each, float((held / best).mean())) - 1

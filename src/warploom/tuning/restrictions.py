@@ -22,8 +22,8 @@ _PLAIN = (
 def conditions(
     restrictions: Iterable[Restriction], names: Iterable[str]
 ) -> list[Callable[[dict[str, Any]], object]]:
-    """Return the restrictions as functions of a configuration, which has parameters of these names.
-    Raises WarploomError for one that means nothing."""
+    """Returns the restrictions as functions of a configuration, which has parameters of these
+    names. Raises WarploomError for one that means nothing."""
     known = set(names)
     return [expression(one, known) if isinstance(one, str) else one for one in restrictions]
 
@@ -31,8 +31,8 @@ def conditions(
 def expression(
     text: str, known: set[str], what: str = "restriction"
 ) -> Callable[[Mapping[str, Any]], object]:
-    """Return an expression of parameters as a function of a configuration. Raises WarploomError for
-    one that means nothing, which calls it by `what`."""
+    """Returns an expression of parameters as a function of a configuration. Raises WarploomError
+    for one that means nothing, which calls it by `what`."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:

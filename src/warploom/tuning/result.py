@@ -40,17 +40,17 @@ class Tuned:
 
     @property
     def ranked(self) -> list[Trial]:
-        """Return those that ran, the best by the first objective first; the others decide ties."""
+        """Returns those that ran, the best by the first objective first; the others decide ties."""
         return sorted((t for t in self.trials if t.costs), key=self.values)
 
     @property
     def refused(self) -> list[Trial]:
-        """Return those that did not run."""
+        """Returns those that did not run."""
         return [trial for trial in self.trials if trial.costs is None]
 
     @property
     def best(self) -> Trial:
-        """Return the best by the first objective. Raises WarploomError where none ran."""
+        """Returns the best by the first objective. Raises WarploomError where none ran."""
         if not self.ranked:
             raise WarploomError(
                 f"none of {len(self.trials)} configurations ran; the first: "
@@ -60,7 +60,7 @@ class Tuned:
 
     @property
     def pareto(self) -> list[Trial]:
-        """Return those that no other beats: as good in all objectives, better in one."""
+        """Returns those that no other beats: as good in all objectives, better in one."""
         ranked = self.ranked
         rows = [self.values(trial) for trial in ranked]
         return [
@@ -70,7 +70,7 @@ class Tuned:
         ]
 
     def values(self, trial: Trial) -> tuple[float, ...]:
-        """Return a trial's objectives; of seconds those that are corrected, if any are."""
+        """Returns a trial's objectives; of seconds those that are corrected, if any are."""
         return tuple(
             trial.seconds
             if name == "seconds" and trial.seconds is not None
@@ -79,7 +79,7 @@ class Tuned:
         )
 
     def measure(self, count: int = 3) -> Plan:
-        """Return up to so many configurations to measure on hardware, which have not been, and the
+        """Returns up to so many configurations to measure on hardware, which have not been, and the
         expected loss of taking the best of them. Raises WarploomError where none ran, and where
         they are for several devices."""
         ran = self.ranked
@@ -99,8 +99,9 @@ class Tuned:
         return Plan(tuple(configurations[at] for at in taken), tuple(losses))
 
     def corrected(self, measurements: Sequence[Measurement]) -> Tuned:
-        """Return the tuning with what was measured, and with modelled times corrected by it, device
-        by device. Raises WarploomError where none of it is of a trial, or fits several devices."""
+        """Returns the tuning with what was measured, and with modelled times corrected by it,
+        device by device. Raises WarploomError where none of it is of a trial, or fits several
+        devices."""
         found: dict[int, float] = {}
         for one in measurements:
             at = self._find(one.configuration)
@@ -129,7 +130,7 @@ class Tuned:
         return replace(self, trials=tuple(trials))
 
     def write(self, path: str | Path, form: str = "kernel-tuner") -> None:
-        """Write the trials as a cache file of Kernel Tuner, or as results in the format "t4".
+        """Writes the trials as a cache file of Kernel Tuner, or as results in the format "t4".
 
         Raises WarploomError for another format, and where the file cannot be written.
         """
@@ -160,7 +161,7 @@ def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def check_objectives(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the objectives by name. Raises WarploomError for what is none."""
+    """Returns the objectives by name. Raises WarploomError for what is none."""
     for name in names:
         if name not in OBJECTIVES:
             raise WarploomError(

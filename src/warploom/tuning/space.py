@@ -30,7 +30,7 @@ _SHAPE = re.compile(r"\d+(x\d+){0,2}")
 
 
 def parse_space(text: str) -> dict[str, list[Value]]:
-    """Return the space that a text describes: `block=64:1024:32,regs=32,64` has blocks of 64 to
+    """Returns the space that a text describes: `block=64:1024:32,regs=32,64` has blocks of 64 to
     1024 threads in steps of 32, the last included, each with two limits on registers."""
     space: dict[str, list[Value]] = {}
     name = ""
@@ -71,7 +71,7 @@ def _value(text: str) -> Value:
 def configurations(
     space: Mapping[str, Sequence[Any]], restrictions: Iterable[Restriction] = ()
 ) -> list[Configuration]:
-    """Return all combinations of the values for which the restrictions hold, the first parameter
+    """Returns all combinations of the values for which the restrictions hold, the first parameter
     changing slowest. Raises WarploomError for a space that means nothing, or has none of them."""
     for name, values in space.items():
         if not _NAME.fullmatch(name):
@@ -90,7 +90,7 @@ def configurations(
 
 
 def plain(name: str, value: Any) -> Value:
-    """Return a parameter's value as JSON can keep it: shapes as text, numbers as Python's own."""
+    """Returns a parameter's value as JSON can keep it: shapes as text, numbers as Python's own."""
     if isinstance(value, tuple | list):
         return "x".join(map(str, cast(Sequence[Any], value)))
     if isinstance(value, str):
@@ -146,7 +146,7 @@ def geometry(
 
 
 def _share(configuration: Configuration, threads: int, texts: Sequence[str]) -> int:
-    """Return how much of an axis of the problem a block covers."""
+    """Returns how much of an axis of the problem a block covers."""
     product = 1.0 if texts else float(threads)
     for text in texts:
         value = expression(text, set(configuration), "divisor of the grid")(configuration)
@@ -178,5 +178,5 @@ def compiler_options(configuration: Configuration) -> list[str]:
 
 
 def described(configuration: Configuration) -> str:
-    """Return a configuration in one line."""
+    """Returns a configuration in one line."""
     return ", ".join(f"{name}={value}" for name, value in configuration.items())

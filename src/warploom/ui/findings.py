@@ -15,13 +15,13 @@ NOT_RECORDED = -1
 
 
 def with_findings(trace: Trace, findings: Sequence[Finding]) -> Trace:
-    """Return the trace with findings of the same launch, whose accesses are steps of the trace
+    """Returns the trace with findings of the same launch, whose accesses are steps of the trace
     where those were recorded."""
     return msgspec.structs.replace(trace, findings=tuple(_finding(trace, one) for one in findings))
 
 
 def _finding(trace: Trace, finding: Finding) -> schema.Finding:
-    """Return a finding as a trace has it: with its elements, and a step for each thread."""
+    """Returns a finding as a trace has it: with its elements, and a step for each thread."""
     parties = [
         _party(trace, finding, thread, instruction)
         for thread, instruction in zip(finding.threads, finding.instructions, strict=False)
@@ -46,7 +46,7 @@ def _finding(trace: Trace, finding: Finding) -> schema.Finding:
 def _party(
     trace: Trace, finding: Finding, thread: Thread, instruction: int
 ) -> tuple[tuple[int, int, int, int], list[int]]:
-    """Return a thread as block, warp, lane and instruction, and the steps at which it touches the
+    """Returns a thread as block, warp, lane and instruction, and the steps at which it touches the
     bytes of a finding by that instruction."""
     block = _number(thread.block, trace.launch.grid)
     warp, lane = divmod(_number(thread.thread, trace.launch.block), trace.warp_size)
@@ -65,7 +65,7 @@ def _party(
 
 
 def _pair(later: list[int], earlier: list[int]) -> tuple[int, int]:
-    """Return the first step of `later` that has one of `earlier` before it, and the last of these;
+    """Returns the first step of `later` that has one of `earlier` before it, and the last of these;
     without such a pair, the first of each."""
     for step in later:
         before = [one for one in earlier if one < step]
@@ -75,7 +75,7 @@ def _pair(later: list[int], earlier: list[int]) -> tuple[int, int]:
 
 
 def _touches(access: StepAccess, lane: int, space: str, at: int) -> bool:
-    """Return whether a lane's access touches a byte."""
+    """Returns whether a lane's access touches a byte."""
     return access.space == space and any(
         of == lane and address <= at < address + access.size
         for of, address in zip(access.lanes, access.addresses, strict=True)
@@ -83,7 +83,7 @@ def _touches(access: StepAccess, lane: int, space: str, at: int) -> bool:
 
 
 def _address(trace: Trace, finding: Finding) -> int:
-    """Return the address of a finding in the memory of the recorded launch."""
+    """Returns the address of a finding in the memory of the recorded launch."""
     if finding.space != "global":
         return finding.offset
     named = (one.address for one in trace.allocations if one.name == finding.buffer)
@@ -91,12 +91,12 @@ def _address(trace: Trace, finding: Finding) -> int:
 
 
 def _size(trace: Trace, finding: Finding) -> int:
-    """Return how many bytes the access of a finding touches; 0 where the finding is not of an
+    """Returns how many bytes the access of a finding touches; 0 where the finding is not of an
     access."""
     sites = (s.size for s in trace.sites if s.instruction in finding.instructions[:1])
     return next(sites, 0)
 
 
 def _number(index: Dim3, extent: Sequence[int]) -> int:
-    """Return the number of an index within an extent, the first dimension running fastest."""
+    """Returns the number of an index within an extent, the first dimension running fastest."""
     return index[0] + extent[0] * (index[1] + extent[1] * index[2])

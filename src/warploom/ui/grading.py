@@ -1,4 +1,5 @@
-"""Grades a learner's kernel: launches it as the task of a lesson says, and measures each check.
+"""Grades a learner's kernel: launches it as the task of a lesson specifies, and measures each
+check.
 
 Results are held against those of the task's reference solution under the same launch. Counters,
 findings and occupancy are those of the launch itself; cycles are modelled, and compared with those
@@ -73,7 +74,7 @@ def starting_source(lesson: Lesson) -> str:
 
 @dataclass
 class Launched:
-    """A kernel and its launch, with what it left behind; each is measured when it is asked for."""
+    """A kernel and its launch, with the memory after it; each is measured when it is asked for."""
 
     request: LaunchRequest
     part: str = ""

@@ -44,7 +44,7 @@ class Guard:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; what is no HTTP is refused by the application."""
+        """Answers a request; what is no HTTP is refused by the application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -53,16 +53,16 @@ class Shown:
 
     @property
     def page(self) -> str:
-        """Return the page, as one file."""
+        """Returns the page, as one file."""
         title = " and ".join(self.labels)
         return export(exported_show(title, self.labels), [t.to_bytes() for t in self.traces])
 
     def save(self, path: str | Path) -> None:
-        """Write the page to a file."""
+        """Writes the page to a file."""
         write_text(path, self.page)
 
     def widget(self) -> Any:
-        """Return the page as an anywidget. Raises WarploomError where anywidget is not
+        """Returns the page as an anywidget. Raises WarploomError where anywidget is not
         installed."""
         try:
             import anywidget
@@ -110,7 +110,7 @@ def unpacking(page: str) -> str:
 
 @checked("show(...)")
 def show(*traces: Trace, labels: tuple[str, ...] = (), height: int = HEIGHT) -> Shown:
-    """Show a trace in a notebook, or two side by side. Raises WarploomError for more."""
+    """Shows a trace in a notebook, or two side by side. Raises WarploomError for more."""
     if not 1 <= len(traces) <= 2:
         raise WarploomError(f"one trace is shown, or two side by side, not {len(traces)}")
     named = labels or tuple(f"{t.launch.name} on {t.device.title}" for t in traces)

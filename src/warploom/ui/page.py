@@ -23,7 +23,7 @@ _HEAD_END = "</head>"
 
 @lru_cache
 def bundle() -> str:
-    """Return the page without data. WarploomError where it was not built."""
+    """Returns the page without data. WarploomError where it was not built."""
     try:
         return BUNDLE.read_text("utf-8")
     except OSError:
@@ -35,12 +35,12 @@ def bundle() -> str:
 
 
 def live_page(show: Show) -> str:
-    """Return the page as the server gives it: it asks for its traces."""
+    """Returns the page as the server gives it: it asks for its traces."""
     return _with(bundle(), _data("show", "application/json", _json(show)))
 
 
 def export(show: Show, traces: Sequence[bytes]) -> str:
-    """Return one file that shows these traces, with no server."""
+    """Returns one file that shows these traces, with no server."""
     parts = [_data("show", "application/json", _json(show))]
     for number, trace in enumerate(traces):
         text = base64.b64encode(trace).decode()
@@ -58,6 +58,6 @@ def _data(name: str, type: str, text: str) -> str:
 
 
 def _with(page: str, data: str) -> str:
-    """Return the page with the data at the end of its head."""
+    """Returns the page with the data at the end of its head."""
     head, end, rest = page.partition(_HEAD_END)
     return head + data + end + rest

@@ -34,8 +34,8 @@ def read_progress() -> dict[str, str]:
 
 
 def note_progress(lesson: str, state: str) -> None:
-    """Keep READ or DONE for a lesson; a lesson that is done stays so. A folder that cannot be
-    written to keeps nothing."""
+    """Records READ or DONE for a lesson; a lesson that is done stays so. Nothing is recorded in a
+    folder that cannot be written to."""
     kept = read_progress()
     if kept.get(lesson) == DONE:
         return

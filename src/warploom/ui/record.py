@@ -73,7 +73,7 @@ def record_with(
 
 
 def _findings(request: LaunchRequest, memory_bytes: int | None) -> list[Finding]:
-    """Return what sanitizers find in a launch, each pair of lines once."""
+    """Returns what sanitizers find in a launch, each pair of lines once."""
     ready = prepare_launch(request, memory_bytes)
     options: LaunchOptions = {**options_of(request), "sanitize": request.sanitize}
     return merge_findings(ready.launcher(*ready.values, **options).findings)
@@ -90,7 +90,7 @@ def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
 
 
 def options_of(request: LaunchRequest) -> LaunchOptions:
-    """Return the options of a launch itself."""
+    """Returns the options of a launch itself."""
     return launch_options(request.max_instructions, request.cooperative, request.cluster_dims)
 
 
@@ -111,7 +111,7 @@ def prepare_launch(
     engine: str | None = None,
     caches: bool = False,
 ) -> Prepared:
-    """Compile a request's source and upload its arguments, on a device with at most
+    """Compiles a request's source and uploads its arguments, on a device with at most
     `memory_bytes` of memory; the other options are those of `Device`. Raises what the compiler
     does, and LaunchError for what does not fit."""
     own = find_device(request.device).memory_bytes
@@ -145,7 +145,7 @@ def prepare_launch(
 
 
 def _compiled(gpu: Device, request: LaunchRequest) -> Module:
-    """Return the program of a request. PTX of another compiler keeps the source of that one."""
+    """Returns the program of a request. PTX of another compiler keeps the source of that one."""
     if request.ptx:
         module = gpu.compile(request.ptx, "ptx", name=f"{request.name}.ptx")
         module.source = Text(request.name, request.source)

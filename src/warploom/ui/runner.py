@@ -172,7 +172,7 @@ def _late(limits: Limits) -> Refusal:
 
 
 async def too_large(pid: int, most: int) -> None:
-    """Wait until a process and those that it started have more than so many bytes of physical
+    """Waits until a process and those that it started have more than so many bytes of physical
     memory.
 
     Device memory is reserved at once and filled as kernels use it, so that no limit on addresses

@@ -71,7 +71,7 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A step of a trace: of warp `warp` of block `block`, the `nth` (from 1) at which something
     holds; negative numbers count from the end.
 
-    What is given must hold: its source line has the text `line` in it; its PTX, behind a guard,
+    What is given must hold: its source line has the text `line` in it; its PTX, after a guard,
     begins with `ptx`; an `event` of that name (divergence, reconvergence, barrier, conflict,
     uncoalesced, fault) is there.
     """

@@ -45,7 +45,7 @@ GRACE_SECONDS = 1
 """So long a client that does not read its answer can delay the end of the server."""
 
 CLIENT_GONE = 499
-"""The status, which nobody reads, of a request whose client has left."""
+"""The status, which no client reads, of a request whose client has left."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Viewer:
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     def app(self, port: int) -> Starlette:
-        """Return the application, for that port."""
+        """Returns the application, for that port."""
         self._ending = asyncio.Event()
         routes = [
             Route("/", self._page),
@@ -181,7 +181,7 @@ async def _disconnected(request: Request) -> None:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body of a request, of which no more is read than may come."""
+    """Returns the body of a request, of which no more is read than may come."""
     parts = bytearray()
     async for part in request.stream():
         parts += part
@@ -198,13 +198,13 @@ class ViewServer(uvicorn.Server):
         self._viewer = viewer
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all requests, then the server."""
+        """Ends all requests, then the server."""
         self._viewer.end()
         await super().shutdown(sockets)
 
 
 def serve(viewer: Viewer, opened: Callable[[str], object]) -> None:
-    """Serve until interrupted; `opened` is called with the URL when the server listens."""
+    """Serves until interrupted; `opened` is called with the URL when the server listens."""
     with socket.socket() as listening:
         listening.bind((HOST, 0))
         listening.listen()

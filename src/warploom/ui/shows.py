@@ -16,8 +16,7 @@ def live_show(
     request: LaunchRequest | None = None,
     lesson: Lesson | None = None,
 ) -> Show:
-    """Returns what a page shows that a server stands behind: it can run kernels and open
-    lessons."""
+    """Returns what a page shows that a server serves: it can run kernels and open lessons."""
     devices = (DeviceChoice(d.name, d.title, d.cc) for d in catalog().values())
     return Show(
         title=title,

@@ -32,7 +32,7 @@ dirty while it runs."""
 
 
 def modelled(figure: Figure) -> Floats:
-    """Return the figure as the model has it, replaying each of CODES."""
+    """Returns the figure as the model has it, replaying each of CODES."""
     gpu = Device(figure.device, record=True)
     timing = find_timing(gpu.spec)
     if figure.clock_mhz is not None:
@@ -116,7 +116,7 @@ def _strided(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
 
 
 def _chase(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
-    """Seconds of a load by one thread, in the order of the lines, behind a first round."""
+    """Seconds of a load by one thread, in the order of the lines, after a first round."""
     lines = min(figure.parameters["kib"] * 8, 8192)
     x = gpu.zeros((lines, 16), np.int64)
     x.view[:, 0] = x.address + 128 * np.roll(np.arange(lines), -1)

@@ -25,7 +25,7 @@ Argument = dict[str, int] | int | float
 """An array of so many elements, by the name of their type, or a number."""
 
 LEAST_REGISTERS = 16
-"""Nsight Compute never shows fewer registers of a thread, however few ptxas says that it uses."""
+"""Nsight Compute never shows fewer registers of a thread, however few ptxas reports."""
 
 _TYPES = {"i32": np.int32, "f32": np.float32}
 
@@ -58,7 +58,7 @@ class CountRow:
 
     @property
     def registers_agree(self) -> bool:
-        """Return whether Nsight Compute would show as many registers as were published."""
+        """Returns whether Nsight Compute would show as many registers as were published."""
         return self.count.registers in (None, max(self.registers, LEAST_REGISTERS))
 
     @property
@@ -69,7 +69,7 @@ class CountRow:
 
 @cache
 def counts() -> tuple[Count, ...]:
-    """Return all published counts."""
+    """Returns all published counts."""
     path = files("warploom.validation").joinpath("counts.json")
     tables: dict[str, Any] = json.loads(path.read_text("utf-8"))
     rows: list[list[Any]] = tables["rows"]
@@ -82,7 +82,7 @@ def counts() -> tuple[Count, ...]:
 
 
 def count_rows(chosen: Sequence[Count]) -> Iterator[CountRow]:
-    """Yield the rows of published counts, in their order."""
+    """Yields the rows of published counts, in their order."""
     for count in chosen:
         gpu, module = _compiled(count.device)
         kernel = module[count.kernel]
@@ -95,7 +95,7 @@ def count_rows(chosen: Sequence[Count]) -> Iterator[CountRow]:
 
 
 def counts_as_markdown(rows: Sequence[CountRow]) -> Iterator[str]:
-    """Yield the lines of a table of these rows, and of one with their errors in the whole."""
+    """Yields the lines of a table of these rows, and of one with their errors in the whole."""
     yield "| device | kernel | executed | from machine code | registers | from ptxas |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for row in rows:
@@ -123,7 +123,7 @@ def _compiled(device: str) -> tuple[Device, Module]:
 
 
 def _argument(gpu: Device, place: int, one: Argument) -> Buffer | int | float:
-    """Return an argument; of an array of floats no value is in another one, for differences of 0
+    """Returns an argument; of an array of floats no value is in another one, for differences of 0
     are divided by a routine that random numbers do not call."""
     if not isinstance(one, dict):
         return one

@@ -36,7 +36,7 @@ class Figure:
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Return all figures."""
+    """Returns all figures."""
     path = files("warploom.validation").joinpath("figures.json")
     tables: dict[str, Any] = json.loads(path.read_text("utf-8"))
     rows: list[list[Any]] = tables["rows"]

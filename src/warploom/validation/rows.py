@@ -27,7 +27,7 @@ _DATA = (
 
 
 def rows_of(figures: Sequence[Figure], workers: int = 1) -> Iterator[Row]:
-    """Return the rows of these figures, in their order, made by so many processes."""
+    """Yields the rows of these figures, in their order, made by so many processes."""
     if workers == 1:
         yield from map(row_of, figures)
         return
@@ -36,7 +36,8 @@ def rows_of(figures: Sequence[Figure], workers: int = 1) -> Iterator[Row]:
 
 
 def row_of(figure: Figure) -> Row:
-    """Return the row of a figure: the kept one, where nothing has changed on which it depends."""
+    """Returns the row of a figure: the stored one, where nothing has changed on which it
+    depends."""
     key = disk_cache.key_of_sources(_parts(figure), _SOURCES)
     kept = disk_cache.find("validation", key)
     if kept is not None:

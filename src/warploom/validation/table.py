@@ -40,7 +40,7 @@ class Summary:
 
 
 def summaries(rows: Sequence[Row], code: str) -> list[Summary]:
-    """Return a summary for each device, and one for all."""
+    """Returns a summary for each device, and one for all."""
     by_device: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_device[row.figure.device].append(row)
@@ -48,7 +48,7 @@ def summaries(rows: Sequence[Row], code: str) -> list[Summary]:
 
 
 def as_markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of both tables."""
+    """Yields the lines of both tables."""
     yield "| device | figure | published | by PTX | by machine code |"
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
@@ -101,6 +101,6 @@ def spearman(rows: Sequence[Row], code: str) -> float:
 
 
 def _ranks(values: Sequence[float]) -> Floats:
-    """Return the rank of each value; equal ones share their mean."""
+    """Returns the rank of each value; equal ones share their mean."""
     array = np.asarray(values)
     return np.array([(array < one).sum() + ((array == one).sum() - 1) / 2 for one in array])

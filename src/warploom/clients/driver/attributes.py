@@ -1,8 +1,8 @@
 """The attributes of a device, by CUDA's numbers.
 
 What the catalog states comes from it. Of the others: sizes of textures are those of the CUDA C++
-Programming Guide 12.9, "Technical Specifications per Compute Capability"; what depends on a
-machine around the device (clocks, buses, links) is said not to be there.
+Programming Guide 12.9, "Technical Specifications per Compute Capability"; what depends on a machine
+around the device (clocks, buses, links) is reported as absent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ KILOHERTZ = 1_000_000
 
 
 def attributes_of(spec: DeviceSpec) -> dict[int, int]:
-    """Return every attribute; those that stand for something absent are 0."""
+    """Returns every attribute; those that stand for something absent are 0."""
     absent = dict.fromkeys(range(1, 162), 0)
     return absent | _limits(spec) | _textures(spec) | _abilities(spec)
 

@@ -15,7 +15,7 @@ SETTABLE = (8, 9, 10, 11, 12, 13, 14, 15)
 
 
 def max_threads(function: Function) -> int:
-    """Return the largest block that fits: by registers, and by what the kernel declares."""
+    """Returns the largest block that fits: by registers, and by what the kernel declares."""
     spec, kernel = state.device.spec, function.kernel
     most = spec.max_threads_per_block
     for directive, values in kernel.function.directives:
@@ -31,7 +31,7 @@ def max_threads(function: Function) -> int:
 
 
 def value_of(function: Function, number: int) -> int:
-    """Return an attribute by CUDA's number; INVALID_VALUE where there is none."""
+    """Returns an attribute by CUDA's number; INVALID_VALUE where there is none."""
     kernel, spec = function.kernel, state.device.spec
     target, _ = target_of(function.program.module.ir)
     match number:

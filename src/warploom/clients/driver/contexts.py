@@ -42,7 +42,7 @@ def primary_release(device: int) -> None:
 
 @entry("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2")
 def primary_reset(device: int) -> None:
-    """Also what makes a device usable after a fault."""
+    """Ends the primary context, which also makes a device usable after a fault."""
     check_device(device)
     _drop_primary()
     state.primary_uses = 0
@@ -91,13 +91,13 @@ def create_with_affinity(
 
 @entry("cuCtxCreate_v4")
 def create_with_parameters(context: int, _parameters: int, flags: int, device: int) -> None:
-    """Create a context; parameters for shares of a device among processes change no result."""
+    """Creates a context; parameters for shares of a device among processes change no result."""
     create(context, flags, device)
 
 
 @entry("cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach")
 def destroy(handle: int) -> None:
-    """Destroy a context, and pop it where it is current in the calling thread."""
+    """Destroys a context, and pops it where it is current in the calling thread."""
     context = state.context(handle)
     if context.primary:
         raise DriverError(Result.INVALID_CONTEXT)
@@ -129,7 +129,7 @@ def pop(handle: int) -> None:
 
 @entry("cuCtxSetCurrent")
 def set_current(handle: int) -> None:
-    """It takes the place of the one on top; a null one leaves it empty."""
+    """Replaces the context on top of the stack; a null one leaves it empty."""
     state.check()
     context = state.context(handle) if handle else None
     if state.stack:
@@ -157,7 +157,7 @@ def get_device_of(device: int, handle: int) -> None:
 
 
 def _top() -> Context:
-    """Return the current context, even if it cannot be used any more."""
+    """Returns the current context, even if it cannot be used any more."""
     state.check()
     if not state.stack:
         raise DriverError(Result.INVALID_CONTEXT)
@@ -165,7 +165,7 @@ def _top() -> Context:
 
 
 def _named(handle: int) -> Context:
-    """Return the context of a handle; the current one for a null one."""
+    """Returns the context of a handle; the current one for a null one."""
     return state.context(handle) if handle else _top()
 
 
@@ -174,7 +174,7 @@ def _named(handle: int) -> Context:
 
 @entry("cuCtxSynchronize")
 def synchronize() -> None:
-    """Report errors of earlier work, all of which is done."""
+    """Reports errors of earlier work, all of which is done."""
     state.current()
     ordering.host_waits_for(None)
 

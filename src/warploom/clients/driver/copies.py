@@ -24,7 +24,7 @@ HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4
 
 
 def _host(address: int, size: int) -> int:
-    """Return a host address, checked where it is the device's as well."""
+    """Returns a host address, checked where it is the device's as well."""
     address = unsigned(address)
     memory = state.device.memory
     if memory.base <= address < memory.base + memory.capacity:
@@ -72,7 +72,7 @@ def on_device(target: int, source: int, size: int) -> None:
 @queued(entry, Kind.MEMCPY, "cuMemcpyAsync")
 @entry("cuMemcpy")
 def anywhere(target: int, source: int, size: int) -> None:
-    """Copy bytes between addresses, each of the host or of the device."""
+    """Copies bytes between addresses, each of the host or of the device."""
     state.current()
     if size := unsigned(size):
         _move(_host(target, size), _host(source, size), size)
@@ -210,6 +210,6 @@ def boxes(description: int) -> None:
 
 
 def _end(copy: Copy2D | Copy3D, end: str) -> _End:
-    """Return one end ("src" or "dst") of a copy; what two dimensions lack is 0."""
+    """Returns one end ("src" or "dst") of a copy; what two dimensions lack is 0."""
     fields = ("type", "host", "device", "array", "pitch", "height", "x", "y", "z")
     return _End(*(getattr(copy, f"{end}_{field}", 0) for field in fields))

@@ -50,7 +50,7 @@ SET_CONDITION_PTX = """\
 
 
 def with_runtime(device: Device, text: str, name: str, others: Sequence[str] = ()) -> Module:
-    """Return the program of a PTX text and `others`, with the functions of the device runtime that
+    """Returns the program of a PTX text and `others`, with the functions of the device runtime that
     it declares."""
     parts = parts_of(name, text) | {f"{name}, part {n}": part for n, part in enumerate(others, 2)}
     texts = [*parts.values()]

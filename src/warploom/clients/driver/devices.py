@@ -28,7 +28,7 @@ STATIC_RUNTIME = (
 
 @entry("cuInit")
 def init(flags: int) -> None:
-    """Nothing works before it."""
+    """Initializes the driver; only few entries work before."""
     if flags:
         raise DriverError(Result.INVALID_VALUE)
     first = not state.process
@@ -72,7 +72,7 @@ def device_name(name: int, capacity: int, device: int) -> None:
 
 @entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
 def device_uuid(uuid: int, device: int) -> None:
-    """Write an identifier that is always the same for a product."""
+    """Writes an identifier that is always the same for a product."""
     check_device(device)
     if not uuid:
         raise DriverError(Result.INVALID_VALUE)
@@ -129,7 +129,7 @@ def no_support(value: int, _kind: int, device: int) -> None:
 
 @entry("cuDeviceCanAccessPeer")
 def can_access_peer(possible: int, device: int, peer: int) -> None:
-    """There is no peer: a device is none of its own."""
+    """Writes 0: there is no peer, and a device is none of its own."""
     check_device(device)
     check_device(peer)
     put_int(possible, 0)

@@ -33,7 +33,7 @@ class ErrorLog:
         self._handles = count(1)
 
     def add(self, message: str) -> None:
-        """Keeps a message and hands it to the callbacks."""
+        """Records a message and passes it to the callbacks."""
         text = message.encode()
         self._messages.append(text)
         self.end += 1

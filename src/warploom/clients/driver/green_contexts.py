@@ -57,7 +57,7 @@ class Description:
 
 
 def _granularity() -> tuple[int, int]:
-    """Return the least SMs of a group, and of what its SMs are a multiple."""
+    """Returns the least SMs of a group, and of what its SMs are a multiple."""
     major = state.device.spec.compute_capability[0]
     return (8, 8) if major >= 9 else (4, 2) if major == 8 else (2, 2)
 
@@ -91,7 +91,7 @@ def of_green_context(handle: int, resource: int, type: int) -> None:
 
 @entry("cuDevSmResourceSplitByCount")
 def split(result: int, count: int, given: int, rest: int, flags: int, least: int) -> None:
-    """Split the SMs of a resource into groups of at least `least` SMs each.
+    """Splits the SMs of a resource into groups of at least `least` SMs each.
 
     Makes as many groups as `count` asks for, or fewer where there are too few SMs, and writes their
     number to `count`. Where `result` is null it only writes how many groups are possible.

@@ -29,7 +29,7 @@ class Options:
 
     @contextmanager
     def reporting(self) -> Generator[None]:
-        """Copy what a DriverError explains to the caller's log too."""
+        """Copies what a DriverError explains to the caller's log too."""
         if self.info_filled:
             size = ctypes.c_uint64.from_address(self.info_filled)
             if self.info_log and size.value & 0xFFFFFFFF:
@@ -51,7 +51,7 @@ class Options:
 
 
 def read_options(count: int, names: int, values: int) -> Options:
-    """Return the options of a call; a size is handed over in the place of a pointer."""
+    """Returns the options of a call; a size is handed over in the place of a pointer."""
     options = Options()
     for index in range(count & 0xFFFFFFFF):
         place = values + 8 * index

@@ -37,7 +37,7 @@ attributes and how many they are."""
 @dataclass(frozen=True)
 class Attributes:
     """Holds what the attributes of a launch ask for; a `programmatic` one may begin before the
-    launch ahead of it has ended."""
+    launch before it has ended."""
 
     cooperative: bool = False
     cluster: Dim3 | None = None
@@ -56,7 +56,7 @@ class Request:
 
 
 def _launching(*, cooperative: bool) -> Entry:
-    """Return the entry of a launch whose dimensions are its arguments."""
+    """Returns the entry of a launch whose dimensions are its arguments."""
 
     def launch(
         function: int,
@@ -96,7 +96,7 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
 
 
 def configuration_of(config: int) -> tuple[Dim3, int, Dim3 | None]:
-    """Return the block of a CUlaunchConfig, its dynamic shared memory, and the cluster it asks
+    """Returns the block of a CUlaunchConfig, its dynamic shared memory, and the cluster it asks
     for."""
     *dims, shared_bytes, _, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
     x, y, z = dims[3:6]
@@ -118,7 +118,7 @@ def _attributes_at(address: int, count: int) -> Attributes:
 
 
 def launch_now(function: Function, request: Request, parameters: int, extra: int) -> None:
-    """Launch, or let the graph that captures the stream do so later."""
+    """Launches, or lets the graph that captures the stream do so later."""
     state.current()
     if request.stream not in DEFAULT_STREAMS:
         stream_of(request.stream)
@@ -132,7 +132,7 @@ def launch_now(function: Function, request: Request, parameters: int, extra: int
 
 
 def perform(function: Function, request: Request, data: bytes) -> None:
-    """Launch with packed parameters. What the kernel does wrong ends the context, and no more."""
+    """Launches with packed parameters. What the kernel does wrong ends the context, and no more."""
     state.current()
     session().launched = True
     state.enter_launch()
@@ -163,7 +163,7 @@ def _about_lines(function: Function, error: WarploomError) -> str:
 
 
 def _run(function: Function, request: Request, data: bytes) -> None:
-    """Launch, and wait for the end. Raises WarploomError for what the kernel did."""
+    """Launches, and waits for the end. Raises WarploomError for what the kernel did."""
     kernel = function.kernel
     if request.shared_bytes > function.dynamic_limit:
         raise DriverError(
@@ -190,13 +190,13 @@ class KernelLaunch:
 
 
 def kernel_task(function: Function, request: Request, data: bytes) -> Task:
-    """Return a launch as a task; its parameters are those of now."""
+    """Returns a launch as a task; its parameters are those of now."""
     about = KernelLaunch(function, request, data)
     return Task(Kind.KERNEL, partial(perform, function, request, data), about)
 
 
 def kernel_task_at(node: KernelNode) -> Task:
-    """Return the launch that a structure of cuda.h describes."""
+    """Returns the launch that a structure of cuda.h describes."""
     function = function_at(node.function or node.kernel)
     grid, block = tuple(node.grid), tuple(node.block)
     request = Request(grid, block, node.shared_bytes, DEFAULT)
@@ -204,7 +204,8 @@ def kernel_task_at(node: KernelNode) -> Task:
 
 
 def _packed(function: Function, parameters: int, extra: int) -> bytes:
-    """Return the parameter block: from a pointer to each value, or from a buffer of all of them."""
+    """Returns the parameter block: from a pointer to each value, or from a buffer of all of
+    them."""
     data = bytearray(function.kernel.program.parameter_bytes)
     if parameters:
         places = function.places
@@ -228,7 +229,7 @@ def _end(function: Function) -> int:
 
 
 def _buffer(extra: int) -> bytes:
-    """Return the bytes that an `extra` list leads to."""
+    """Returns the bytes that an `extra` list leads to."""
     at, size = 0, 0
     while (key := word_at(extra)) != 0:
         value = word_at(extra + 8)

@@ -48,7 +48,7 @@ def get_kernel(kernel: int, library: int, name: int) -> None:
 
 @entry("cuLibraryGetModule")
 def get_module(module: int, library: int) -> None:
-    """Write the library itself as its module: there is one device."""
+    """Writes the library itself as its module: there is one device."""
     _library(library)
     put(module, library)
 

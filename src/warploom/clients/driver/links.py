@@ -61,7 +61,7 @@ def _add(link: Link, kind: int, data: bytes, name: str) -> None:
 
 @entry("cuLinkComplete")
 def complete(link: int, binary: int, size: int) -> None:
-    """Complete a link; the "binary" is PTX text again."""
+    """Completes a link; the "binary" is PTX text again."""
     found = state.handles.get(link, Link)
     with found.options.reporting():
         try:

@@ -42,8 +42,8 @@ def dump_to_file(iterator: int, path: int, flags: int) -> None:
 
 @entry("cuLogsDumpToMemory")
 def dump_to_memory(iterator: int, buffer: int, size: int, flags: int) -> None:
-    """Write the log to a buffer. `size` points to the buffer's capacity in bytes, and afterwards to
-    the bytes written without the final zero."""
+    """Writes the log to a buffer. `size` points to the buffer's capacity in bytes, and afterwards
+    to the bytes written without the final zero."""
     _check(flags)
     if not buffer or not size:
         raise DriverError(Result.INVALID_VALUE)

@@ -30,7 +30,7 @@ def info(free: int, total: int) -> None:
 
 
 def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
-    """Return the address of a new allocation in device memory."""
+    """Returns the address of a new allocation in device memory."""
     context = state.current()
     if not 0 < size < 1 << 62:
         raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
@@ -64,13 +64,13 @@ def alloc_managed(pointer: int, size: int, flags: int) -> None:
 
 @entry("cuMemFree_v2")
 def free(address: int) -> None:
-    """End an allocation when all work that has been asked for is done."""
+    """Ends an allocation when all work that has been asked for is done."""
     ordering.host_waits_for(None)
     free_in_order(address)
 
 
 def free_in_order(address: int) -> None:
-    """End an allocation where a stream has come to that."""
+    """Ends an allocation where a stream has come to that."""
     state.current()
     if address:
         free_in_any_state(address, "device", "managed")
@@ -90,7 +90,7 @@ def free_in_any_state(address: int, *kinds: str) -> None:
 
 @entry("cuMemHostAlloc")
 def host_alloc(pointer: int, size: int, flags: int) -> None:
-    """Allocate host pages that kernels access at the same addresses as the host."""
+    """Allocates host pages that kernels access at the same addresses as the host."""
     context = state.current()
     length = unsigned(size)
     if not 0 < length < 1 << 62:
@@ -173,7 +173,7 @@ def prefetch(address: int, size: int) -> None:
 
 
 def device_bytes(address: int, size: int) -> Bytes:
-    """Return the bytes at a device address, themselves; INVALID_VALUE unless all in one
+    """Returns the bytes at a device address, themselves; INVALID_VALUE unless all in one
     allocation."""
     state.current()
     try:
@@ -193,7 +193,7 @@ def _fill(address: int, value: int, count: int, width: int) -> None:
 
 
 def fill_rows(address: int, pitch: int, value: int, width: int, height: int, size: int) -> None:
-    """Fill rows of `width` elements of `size` bytes each."""
+    """Fills rows of `width` elements of `size` bytes each."""
     pitch, width, height = unsigned(pitch), unsigned(width), unsigned(height)
     if pitch < width * size and height > 1:
         raise DriverError(Result.INVALID_VALUE)

@@ -29,7 +29,7 @@ def load_file(module: int, path: int) -> None:
 
 
 def read_file(path: str) -> ctypes.Array[ctypes.c_char]:
-    """Return the content of a file, ended by a zero."""
+    """Returns the content of a file, ended by a zero."""
     try:
         with open(path, "rb") as file:
             return ctypes.create_string_buffer(file.read())

@@ -40,7 +40,7 @@ def max_active_blocks(count: int, function: int, threads: int, dynamic: int) -> 
 def best_block(
     grid: int, block: int, function: int, shared_of: int, dynamic: int, limit: int
 ) -> None:
-    """Find the largest block among those that keep most threads on an SM."""
+    """Finds the largest block among those that keep most threads on an SM."""
     found, spec = function_at(function), state.device.spec
     most = max_threads(found)
     most = min(most, limit) if limit > 0 else most
@@ -85,7 +85,7 @@ def largest_cluster(size: int, function: int, config: int) -> None:
 
 
 def _configured(function: int, config: int) -> tuple[int, int, int]:
-    """Return the threads of a block, its dynamic shared memory and the blocks of a cluster."""
+    """Returns the threads of a block, its dynamic shared memory and the blocks of a cluster."""
     if not config:
         raise DriverError(Result.INVALID_VALUE)
     block, dynamic, asked = configuration_of(config)

@@ -25,12 +25,12 @@ PER_THREAD = 2
 
 
 def looks_for_races() -> bool:
-    """Return whether launches of this process are checked for races."""
+    """Returns whether launches of this process are checked for races."""
     return "race" in session().settings.tools
 
 
 def stream_key(handle: int) -> Hashable:
-    """Return what names a stream among the others."""
+    """Returns what names a stream among the others."""
     if handle == PER_THREAD:
         key = PER_THREAD, threading.get_ident()
         state.device.streams.order.add(key, blocking=True)
@@ -39,20 +39,20 @@ def stream_key(handle: int) -> Hashable:
 
 
 def made(handle: int, *, blocking: bool) -> None:
-    """Report a stream that has been made."""
+    """Reports a stream that has been made."""
     if looks_for_races():
         state.device.streams.order.add(handle, blocking=blocking)
 
 
 def within(handle: int) -> AbstractContextManager[None]:
-    """Do what is done here as the work of a stream."""
+    """Attributes what is done within the context to a stream."""
     if not looks_for_races():
         return nullcontext()
     return state.device.streams.order.within(stream_key(handle))
 
 
 def recorded() -> Mapping[Hashable, int]:
-    """Return what an event stands for that is recorded in the current stream now."""
+    """Returns what an event stands for that is recorded in the current stream now."""
     if not looks_for_races():
         return {}
     order = state.device.streams.order
@@ -60,32 +60,32 @@ def recorded() -> Mapping[Hashable, int]:
 
 
 def stream_waits(handle: int, event: Mapping[Hashable, int]) -> None:
-    """Let a stream wait for an event."""
+    """Orders a stream after an event."""
     if looks_for_races():
         state.device.streams.order.wait(stream_key(handle), event)
 
 
 def stream_waits_for_all(handle: int) -> None:
-    """Let a stream wait for a value in memory, which anything may have written."""
+    """Orders a stream after a value in memory, which any agent may have written."""
     if looks_for_races():
         state.device.streams.order.wait_for_all(stream_key(handle))
 
 
 def host_waits(event: Mapping[Hashable, int]) -> None:
-    """Let the host wait for an event."""
+    """Orders the host after an event."""
     if looks_for_races():
         state.device.streams.order.wait(HOST, event)
 
 
 def host_waits_for(handle: int | None) -> None:
-    """Let the host wait for a stream, or for all of them."""
+    """Orders the host after a stream, or after all streams."""
     if looks_for_races():
         key = None if handle is None else stream_key(handle)
         state.device.streams.order.synchronize(key)
 
 
 def copied(target: int, source: int, size: int) -> None:
-    """Report a copy that has been made. The host waits for copies that are in no stream, and for
+    """Reports a copy that has been made. The host waits for copies that are in no stream, and for
     those to memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
     memory = state.device.memory
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
@@ -93,27 +93,27 @@ def copied(target: int, source: int, size: int) -> None:
 
 
 def copied_whole(address: int, size: int, *, writes: bool) -> None:
-    """Report a copy from the host, or to memory of it that may be pageable."""
+    """Reports a copy from the host, or to memory of it that may be pageable."""
     _done("a copy", [Copied(address, size, writes=writes)], waits=not writes)
 
 
 def filled(address: int, size: int) -> None:
-    """Report bytes that have been set."""
+    """Reports bytes that have been set."""
     _done("a memset", [Copied(address, size, writes=True)], waits=False)
 
 
 def allocated(address: int, size: int) -> None:
-    """Report memory that a stream allocates: other streams must wait for the allocation."""
+    """Reports memory that a stream allocates: other streams must wait for the allocation."""
     _done("an allocation", [Copied(address, size, writes=True)], waits=False, verb="makes")
 
 
 def freed(address: int, size: int) -> None:
-    """Report memory that a stream frees."""
+    """Reports memory that a stream frees."""
     _done("a free", [Copied(address, size, writes=True)], waits=False, verb="ends")
 
 
 def _done(what: str, ranges: list[Copied], *, waits: bool, verb: str = "writes") -> None:
-    """Report a copy, an allocation or a free to the race detector, in the current stream."""
+    """Reports a copy, an allocation or a free to the race detector, in the current stream."""
     if not looks_for_races() or not state.device.streams.order.several:
         return
     streams = state.device.streams
@@ -126,14 +126,14 @@ def _done(what: str, ranges: list[Copied], *, waits: bool, verb: str = "writes")
 
 
 def _program_line(frames: Sequence[Frame], instruction: int) -> str:
-    """Return the source line of the C or C++ program that made the driver call, or "" where the
+    """Returns the source line of the C or C++ program that made the driver call, or "" where the
     debug information does not give it."""
     shown = shown_frames(frames)
     return shown[0].rpartition("(")[2].rstrip(")") if shown else ""
 
 
 def _python_line() -> Callable[[int], str]:
-    """Return a function that gives the source line of the Python program, outside of installed
+    """Returns a function that gives the source line of the Python program, outside of installed
     packages, that made the driver call."""
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:

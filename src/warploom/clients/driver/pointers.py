@@ -75,7 +75,7 @@ def _check_host(number: int, place: _Place) -> None:
 
 @entry("cuPointerGetAttributes")
 def attributes(count: int, numbers: int, values: int, pointer: int) -> None:
-    """Write all attributes that are known; others are 0, and no error."""
+    """Writes all attributes that are known; others are 0, and no error."""
     state.check()
     place = _place(unsigned(pointer))
     for index in range(count):
@@ -107,7 +107,7 @@ def address_range(base: int, size: int, pointer: int) -> None:
 
 @entry("cuMemRangeGetAttribute")
 def range_attribute(data: int, data_size: int, _number: int, pointer: int, count: int) -> None:
-    """Write where managed memory is: wherever it is wanted."""
+    """Writes where managed memory is: wherever it is wanted."""
     device_bytes(unsigned(pointer), unsigned(count))
     if not data or data_size < 4:
         raise DriverError(Result.INVALID_VALUE)

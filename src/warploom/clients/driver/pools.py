@@ -79,7 +79,8 @@ def destroy(pool: int) -> None:
 
 @entry("cuMemPoolTrimTo", "cuMemPoolSetAccess")
 def no_effect(pool: int) -> None:
-    """Do nothing: pools return freed memory at once, and there is one device that may access it."""
+    """Does nothing: pools return freed memory at once, and there is one device that may access
+    it."""
     state.handles.get(pool, Pool)
 
 
@@ -146,7 +147,7 @@ def free_async(address: int, stream: int) -> None:
 
 
 def alloc_task(size: int, pool: int = 0) -> Task:
-    """Return an allocation as a task; INVALID_HANDLE where there is no such pool."""
+    """Returns an allocation as a task; INVALID_HANDLE where there is no such pool."""
     pool = pool or _default_pool()
     found = state.handles.get(pool, Pool)
     made = GraphMemory(size, pool)

@@ -31,7 +31,7 @@ class LoadedProgram:
     is_library: bool = False
 
     def function(self, name: str) -> int:
-        """Return the handle of the kernel of that name; NOT_FOUND where there is none."""
+        """Returns the handle of the kernel of that name; NOT_FOUND where there is none."""
         if name not in self.module.kernels:
             raise DriverError(Result.NOT_FOUND)
         if name not in self.functions:
@@ -40,27 +40,27 @@ class LoadedProgram:
         return self.functions[name]
 
     def variable(self, name: str) -> tuple[int, int]:
-        """Return the address and the size of a variable; NOT_FOUND where there is none."""
+        """Returns the address and the size of a variable; NOT_FOUND where there is none."""
         found = self.module.image.find_variable(name)
         if found is None:
             raise DriverError(Result.NOT_FOUND)
         return found
 
     def begin_launch(self) -> None:
-        """Keep it in memory until `end_launch`; INVALID_HANDLE where it is unloaded."""
+        """Keeps the program in memory until `end_launch`; INVALID_HANDLE where it is unloaded."""
         self.launching.add(threading.get_ident())
         if self.unloaded:
             self.end_launch()
             raise DriverError(Result.INVALID_HANDLE)
 
     def end_launch(self) -> None:
-        """Note that the launch of this thread has ended, in whatever way."""
+        """Notes that the launch of this thread has ended, in whatever way."""
         self.launching.discard(threading.get_ident())
         if self.unloaded:
             self._release()
 
     def unload(self) -> None:
-        """Release its functions; its memory goes with the last launch. Doing so twice is
+        """Releases its functions; its memory goes with the last launch. Doing so twice is
         harmless."""
         if self.unloaded:
             return
@@ -113,7 +113,7 @@ def _size(variable: Variable) -> int:
 
 
 def load(image: int, name: str = "module") -> LoadedProgram:
-    """Return the program of an image in memory: PTX text, or a fat binary with PTX in it. Raises
+    """Returns the program of an image in memory: PTX text, or a fat binary with PTX in it. Raises
     DriverError, explained: NO_BINARY_FOR_GPU without PTX, INVALID_PTX for what is none."""
     if not image:
         raise DriverError(Result.INVALID_VALUE)
@@ -132,5 +132,5 @@ def load(image: int, name: str = "module") -> LoadedProgram:
 
 
 def function_at(handle: int) -> Function:
-    """Return the function of a handle."""
+    """Returns the function of a handle."""
     return state.handles.get(handle, Function)

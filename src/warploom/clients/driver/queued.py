@@ -17,8 +17,9 @@ from warploom.clients.registry import Entry, Register
 def queued(
     entry: Register, kind: Kind, *names: str, description: type[ctypes.Structure] | None = None
 ) -> Callable[[Entry], Entry]:
-    """Let a function serve entries whose last word is a stream as well: what it does becomes a node
-    where that is captured. Its first word may lead to a `description`, which is copied then."""
+    """Registers a function for entries whose last parameter is a stream as well: what it does
+    becomes a node where that is captured. Its first parameter may point to a `description`, which
+    is copied then."""
 
     def register(function: Entry) -> Entry:
         taken = len(signature(function).parameters)

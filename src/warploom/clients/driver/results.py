@@ -88,7 +88,7 @@ STICKY = frozenset(
 
 
 def result_of(error: WarploomError) -> Result:
-    """Return the code that CUDA documents for what went wrong."""
+    """Returns the code that CUDA documents for what went wrong."""
     match error:
         case MemoryFault():
             misaligned = error.kind == "misaligned"

@@ -41,17 +41,17 @@ class Handles:
         self._numbers = count(FIRST_HANDLE, STEP)
 
     def add(self, made: object) -> int:
-        """Return a handle for an object."""
+        """Returns a handle for an object."""
         number = next(self._numbers)
         self._objects[number] = made
         return number
 
     def put(self, number: int, made: object) -> None:
-        """Let a number from elsewhere be a handle."""
+        """Registers a number from elsewhere as a handle."""
         self._objects[number] = made
 
     def get(self, handle: int, kind: type[T], wrong: Result = Result.INVALID_HANDLE) -> T:
-        """Return the object of that kind; DriverError(`wrong`) where the handle is of none."""
+        """Returns the object of that kind; DriverError(`wrong`) where the handle is of none."""
         found = self._objects.get(handle)
         if not isinstance(found, kind):
             raise DriverError(wrong)
@@ -62,7 +62,7 @@ class Handles:
         return isinstance(self._objects.get(handle), kind)
 
     def remove(self, handle: int) -> object:
-        """Forget a handle; gives its object."""
+        """Removes a handle; returns its object."""
         return self._objects.pop(handle, None)
 
 
@@ -83,7 +83,7 @@ class Context:
 
 
 def frames_if_wanted() -> tuple[Frame, ...]:
-    """Return the frames of the program that calls, where leaks are looked for in it; none of
+    """Returns the frames of the program that calls, where leaks are looked for in it; none of
     Python's, whose objects end with it in no order."""
     if LEAK not in session().settings.tools or not is_program():
         return ()
@@ -160,7 +160,7 @@ class State:
         self._due: deque[Callable[[], object]] = deque()
 
     def alive(self) -> list[LiveAllocation]:
-        """Return what the program has allocated and not freed."""
+        """Returns what the program has allocated and not freed."""
         if not is_program():
             return []
         return [
@@ -171,12 +171,12 @@ class State:
 
     @property
     def device(self) -> Device:
-        """Return the software GPU."""
+        """Returns the software GPU."""
         return session().device
 
     @cached_property
     def attributes(self) -> dict[int, int]:
-        """Return the attributes of the device, by number."""
+        """Returns the attributes of the device, by number."""
         return attributes_of(self.device.spec)
 
     def initialise(self) -> None:
@@ -186,17 +186,17 @@ class State:
         self.process = os.getpid()
 
     def check(self) -> None:
-        """Raise unless cuInit was called; a child that was forked since does not come this far."""
+        """Raises unless cuInit was called; a child that was forked since does not come this far."""
         if not self.process:
             raise DriverError(Result.NOT_INITIALIZED)
 
     @property
     def stack(self) -> list[Context]:
-        """Return the contexts of this thread; the last one is current."""
+        """Returns the contexts of this thread; the last one is current."""
         return self._stacks.setdefault(threading.get_ident(), [])
 
     def current(self) -> Context:
-        """Return the current context, if work can be done in it."""
+        """Returns the current context, if work can be done in it."""
         self.check()
         stack = self.stack
         if not stack:
@@ -207,24 +207,24 @@ class State:
         return context
 
     def new_context(self, flags: int, *, primary: bool = False) -> Context:
-        """Return a context that is nobody's current one yet."""
+        """Returns a context that is current in no thread yet."""
         made = Context(next(self.numbers), flags, primary)
         made.handle = self.handles.add(made)
         return made
 
     def context(self, handle: int) -> Context:
-        """Return the context of a handle."""
+        """Returns the context of a handle."""
         self.check()
         return self.handles.get(handle, Context, Result.INVALID_CONTEXT)
 
     def own(self, context: Context, made: object) -> int:
-        """Return a handle for what belongs to a context."""
+        """Returns a handle for what belongs to a context."""
         handle = self.handles.add(made)
         context.handles.add(handle)
         return handle
 
     def close(self, context: Context) -> None:
-        """Free all that a context has. It stays in the stacks of threads, and is of no use."""
+        """Frees all that a context has. It stays in the stacks of threads, and is of no use."""
         for address in [a for a, owned in self.allocations.items() if owned.context is context]:
             self.drop(address)
         for handle in (*context.handles, context.handle):
@@ -242,7 +242,7 @@ class State:
             self.drop(address)
 
     def drop(self, address: int) -> None:
-        """End an allocation when no kernel runs."""
+        """Ends an allocation when no kernel runs."""
         owned = self.allocations.pop(address, None)
         if owned is None:
             raise DriverError(Result.INVALID_VALUE)
@@ -257,7 +257,8 @@ class State:
         self.device_blocks.change(1 if size > 0 else -1)
 
     def enter_launch(self) -> None:
-        """This thread is about to launch; NOT_PERMITTED where it is in the middle of it."""
+        """Notes that this thread is about to launch; NOT_PERMITTED where it is launching
+        already."""
         thread = threading.get_ident()
         if thread in self._launching:
             raise DriverError(
@@ -268,14 +269,15 @@ class State:
         self._launching.add(thread)
 
     def leave_launch(self) -> None:
-        """Note that the launch of this thread has ended."""
+        """Notes that the launch of this thread has ended."""
         self._launching.discard(threading.get_ident())
         if self._due:
             self._settle()
 
     def when_idle(self, work: Callable[[], object]) -> None:
-        """Do what may not happen while kernels run: now, after those of other threads; or where
-        this thread is in the middle of a launch (finalizers run at any moment), when that ends."""
+        """Executes what may not happen while kernels run: now, after those of other threads; or
+        where this thread is in the middle of a launch (finalizers run at any moment), when that
+        ends."""
         self._due.append(work)
         self._settle()
 
@@ -296,13 +298,13 @@ state = State()
 
 
 def check_device(number: int) -> None:
-    """Raise unless the device of that number is there."""
+    """Raises unless the device of that number is there."""
     state.check()
     if number != 0:
         raise DriverError(Result.INVALID_DEVICE)
 
 
 def started_by(flag: ctypes.c_int | None) -> None:
-    """Have the C side refuse calls of forked children from now on."""
+    """Makes the C side refuse calls of forked children from now on."""
     if flag is not None:
         flag.value = 1

@@ -36,7 +36,8 @@ class Stream:
 
 @dataclass(eq=False)
 class Event:
-    """An event: when it was recorded last; or where it stands in a capture, and behind what."""
+    """An event: when it was recorded last; or its position in a capture, and the nodes before
+    it."""
 
     flags: int
     seconds: float | None = None
@@ -44,13 +45,13 @@ class Event:
     before: Mapping[Hashable, int] = field(default_factory=dict[Hashable, int])
 
     def record(self) -> None:
-        """Record the time of now in the current stream: all that came before has happened."""
+        """Records the time of now in the current stream: all that came before has happened."""
         self.seconds, self.captured = time.perf_counter(), None
         self.before = ordering.recorded()
 
 
 def stream_of(handle: int) -> Stream:
-    """Return the stream of a handle; default streams belong to the current context."""
+    """Returns the stream of a handle; default streams belong to the current context."""
     if handle in DEFAULT_STREAMS:
         return Stream(state.current(), 0, 0, handle)
     found = state.handles.get(handle, Stream)
@@ -127,7 +128,7 @@ def device_of(stream: int, device: int) -> None:
 
 @entry("cuStreamWaitEvent")
 def wait_event(stream: int, event: int, flags: int) -> None:
-    """Wait for an event; if that was captured, this stream takes part in the capture."""
+    """Waits for an event; if that was captured, this stream takes part in the capture."""
     stream_of(stream)
     found = state.handles.get(event, Event)
     capture = capture_of(stream)
@@ -179,7 +180,7 @@ def host_function(stream: int, function: int, data: int) -> None:
 
 
 def host_task(given: HostFunction) -> Task:
-    """Return a call of a function of the host."""
+    """Returns a call of a function of the host."""
     if not given.function:
         raise DriverError(Result.INVALID_VALUE)
     return Task(Kind.HOST, partial(_HOST_FUNCTION(given.function), given.data), given)
@@ -202,7 +203,7 @@ def _value(kind: type[Word], stream: int, address: int) -> Word:
 
 
 def _wait(word: ctypes.c_uint32 | ctypes.c_uint64, value: int, flags: int) -> None:
-    """Check that what is waited for has happened: nothing else is on its way in this process."""
+    """Checks that what is waited for has happened: nothing else is on its way in this process."""
     mask = (1 << 8 * ctypes.sizeof(word)) - 1
     seen, wanted = word.value, value & mask
     behind = (seen - wanted) & mask
@@ -254,7 +255,8 @@ def event_record(event: int, stream: int) -> None:
 
 @entry("cuEventRecordWithFlags")
 def record_with(event: int, stream: int, flags: int) -> None:
-    """Record an event: in a capture its place, unless it is external and recorded by the graph."""
+    """Records an event: in a capture its position, unless it is external and recorded by the
+    graph."""
     found = state.handles.get(event, Event)
     stream_of(stream)
     capture = capture_of(stream)
@@ -297,7 +299,7 @@ def event_destroy(event: int) -> None:
 
 @entry("cuEventElapsedTime", "cuEventElapsedTime_v2")
 def elapsed(milliseconds: int, start: int, end: int) -> None:
-    """Write the host's own time between two records."""
+    """Writes the host's own time between two records."""
     first, second = state.handles.get(start, Event), state.handles.get(end, Event)
     if (first.flags | second.flags) & NO_TIMING or first.seconds is None or second.seconds is None:
         raise DriverError(Result.INVALID_HANDLE)

@@ -21,20 +21,20 @@ _missed: set[str] = set()
 
 
 def explain(error: object) -> None:
-    """Print the text of an error, which says more than its code, to standard error and the log."""
+    """Prints the text of an error, which says more than its code, to standard error and the log."""
     sys.stdout.flush()
     print(f"warploom: {error}", file=sys.stderr, flush=True)
     error_log.add(str(error))
 
 
 def spoil(result: Result) -> None:
-    """Leave the current context unusable, as CUDA does after such an error."""
+    """Leaves the current context unusable, as CUDA does after such an error."""
     if result in STICKY and state.stack:
         state.stack[-1].error = result
 
 
 def code_of(error: BaseException, name: str) -> int:
-    """Return the code for what a call raised, explained to the user where the code says too
+    """Returns the code for what a call raised, explained to the user where the code says too
     little."""
     match error:
         case DriverError():
@@ -57,7 +57,7 @@ def code_of(error: BaseException, name: str) -> int:
 
 
 def code_of_missing(name: str, _words: Sequence[int]) -> int:
-    """Return the code for a function that is not there; it is named once in the log."""
+    """Returns the code for a function that is not there; it is named once in the log."""
     if name not in _missed:
         _missed.add(name)
         log.warning("warploom: %s is not there (CUDA_ERROR_NOT_SUPPORTED)", name)

@@ -11,25 +11,25 @@ MASK = (1 << 64) - 1
 
 
 def put(address: int, value: int, kind: Any = ctypes.c_uint64) -> None:
-    """Write a number to where the caller wants it; a null pointer is an invalid value."""
+    """Writes a number to where the caller wants it; a null pointer is an invalid value."""
     if not address:
         raise DriverError(Result.INVALID_VALUE)
     kind.from_address(address).value = value
 
 
 def put_int(address: int, value: int) -> None:
-    """Write an `int`."""
+    """Writes an `int`."""
     put(address, value, ctypes.c_int)
 
 
 def offer(address: int, value: int, kind: Any = ctypes.c_uint64) -> None:
-    """Write a number, if the caller wants it."""
+    """Writes a number, if the caller wants it."""
     if address:
         put(address, value, kind)
 
 
 def put_text(address: int, capacity: int, text: str) -> None:
-    """Write a string and a final zero into a buffer of `capacity` bytes, truncated to fit."""
+    """Writes a string and a final zero into a buffer of `capacity` bytes, truncated to fit."""
     if not address or capacity <= 0:
         raise DriverError(Result.INVALID_VALUE)
     data = text.encode()[: capacity - 1] + b"\0"
@@ -37,22 +37,22 @@ def put_text(address: int, capacity: int, text: str) -> None:
 
 
 def text_at(address: int) -> str:
-    """Return the string at an address."""
+    """Returns the string at an address."""
     if not address:
         raise DriverError(Result.INVALID_VALUE)
     return ctypes.string_at(address).decode(errors="replace")
 
 
 def word_at(address: int) -> int:
-    """Return the 64-bit word at an address."""
+    """Returns the 64-bit word at an address."""
     return ctypes.c_uint64.from_address(address).value
 
 
 def int_at(address: int) -> int:
-    """Return the `int` at an address."""
+    """Returns the `int` at an address."""
     return ctypes.c_int.from_address(address).value
 
 
 def unsigned(word: int) -> int:
-    """Return a word as C handed it over, as the `size_t` or address that it was."""
+    """Returns a word as C handed it over, as the `size_t` or address that it was."""
     return word & MASK

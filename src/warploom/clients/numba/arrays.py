@@ -70,7 +70,7 @@ class DeviceArray:
 
     @property
     def view_of_memory(self) -> Array:
-        """Return the device memory itself as an array."""
+        """Returns the device memory itself as an array."""
         return self._view
 
     @property
@@ -102,7 +102,7 @@ class DeviceArray:
     # ---- copies -----------------------------------------------------------------------------
 
     def copy_to_host(self, ary: Array | None = None, stream: object = 0) -> Array:
-        """Return its content as a new array, or copied into `ary`."""
+        """Returns its content as a new array, or copied into `ary`."""
         self._copied(stream, writes=False)
         if ary is None:
             return self._view.copy(order="K")
@@ -114,7 +114,7 @@ class DeviceArray:
         return ary
 
     def copy_to_device(self, ary: npt.ArrayLike | DeviceArray, stream: object = 0) -> None:
-        """Take the content of an array of the host or of the device."""
+        """Copies the content of an array of the host or of the device into this one."""
         source = ary.view_of_memory if isinstance(ary, DeviceArray) else np.asarray(ary)
         if source.size != self.size:
             raise ValueError(f"{source.shape} does not fit into {self.shape}")
@@ -124,7 +124,7 @@ class DeviceArray:
         self._view[...] = source.reshape(self.shape)
 
     def _copied(self, stream: object, *, writes: bool) -> None:
-        """Report a copy of the whole array in a stream."""
+        """Reports a copy of the whole array in a stream."""
         if self._view.flags.c_contiguous or self._view.flags.f_contiguous:
             with ordering.within(handle_of(stream)) if stream else nullcontext():
                 ordering.copied_whole(self.address, self.nbytes, writes=writes)
@@ -139,7 +139,7 @@ class DeviceArray:
         return DeviceArray(view, self._owner)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a part; one element comes as a number of the host."""
+        """Returns a part; one element comes as a number of the host."""
         found: Any = self._view[index]
         return self._made(cast("Array", found)) if isinstance(found, np.ndarray) else found
 
@@ -157,7 +157,7 @@ class DeviceArray:
         return (self[index] for index in range(len(self)))
 
     def reshape(self, *shape: Any, order: Any = "C") -> DeviceArray:
-        """Return the same memory in another shape; ValueError where that takes a copy."""
+        """Returns the same memory in another shape; ValueError where that takes a copy."""
         made = self._view.reshape(*shape, order=order)
         if not np.shares_memory(made, self._view) and made.size:
             raise ValueError("this shape takes a copy; copy to the host and back instead")
@@ -199,7 +199,7 @@ def device_array(
     order: Any = "C",
     stream: object = 0,
 ) -> DeviceArray:
-    """Return an array in device memory, in the byte order of devices; what it holds is not
+    """Returns an array in device memory, in the byte order of devices; what it holds is not
     promised."""
     made = device_type(np.dtype(dtype))
     dims = shape if isinstance(shape, tuple) else (int(shape),)
@@ -217,7 +217,7 @@ def device_array(
 
 
 def device_array_like(ary: Any, stream: object = 0) -> DeviceArray:
-    """Return an array of the shape, type and order of another."""
+    """Returns an array of the shape, type and order of another."""
     order = "F" if ary.flags["F_CONTIGUOUS"] and not ary.flags["C_CONTIGUOUS"] else "C"
     return device_array(ary.shape, ary.dtype, order=order)
 
@@ -225,7 +225,7 @@ def device_array_like(ary: Any, stream: object = 0) -> DeviceArray:
 def to_device(
     obj: Any, stream: object = 0, copy: bool = True, to: DeviceArray | None = None
 ) -> DeviceArray:
-    """Return the content of a host array on the device: in a new array, or in `to`."""
+    """Returns the content of a host array on the device: in a new array, or in `to`."""
     if isinstance(obj, DeviceArray):
         return obj
     host: Array = np.asarray(obj)
@@ -241,7 +241,7 @@ def is_cuda_array(obj: object) -> bool:
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """Return a device array over the memory that another object describes."""
+    """Returns a device array over the memory that another object describes."""
     if isinstance(obj, DeviceArray):
         return obj
     if not is_cuda_array(obj):
@@ -271,7 +271,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
 def pinned_array(
     shape: Shape, dtype: npt.DTypeLike = np.float64, strides: Any = None, order: Any = "C"
 ) -> Array:
-    """Return an array of the host; copies need no pinning here."""
+    """Returns an array of the host; copies need no pinning here."""
     return np.empty(shape, dtype, order=order)
 
 
@@ -294,7 +294,7 @@ def mapped_array(
     portable: bool = False,
     wc: bool = False,
 ) -> MappedArray:
-    """Return an array that host and kernels see as one."""
+    """Returns an array that host and kernels see as one."""
     device = device_array(shape, dtype, strides, order)
     made = device.view_of_memory.view(MappedArray)
     made.owner = device

@@ -64,7 +64,7 @@ class Device:
         return attributes_of(session().device.spec)[ATTRIBUTES[attribute]]
 
     def reset(self) -> None:
-        """Arrays live as long as somebody holds them: there is nothing to reset."""
+        """Arrays live as long as they are referenced: there is nothing to reset."""
 
     def __enter__(self) -> Device:
         return self
@@ -87,10 +87,10 @@ class Context:
         return MemoryInfo(memory.free_bytes, memory.capacity)
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Does nothing: all work has been done."""
 
     def reset(self) -> None:
-        """Arrays live as long as somebody holds them."""
+        """Arrays live as long as they are referenced."""
 
 
 DEVICE = Device()
@@ -106,7 +106,7 @@ def list_devices() -> list[Device]:
 
 
 def select_device(device_id: int) -> Device:
-    """Choose device 0; IndexError for others, which are not there."""
+    """Chooses device 0; IndexError for others, which are not there."""
     return gpus[device_id]
 
 
@@ -115,7 +115,7 @@ def current_context(devnum: int | None = None) -> Context:
 
 
 def close() -> None:
-    """Nothing is kept for a context."""
+    """Does nothing: a context holds no resources."""
 
 
 def is_available() -> bool:
@@ -123,7 +123,7 @@ def is_available() -> bool:
 
 
 def detect() -> bool:
-    """Print what there is."""
+    """Prints what there is."""
     major, minor = DEVICE.compute_capability
     print(f"Found 1 CUDA devices\nid 0  {DEVICE.name}  [SUPPORTED]")
     print(f"  compute capability: {major}.{minor}")
@@ -132,7 +132,7 @@ def detect() -> bool:
 
 @contextmanager
 def defer_cleanup() -> Generator[None]:
-    """Do nothing: memory is returned at once, so no cleanup is deferred."""
+    """Does nothing: memory is returned at once, so no cleanup is deferred."""
     yield
 
 

@@ -48,7 +48,7 @@ class Specialized:
     cooperative: bool
 
     def packed(self, args: Sequence[Any], back: Back) -> bytes:
-        """Return the parameter block for these arguments."""
+        """Returns the parameter block for these arguments."""
         words: Words = []
         for packer, value in zip(self.packers, args, strict=True):
             packer(value, words, back)
@@ -68,7 +68,7 @@ class Kernel:
         functools.update_wrapper(cast("Any", self), function)
 
     def __getitem__(self, configuration: Any) -> Configured:
-        """Return a launch configuration: grid, block, and perhaps a stream and bytes of shared
+        """Returns a launch configuration: grid, block, and perhaps a stream and bytes of shared
         memory."""
         given: list[Any] = []
         if isinstance(configuration, tuple):
@@ -87,11 +87,11 @@ class Kernel:
         )
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> ForAll:
-        """Return a launcher of as many threads as there are tasks, in blocks that fit."""
+        """Returns a launcher of as many threads as there are tasks, in blocks that fit."""
         return ForAll(self, ntasks, tpb, sharedmem, handle_of(stream))
 
     def compile(self, argtypes: tuple[Any, ...]) -> Specialized:
-        """Return the kernel for these types, compiled when it is first asked for."""
+        """Returns the kernel for these types, compiled when it is first asked for."""
         known = self.specialized.get(argtypes)
         if known is None:
             known = self.specialized[argtypes] = self._compile(argtypes)
@@ -125,7 +125,7 @@ class Kernel:
         return Specialized(ptx, kernel, packers, layout, any(name in ptx for name in GRID_SYNC))
 
     def types_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the Numba types of arguments; those of the signature where the kernel has one.
+        """Returns the Numba types of arguments; those of the signature where the kernel has one.
         Raises TypeError for an array that the signature does not accept."""
         if not self.signatures:
             return tuple(type_of(value) for value in args)
@@ -145,7 +145,7 @@ class Kernel:
             )
 
     def launch(self, configured: Configured, args: Sequence[Any]) -> None:
-        """Compile where needed, launch, and bring host arrays back."""
+        """Compiles where needed, launches, and copies host arrays back."""
         made = self.compile(self.types_of(args))
         back: Back = []
         data = made.packed(args, back)
@@ -158,13 +158,13 @@ class Kernel:
             after()
 
     def inspect_asm(self, signature: tuple[Any, ...] | None = None) -> Any:
-        """Return the PTX for a signature, or of all that were compiled."""
+        """Returns the PTX for a signature, or of all that were compiled."""
         if signature is not None:
             return self.specialized[signature].ptx
         return {types: made.ptx for types, made in self.specialized.items()}
 
     def specialize(self, *args: Any) -> Kernel:
-        """Return a kernel for the types of these arguments alone."""
+        """Returns a kernel for the types of these arguments alone."""
         made = Kernel(self.py_func, self.options)
         made.signatures.append(self.types_of(args))
         made.compile(made.signatures[0])
@@ -198,7 +198,7 @@ class Configured:
     stream: int
 
     def __call__(self, *args: Any) -> None:
-        """Launch, and wait for the end. What the kernel does wrong is raised here."""
+        """Launches, and waits for the end. What the kernel does wrong is raised here."""
         self.kernel.launch(self, args)
 
 
@@ -224,7 +224,7 @@ class ForAll:
         )
 
     def _best(self, made: Specialized) -> int:
-        """Return the largest block among those that keep most threads on an SM."""
+        """Returns the largest block among those that keep most threads on an SM."""
         spec, resources = session().device.spec, made.kernel.resources
         shared = made.kernel.program.shared_bytes + self.shared_bytes
 
@@ -237,7 +237,7 @@ class ForAll:
 
 
 def type_of(value: Any) -> Any:
-    """Return the Numba type of an argument."""
+    """Returns the Numba type of an argument."""
     if isinstance(value, DeviceArray):
         if value.numba_type is None:
             value.numba_type = typeof(value.view_of_memory)
@@ -250,7 +250,7 @@ def type_of(value: Any) -> Any:
 
 
 def _text(code: Any) -> str:
-    """Return the PTX of what Numba gives to its linker."""
+    """Returns the PTX of what Numba gives to its linker."""
     if isinstance(code, (bytes, str)):
         return code.decode() if isinstance(code, bytes) else code
     raise WarploomError(
@@ -280,7 +280,7 @@ def _without_a_driver() -> Generator[None]:
 def _compile_source(
     source: bytes | str, name: str, cc: tuple[int, int], **_: bool
 ) -> tuple[str, str]:
-    """Return the PTX of a CUDA source that Numba would link, and the compiler's log."""
+    """Returns the PTX of a CUDA source that Numba would link, and the compiler's log."""
     text = source.decode() if isinstance(source, bytes) else source
     return compile_cuda(text, name, cc, ("-rdc=true",)), ""
 

@@ -1,4 +1,4 @@
-"""Lets Numba's compiler take `warploom.cuda` for its own module, and our kernels for its own."""
+"""Makes Numba's compiler treat `warploom.cuda` as its own module, and our kernels as its own."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Packer = Callable[[Any, Words, Back], None]
 
 
 def packer_of(type: Any) -> tuple[str, Packer]:
-    """Return the `struct` format of an argument of a Numba type, and what fills it. Raises
+    """Returns the `struct` format of an argument of a Numba type, and what fills it. Raises
     TypeError for types that kernels do not take."""
     match type:
         case types.Array():
@@ -84,7 +84,7 @@ def _array(value: Any, words: Words, back: Back) -> None:
 
 
 def on_device(value: Any, back: Back) -> DeviceArray:
-    """Return the argument in device memory: itself, or a copy that comes back after the launch."""
+    """Returns the argument in device memory: itself, or a copy that comes back after the launch."""
     if isinstance(value, DeviceArray):
         return value
     if isinstance(value, MappedArray):
@@ -106,7 +106,7 @@ def _copy_back(device: DeviceArray, host: Array) -> None:
 
 
 def _record(value: Any, words: Words, back: Back) -> None:
-    """Pack a record as an array of one."""
+    """Packs a record as an array of one."""
     if isinstance(value, DeviceArray):
         words.append(value.address)
         return

@@ -23,21 +23,21 @@ class Stream:
         self.handle = handle
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Orders the host after the stream, whose work has been done."""
         ordering.host_waits_for(self.handle)
 
     @contextmanager
     def auto_synchronize(self) -> Generator[Stream]:
-        """Synchronise at the end of the block."""
+        """Synchronises at the end of the block."""
         yield self
         self.synchronize()
 
     def add_callback(self, callback: Callable[[Stream, int, Any], None], arg: Any = None) -> None:
-        """Call `callback(stream, status, arg)`: all work of the stream is done."""
+        """Calls `callback(stream, status, arg)`: all work of the stream is done."""
         callback(self, 0, arg)
 
     def async_done(self) -> asyncio.Future[Stream]:
-        """Return a future that is done."""
+        """Returns a future that is done."""
         future: asyncio.Future[Stream] = asyncio.get_running_loop().create_future()
         future.set_result(self)
         return future
@@ -64,11 +64,11 @@ class Event:
         return True
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Orders the host after the event, which has happened."""
         ordering.host_waits(self._before)
 
     def wait(self, stream: object = 0) -> None:
-        """Nothing is left to wait for."""
+        """Orders a stream after the event, which has happened."""
         ordering.stream_waits(handle_of(stream), self._before)
 
     def elapsed_time(self, evtend: Event) -> float:
@@ -88,7 +88,7 @@ def stream() -> Stream:
 
 
 def handle_of(stream: object) -> int:
-    """Return the handle of a stream, or of what stands for the default stream: 0, or None."""
+    """Returns the handle of a stream, or of what stands for the default stream: 0, or None."""
     return stream.handle if isinstance(stream, Stream) else 0
 
 

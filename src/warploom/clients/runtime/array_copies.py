@@ -23,8 +23,8 @@ from warploom.clients.runtime.table import entry
 
 
 def _stretch(array: int, x: int, y: int, size: int) -> int:
-    """Return the address of `size` bytes that begin at a place of an array and go on in its next
-    rows. Raises DriverError (INVALID_VALUE) where the array ends before."""
+    """Returns the address of `size` bytes that begin at a position of an array and continue in its
+    next rows. Raises DriverError (INVALID_VALUE) where the array ends before."""
     made = state.handles.get(array, CudaArray)
     offset = unsigned(y) * made.row_bytes + unsigned(x)
     if offset + unsigned(size) > made.nbytes:

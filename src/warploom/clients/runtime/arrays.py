@@ -44,7 +44,7 @@ ENDS = {
 
 
 def format_of(channels: Channels) -> tuple[int, int] | None:
-    """Return the driver's format and how many components there are; None for what is no texel."""
+    """Returns the driver's format and how many components there are; None for what is no texel."""
     bits = [n for n in channels.bits if n]
     if not bits or len({*bits}) != 1 or not 0 <= channels.kind < 3:
         return None
@@ -93,7 +93,7 @@ def level(array: int, mipmapped: int, number: int) -> None:
 
 @entry("cudaFreeArray")
 def free_array(array: int) -> None:
-    """Free an array; a null array is no error."""
+    """Frees an array; a null array is no error."""
     if array:
         arrays.destroy(array)
 
@@ -115,7 +115,7 @@ def channels_of(channels: int, array: int) -> None:
 
 @entry("cudaArrayGetInfo")
 def array_info(channels: int, extent: int, flags: int, array: int) -> None:
-    """Says how an array was made; what the caller does not want is null."""
+    """Writes how an array was made; pointers to what the caller does not want are null."""
     made = state.handles.get(array, CudaArray)
     if channels:
         channels_of(channels, array)
@@ -154,7 +154,7 @@ entry("cudaMemset3D")(_fill_box)
 
 @entry("cudaMemset3DAsync")
 def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
-    """Fill a box; the caller's structures are copied for a graph that captures the stream."""
+    """Fills a box; the caller's structures are copied for a graph that captures the stream."""
     at, box = (
         kind.from_buffer_copy(ctypes.string_at(place, ctypes.sizeof(kind)))
         for kind, place in ((Pitched, pitched), (Extent, extent))
@@ -171,7 +171,8 @@ def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
 @queued(entry, Kind.MEMCPY, "cudaMemcpy3DAsync", description=BoxCopy)
 @entry("cudaMemcpy3D")
 def copy_box(parameters: int) -> None:
-    """Copy a box; with an array, widths and places along rows are in its texels, not in bytes."""
+    """Copies a box; with an array, widths and positions along rows are in its texels, not in
+    bytes."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)
     made = driver_copy(BoxCopy.from_address(parameters))
@@ -179,7 +180,7 @@ def copy_box(parameters: int) -> None:
 
 
 def driver_copy(given: BoxCopy) -> Copy3D:
-    """Return a copy in the driver's terms."""
+    """Returns a copy in the driver's terms."""
     if given.kind not in KINDS:
         raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
     texel = 0

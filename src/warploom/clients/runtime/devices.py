@@ -72,7 +72,7 @@ class Properties(ctypes.Structure):
 
 @entry("cudaGetDeviceProperties", "cudaGetDeviceProperties_v2")
 def properties(target: int, device: int) -> None:
-    """Write what the catalog says of the device."""
+    """Writes the catalog's data of the device."""
     check_device(device)
     if not target:
         raise DriverError(Result.INVALID_VALUE)
@@ -132,7 +132,7 @@ def can_access_peer(possible: int, device: int, peer: int) -> None:
 
 @entry("cudaDeviceEnablePeerAccess")
 def enable_peer_access(_peer: int, _flags: int) -> None:
-    """Refuse: no device is a peer of the only one, nor is it one of its own."""
+    """Refuses: no device is a peer of the only one, nor is it one of its own."""
     raise DriverError(Result.INVALID_DEVICE)
 
 
@@ -145,7 +145,7 @@ def disable_peer_access(peer: int) -> None:
 
 @entry("cudaChooseDevice")
 def choose_device(device: int, _properties: int) -> None:
-    """There is one to choose from."""
+    """Chooses device 0, the only one."""
     put_int(device, 0)
 
 

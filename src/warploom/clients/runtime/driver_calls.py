@@ -28,7 +28,7 @@ ALIKE = (
     *("LogsCurrent", "LogsDumpToFile", "LogsDumpToMemory", "LogsRegisterCallback"),
     "LogsUnregisterCallback",
 )
-"""Names behind `cuda` and `cu`."""
+"""Names after `cuda` and `cu`."""
 
 RENAMED = {
     "cudaDeviceFlushGPUDirectRDMAWrites": "cuFlushGPUDirectRDMAWrites",

@@ -20,7 +20,7 @@ from warploom.clients.runtime.table import entry
 
 
 def box_copy_task(parameters: int) -> Task:
-    """Return the copy that a cudaMemcpy3DParms describes."""
+    """Returns the copy that a cudaMemcpy3DParms describes."""
     return copy_task_of(driver_copy(copied(BoxCopy, parameters)))
 
 

@@ -78,7 +78,7 @@ for _name, _function in SAME.items():
 
 
 def _kernel_task(parameters: int) -> Task:
-    """Return a launch; its structure is the driver's, but for the function, which is one of the
+    """Returns a launch; its structure is the driver's, but for the function, which is one of the
     host."""
     node = copied(KernelNode, parameters, FIRST_KERNEL_NODE)
     node.function = function_of(node.function)
@@ -101,8 +101,8 @@ def change_kernel(handle: int, node: int, parameters: int) -> None:
 
 
 def task_at(parameters: int, graph: Graph | None = None) -> Task:
-    """Return the task of a cudaGraphNodeParams, which is the driver's structure but for kernels and
-    copies."""
+    """Returns the task of a cudaGraphNodeParams, which is the driver's structure but for kernels
+    and copies."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)
     kind = int_at(parameters)

@@ -1,4 +1,4 @@
-"""Launches by `<<<>>>` and by calls, and what the runtime says of kernels."""
+"""Launches by `<<<>>>` and by calls, and what the runtime reports of kernels."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class _Config(ctypes.Structure):
 
 @entry("cudaLaunchKernelExC")
 def launch_ex(config: int, host: int, arguments: int) -> None:
-    """Launch by the driver's structure, which differs in the width of one field."""
+    """Launches by the driver's structure, which differs in the width of one field."""
     given = _Config.from_address(config)
     made = LaunchConfig(
         given.grid, given.block, given.shared_bytes, given.stream, given.attributes, given.count

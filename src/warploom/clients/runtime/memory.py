@@ -38,7 +38,7 @@ for _name, _function in SAME.items():
 
 @entry("cudaMalloc")
 def malloc(pointer: int, size: int) -> None:
-    """Nothing is at a null pointer, which is no error of the runtime as it is of the driver."""
+    """Allocates memory; of 0 bytes it writes a null pointer, which the driver refuses."""
     if size:
         memory.alloc(pointer, size)
     else:
@@ -97,7 +97,7 @@ def copy(target: int, source: int, size: int, kind: int) -> None:
 @queued(entry, Kind.MEMCPY, "cudaMemcpyPeerAsync")
 @entry("cudaMemcpyPeer")
 def copy_between_devices(target: int, to: int, source: int, origin: int, size: int) -> None:
-    """Copy within the one device that there is."""
+    """Copies within the one device that there is."""
     check_device(to)
     check_device(origin)
     copies.on_device(target, source, size)
@@ -160,7 +160,7 @@ class _PointerAttributes(ctypes.Structure):
 
 @entry("cudaPointerGetAttributes")
 def pointer_attributes(attributes: int, address: int) -> None:
-    """Addresses that nobody allocated are of the host, and unregistered: type 0."""
+    """Addresses that were not allocated are of the host, and unregistered: type 0."""
     pointer = unsigned(address)
     found = state.device.memory.find(pointer)
     owned = state.allocations.get(found.address) if found else None

@@ -35,7 +35,7 @@ class FatBinary:
     program: LoadedProgram | None = None
 
     def loaded(self) -> LoadedProgram:
-        """Return the program, loaded into the primary context; anew, where that has been reset."""
+        """Returns the program, loaded into the primary context; anew, where that has been reset."""
         begin()
         if self.program is None or self.program.unloaded:
             self.program = load(self.image)
@@ -105,7 +105,7 @@ def register_managed(handle: int, host: int, _device: int, name: int) -> None:
 
 
 def function_of(host: int) -> int:
-    """Return the driver's handle of the kernel that the host calls by an address, or by such a
+    """Returns the driver's handle of the kernel that the host calls by an address, or by such a
     handle."""
     if state.handles.has(host, Function):
         return host
@@ -114,6 +114,6 @@ def function_of(host: int) -> int:
 
 
 def symbol_of(host: int) -> tuple[int, int]:
-    """Return the address and size on the device of a variable of the host's."""
+    """Returns the address and size on the device of a variable of the host's."""
     symbol = _symbol(VARIABLES, host, Result.INVALID_SYMBOL)
     return symbol.binary.loaded().variable(symbol.name)

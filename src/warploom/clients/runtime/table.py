@@ -21,20 +21,20 @@ _last: dict[int, int] = {}
 
 
 def remember(code: int) -> int:
-    """Keep an error for cudaGetLastError; the runtime's codes are the driver's."""
+    """Records an error for cudaGetLastError; the runtime's codes are the driver's."""
     if code not in (0, NOT_READY):
         _last[threading.get_ident()] = code
     return code
 
 
 def last_error(*, forget: bool) -> int:
-    """Return the last error of this thread."""
+    """Returns the last error of this thread."""
     thread = threading.get_ident()
     return _last.pop(thread, 0) if forget else _last.get(thread, 0)
 
 
 def begin() -> None:
-    """Let the primary context be current, as the runtime does at its first call."""
+    """Makes the primary context current, as the runtime does at its first call."""
     if not state.process:
         init(0)
     state.check()

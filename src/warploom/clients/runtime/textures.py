@@ -13,7 +13,7 @@ from warploom.clients.runtime.table import entry
 
 
 def _resource(address: int) -> ResourceDescriptor | None:
-    """Return a resource in the driver's terms; None where its channels are none."""
+    """Returns a resource in the driver's terms; None where its channels are none."""
     if not address:
         raise DriverError(Result.INVALID_VALUE)
     given = Resource.from_address(address)

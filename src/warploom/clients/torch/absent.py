@@ -1,6 +1,6 @@
 """Reports to PyTorch that libraries of NVIDIA's are absent which bring machine code for a GPU.
 
-PyTorch then takes its own ways: native kernels for cuDNN's, gloo for NCCL, events for CUPTI.
+PyTorch then uses its own code: native kernels for cuDNN's, gloo for NCCL, events for CUPTI.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 
 def leave_out_libraries() -> None:
-    """Has PyTorch do without cuDNN, fused attention, NCCL and CUPTI."""
+    """Makes PyTorch do without cuDNN, fused attention, NCCL and CUPTI."""
     torch.backends.cudnn.enabled = False
     cuda = torch.backends.cuda
     for enable in (cuda.enable_cudnn_sdp, cuda.enable_flash_sdp, cuda.enable_mem_efficient_sdp):
@@ -30,7 +30,7 @@ def _leave_out_nccl() -> None:
 
 
 def _leave_out_cupti() -> None:
-    """Lets the profiler time CUDA by events."""
+    """Makes the profiler time CUDA by events."""
     activities: Callable[[], set[Any]] = torch.autograd._supported_activities
 
     def without_cuda() -> set[Any]:

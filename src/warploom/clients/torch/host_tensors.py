@@ -92,7 +92,7 @@ def scratch_output(output: Tensor) -> Tensor:
 
 
 def write_output(output: Tensor, written: Tensor) -> None:
-    """Gives a CUDA tensor the elements of a CPU tensor, and its sizes where they differ."""
+    """Copies the elements of a CPU tensor to a CUDA tensor, and its sizes where they differ."""
     if output.size() != written.size():
         output.resize_(extent(written))
         output.as_strided_(written.size(), written.stride())

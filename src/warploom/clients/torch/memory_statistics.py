@@ -19,7 +19,7 @@ BLOCKS = ("allocation", "active", "segment")
 
 
 def count_allocations() -> None:
-    """Has `torch.cuda.memory_allocated` and its companions return the driver's counts."""
+    """Makes `torch.cuda.memory_allocated` and its companions return the driver's counts."""
     statistics: Callable[[int], dict[str, Any]] = torch._C._cuda_memoryStats
 
     def counted(device: int) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """The debugger as a server of the Debug Adapter Protocol, for editors.
 
-In: requests of the protocol as JSON, and a session. Out: responses and events. What they say is
-left to `debug.session` and its neighbours.
+In: requests of the protocol as JSON, and a session. Out: responses and events. Their texts come
+from `debug.session` and its neighbours.
 """

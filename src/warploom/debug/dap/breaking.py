@@ -37,8 +37,8 @@ class Breaking:
         }
 
     def bind(self, session: Session) -> None:
-        """Set all breakpoints that the client wants in a session, and send the client an event for
-        each."""
+        """Sets all breakpoints that the client wants in a session, and sends the client an event
+        for each."""
         self._bound.clear()
         for group in list(self._wanted):
             for description in self._make(session, group):
@@ -72,8 +72,8 @@ class Breaking:
         return {"breakpoints": self._make(session, group)}
 
     def _make(self, session: Session, group: str) -> list[dict[str, Any]]:
-        """Set the breakpoints of a group in a session; return their descriptions for the client, as
-        the protocol's type `Breakpoint`."""
+        """Sets the breakpoints of a group in a session; returns their descriptions for the client,
+        as the protocol's type `Breakpoint`."""
         for old in self._bound.pop(group, ()):
             if old in session.breakpoints:
                 session.breakpoints.remove(old)
@@ -94,7 +94,7 @@ class Breaking:
         return self._ids.setdefault((group, number), len(self._ids) + 1)
 
     def _one(self, session: Session, group: str, wanted: Wanted) -> Breakpoint:
-        """Add one breakpoint. Raises WarploomError where it cannot be."""
+        """Adds one breakpoint. Raises WarploomError where it cannot be."""
         kind, _, path = group.partition(":")
         match kind:
             case "source":
@@ -123,7 +123,7 @@ class Breaking:
         return made
 
     def _placed(self, session: Session, made: Breakpoint) -> dict[str, Any]:
-        """Return where a breakpoint has come to stand."""
+        """Returns where a breakpoint has come to stand."""
         if not made.instructions:
             return {}
         index = min(made.instructions)
@@ -159,7 +159,7 @@ class Breaking:
 
 
 def _number(condition: str) -> int:
-    """Return from how many on an event counts: 8 for `8`, `>= 8` and `> 7`."""
+    """Returns from how many on an event counts: 8 for `8`, `>= 8` and `> 7`."""
     found = re.fullmatch(r"\s*(>=|>)?\s*(\d+)\s*", condition)
     if found is None:
         raise DebugError(f"this event takes a number, such as 8 or >= 8, not `{condition}`")
@@ -167,7 +167,7 @@ def _number(condition: str) -> int:
 
 
 def _ignored(condition: str) -> int:
-    """Return how many hits come before the one to stop at: the third for `3` or `>= 3`."""
+    """Returns how many hits come before the one to stop at: the third for `3` or `>= 3`."""
     found = re.fullmatch(r"\s*(==|=|>=|>)?\s*(\d+)\s*", condition)
     if found is None:
         raise DebugError(f"a hit condition is a number, such as 3 or >= 3, not `{condition}`")

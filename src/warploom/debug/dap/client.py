@@ -20,7 +20,7 @@ class Client:
     lines_from: int = 1
 
     def opened(self) -> Session:
-        """Return the session. Raises WarploomError where no kernel runs."""
+        """Returns the session. Raises WarploomError where no kernel runs."""
         if self.session is None:
             raise WarploomError("no kernel is being debugged now")
         return self.session

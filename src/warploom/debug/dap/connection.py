@@ -1,6 +1,6 @@
 """Messages of the Debug Adapter Protocol over two streams.
 
-A message is JSON behind a header with its length (DAP specification, "Base protocol").
+A message is JSON after a header with its length (DAP specification, "Base protocol").
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ class Connection:
         self._sequence, self._lock = 0, threading.Lock()
 
     def begin(self) -> None:
-        """Start to read. `urgent` may be called at once: all that it looks at has to be there."""
+        """Starts to read. `urgent` may be called at once: all that it looks at has to be there."""
         threading.Thread(target=self._read, daemon=True, name="DAP").start()
 
     def receive(self) -> Message | None:
-        """Return the next message, None when the client has gone."""
+        """Returns the next message, None when the client has gone."""
         return self._received.get()
 
     def event(self, name: str, **body: Any) -> None:
-        """Send an event."""
+        """Sends an event."""
         self._send({"type": "event", "event": name, "body": body})
 
     def answer(self, request: Message, body: Any = None) -> None:
-        """Answer a request."""
+        """Answers a request."""
         made = {"success": True, "command": request["command"], "request_seq": request["seq"]}
         self._send({"type": "response", **made, "body": {} if body is None else body})
 
     def refuse(self, request: Message, message: str) -> None:
-        """Answer a request that cannot be done."""
+        """Answers a request that cannot be executed, with an error."""
         made = {"success": False, "command": request["command"], "request_seq": request["seq"]}
         error = {"id": 1, "format": message.replace("{", "{{"), "showUser": True}
         self._send({"type": "response", **made, "message": message, "body": {"error": error}})
@@ -104,7 +104,7 @@ class Connection:
 
 
 def _length(header: list[bytes]) -> int:
-    """Returns the bytes of the message behind a header. Raises ValueError for none or too many."""
+    """Returns the bytes of the message after a header. Raises ValueError for none or too many."""
     fields = (line.partition(b":") for line in header)
     named = {name.strip().lower(): value.strip() for name, _, value in fields}
     value = named.get(b"content-length", b"")

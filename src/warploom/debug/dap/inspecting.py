@@ -61,18 +61,19 @@ class Inspecting:
         }
 
     def forget(self) -> None:
-        """Forget what references stand for: the launch has gone on."""
+        """Discards what references denote: the launch has continued."""
         self._held.clear()
         self._frames.clear()
 
     # ---- threads --------------------------------------------------------------------------------
 
     def thread_id(self, block: int, warp: int) -> int:
-        """Return the number of a warp for the client."""
+        """Returns the number of a warp for the client."""
         return block * self._client.opened().launch.warps_per_block + warp + 1
 
     def focus(self, thread: int) -> None:
-        """Look at the warp of a number; stay at the lane if it is looked at already."""
+        """Sets the focus to the warp of a number; keeps the lane if that warp is in focus
+        already."""
         session = self._client.opened()
         block, warp = divmod(thread - 1, session.launch.warps_per_block)
         if (block, warp) == (session.focus.block, session.focus.warp):
@@ -130,13 +131,14 @@ class Inspecting:
         return {"stackFrames": stack, "totalFrames": len(frames)}
 
     def _at_frame(self, id: int | None) -> None:
-        """Set the focus to a frame that was sent to the client, by its id."""
+        """Sets the focus to a frame that was sent to the client, by its id."""
         session = self._client.opened()
         if id and id <= len(self._frames):
             session.focus = self._frames[id - 1]
 
     def _set_focus(self, arguments: dict[str, Any]) -> Any:
-        """Look at a thread: by `block` and `thread` in the grid and in the block, or by `lane`."""
+        """Sets the focus to a thread: by `block` and `thread` in the grid and in the block, or by
+        `lane`."""
         session, launch = self._client.opened(), self._client.opened().launch
         block = int(arguments.get("block", session.focus.block))
         if "thread" in arguments:
@@ -149,7 +151,7 @@ class Inspecting:
         return {"threadId": self.thread_id(block, warp)}
 
     def _warps(self, _: dict[str, Any]) -> Any:
-        """Return the lanes of each warp of the block in focus, by the instruction where they
+        """Returns the lanes of each warp of the block in focus, by the instruction where they
         are."""
         session, warps = self._client.opened(), list[dict[str, Any]]()
         for number in range(session.launch.warps_per_block):
@@ -253,7 +255,7 @@ class Inspecting:
     def _shown(
         self, name: str, value: Value | str, expression: str, thread: Thread
     ) -> dict[str, Any]:
-        """Return the description of a variable for the client, as the protocol's type
+        """Returns the description of a variable for the client, as the protocol's type
         `Variable`."""
         if isinstance(value, str):
             return self._text(name, f"<{value}>")
@@ -288,7 +290,7 @@ class Inspecting:
         return description
 
     def expression(self, reference: int, name: str) -> str:
-        """Return the expression of a variable among those of a reference."""
+        """Returns the expression of a variable among those of a reference."""
         held = self._held[reference - 1]
         self._client.opened().focus = held.focus
         return name if held.value is None else _part_of(held.expression, held.value, name)
@@ -316,7 +318,7 @@ class Inspecting:
     # ---- sources and code -----------------------------------------------------------------------
 
     def source(self, file: str) -> dict[str, Any]:
-        """Return the description of a source file for the client, as the protocol's type
+        """Returns the description of a source file for the client, as the protocol's type
         `Source`."""
         path = Path(file)
         if not path.is_absolute():
@@ -344,7 +346,7 @@ class Inspecting:
         return {"sources": [self.source(file) for file in files]}
 
     def _disassemble(self, arguments: dict[str, Any]) -> Any:
-        """Return PTX instructions; the address of one is its number."""
+        """Returns PTX instructions; the address of one is its number."""
         session = self._client.opened()
         start = int(arguments["memoryReference"], 0) + (arguments.get("instructionOffset") or 0)
         instructions: list[dict[str, Any]] = []
@@ -396,7 +398,7 @@ def _triple(focus: Focus) -> tuple[int, int, int]:
 
 
 def _part_of(expression: str, value: Value, name: str) -> str:
-    """Return the expression of a part of a value."""
+    """Returns the expression of a part of a value."""
     if name == "*":
         return f"*({expression})"
     if isinstance(value.type, Array):

@@ -1,4 +1,4 @@
-"""Requests that go forward and back, and the events that say where the launch stands."""
+"""Requests that go forward and back, and the events that report the position of the launch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Running:
         }
 
     def go(self) -> None:
-        """Go where the last request wants to, if it does."""
+        """Runs the launch to where the last request asks for, if it asks for that."""
         motion, session = self._motion, self._client.session
         self._motion = None
         if motion is None or session is None:
@@ -67,7 +67,7 @@ class Running:
         self.report(stop)
 
     def report(self, stop: Stop) -> None:
-        """Say where the launch stands, and why."""
+        """Reports the position of the launch, and why it stopped."""
         session = self._client.opened()
         self._inspecting.forget()
         if stop.reason == "none":
@@ -86,7 +86,7 @@ class Running:
         self._client.connection.event("stopped", **body)
 
     def _logs(self, session: Session, stop: Stop) -> bool:
-        """Write the messages of log points; return whether only such were hit."""
+        """Writes the messages of log points; returns whether only such were hit."""
         logged = [self._breaking.messages.get(each.number) for each in stop.breakpoints]
         for message in filter(None, logged):
             self._client.connection.event(
@@ -97,7 +97,7 @@ class Running:
     # ---- requests -------------------------------------------------------------------------------
 
     def _goes(self, motion: Motion) -> Handler:
-        """Return the request that goes so."""
+        """Returns the request that goes so."""
 
         def do(arguments: dict[str, Any]) -> Any:
             session, alone = self._client.opened(), bool(arguments.get("singleThread"))
@@ -144,13 +144,14 @@ class Running:
         return {"exceptionId": name, "description": stop.message, "breakMode": "always"}
 
     def _focus(self, arguments: dict[str, Any]) -> None:
-        """Look at the warp that a request names, and stay at the lane if it is that already."""
+        """Sets the focus to the warp that a request names, and keeps the lane if that warp is in
+        focus already."""
         if "threadId" in arguments:
             self._inspecting.focus(int(arguments["threadId"]))
 
 
 def _filled(message: str, session: Session) -> str:
-    """Return a message of a log point with its expressions, in braces, as values."""
+    """Returns a message of a log point with its expressions, in braces, as values."""
     parts: list[str] = []
     for number, part in enumerate(message.replace("}", "{").split("{")):
         if number % 2 == 0:

@@ -101,7 +101,7 @@ class Server:
         self.client.connection.begin()
 
     def serve(self) -> int:
-        """Serve until the client has gone or wants no more; return the exit code of what ran."""
+        """Serves until the client has gone or wants no more; returns the exit code of what ran."""
         while not self._over and not self._configured:
             self._next()
         if self._over:
@@ -115,7 +115,7 @@ class Server:
         return code
 
     def _run(self) -> int:
-        """Run what is to be debugged."""
+        """Runs what is to be debugged."""
         attach(AttachedDebugger(self._debug, self._wanted.get("breakInKernel", "")))
         try:
             self._start(self._wanted)
@@ -131,7 +131,7 @@ class Server:
         return 0
 
     def _debug(self, session: Session) -> bool:
-        """Debug one launch; returns whether further ones are to be."""
+        """Debugs one launch; returns whether further ones are to be."""
         session.target.output.write = self._output
         self.client.session = session
         self._breaking.bind(session)
@@ -153,7 +153,7 @@ class Server:
     # ---- requests -------------------------------------------------------------------------------
 
     def _next(self) -> None:
-        """Do the next request."""
+        """Executes the next request."""
         message = self.client.connection.receive()
         if message is None:
             self._over = True
@@ -178,13 +178,13 @@ class Server:
         self._after(message["command"])
 
     def _after(self, command: str) -> None:
-        """Do what follows the answer to a request."""
+        """Executes what follows the answer to a request."""
         if command in ("launch", "attach"):
             self.client.connection.event("initialized")
         self._running.go()
 
     def _urgent(self, message: Message) -> None:
-        """End what runs where the client wants it; called in the thread that reads."""
+        """Ends what runs where the client wants it; called in the thread that reads."""
         session = self.client.session
         ends = message.get("command") in ("pause", "disconnect", "terminate")
         if session is not None and ends and self._running.moving:

@@ -44,7 +44,7 @@ class Shell:
     # ---- places ---------------------------------------------------------------------------------
 
     def focus_text(self) -> str:
-        """Return the thread in focus as cuda-gdb writes it."""
+        """Returns the thread in focus as cuda-gdb writes it."""
         session = self.session
         focus, launch = session.focus, session.launch
         block = launch.block_index(focus.block)
@@ -55,7 +55,7 @@ class Shell:
         )
 
     def place_text(self) -> str:
-        """Return where the thread in focus is, with its line of source."""
+        """Returns where the thread in focus is, with its line of source."""
         session = self.session
         try:
             frames = session.frames()
@@ -74,7 +74,7 @@ class Shell:
         return "\n".join(lines)
 
     def instruction_text(self, index: int) -> str:
-        """Return an instruction as PTX."""
+        """Returns an instruction as PTX."""
         from warploom.ptx.printer import print_instruction
 
         return print_instruction(self.session.program.instructions[index])
@@ -82,7 +82,8 @@ class Shell:
     # ---- stops ----------------------------------------------------------------------------------
 
     def stopped(self, stop: Stop, before: object) -> None:
-        """Say where the launch stands now, and why. `before` is the focus of before."""
+        """Prints the position of the launch, and why it stopped. `before` is the focus of the
+        previous stop."""
         session = self.session
         for each in stop.breakpoints:
             self.say(f"{_title(each)}")
@@ -107,7 +108,7 @@ class Shell:
             self.say(f"{number}: {text} = <{error}>")
 
     def key(self) -> tuple[int, int, int]:
-        """Return the thread in focus, to compare with that of later."""
+        """Returns the thread in focus, to compare with that of later."""
         focus = self.session.focus
         return focus.block, focus.warp, focus.lane
 
@@ -124,7 +125,7 @@ def _title(each: Breakpoint) -> str:
 
 
 def number_of(text: str, what: str, standard: int | None = None) -> int:
-    """Return the number that a command was given. Raises DebugError where it is none."""
+    """Returns the number that a command was given. Raises DebugError where it is none."""
     if not text.strip() and standard is not None:
         return standard
     try:

@@ -27,12 +27,12 @@ class TerminalOptions:
     failing: bool = False
 
     def text(self) -> str:
-        """Return them as a text for the environment of another process."""
+        """Returns them as a text for the environment of another process."""
         return dumps(asdict(self))
 
     @classmethod
     def of(cls, text: str) -> TerminalOptions:
-        """Return the options that `text` wrote."""
+        """Returns the options that `text` wrote."""
         return cls(**loads(text))
 
     def debugger(
@@ -40,7 +40,7 @@ class TerminalOptions:
         on_quit: Callable[[Quit], None] | None = None,
         terminal_ours: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> AttachedDebugger:
-        """Return a debugger that debugs launches so; `on_quit` is called where the user wants no
+        """Returns a debugger that debugs launches so; `on_quit` is called where the user wants no
         more, `terminal_ours` gives the terminal to it for so long."""
         left = list(self.commands)
 
@@ -69,7 +69,8 @@ class TerminalOptions:
         return AttachedDebugger(face, self.kernel, on_quit)
 
     def post_mortem(self, session: Session, stop: Stop) -> None:
-        """Debug a launch that nobody waits for, from where it stands. Raises Quit at the end."""
+        """Debugs a launch from its current position, where no thread waits for it. Raises Quit at
+        the end."""
         terminal = Terminal(session)
         terminal.shell.stopped(stop, None)
         done = terminal.run(self.commands, echo=True)
@@ -79,8 +80,8 @@ class TerminalOptions:
 
 
 def attach_in_program(text: str) -> None:
-    """Have launches of this process debugged, by the text of some options. Where the user quits,
-    the process ends: its launches come from libraries that no exception passes."""
+    """Attaches the debugger to launches of this process, by the text of some options. Where the
+    user quits, the process ends: its launches come from libraries that no exception passes."""
 
     def end(quit: Quit) -> None:
         sys.stdout.flush()

@@ -46,7 +46,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _linear(index: list[int], shape: tuple[int, int, int], what: str) -> int:
-    """Return the number of an (x, y, z), or a number itself."""
+    """Returns the number of an (x, y, z), or a number itself."""
     if len(index) == 1:
         return index[0]
     full = [*index, 0, 0][:3]
@@ -129,7 +129,7 @@ def _lanes(shell: Shell) -> Iterator[str]:
 
 
 def _threads(shell: Shell) -> Iterator[str]:
-    """Threads of the block that are at one place, together."""
+    """Threads of the block that are at one instruction, together."""
     session = shell.session
     launch = session.launch
     yield "  Threads of the block                          Count  Where"
@@ -151,7 +151,7 @@ def _threads(shell: Shell) -> Iterator[str]:
 
 
 def _stack(shell: Shell) -> Iterator[str]:
-    """Yield the SIMT stack of the warp: where its lanes will meet again."""
+    """Yields the SIMT stack of the warp: where its lanes will reconverge."""
     session = shell.session
     warp = session.thread().warp
     found = [*reversed(reconvergence_points(warp.splits.table))]

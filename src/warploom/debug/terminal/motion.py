@@ -9,7 +9,7 @@ from warploom.debug.terminal.context import Command, Shell, number_of
 
 
 def _goes(go: Callable[[Shell, str], Stop]) -> Callable[[Shell, str], None]:
-    """Return a command that says where the launch stands when it has gone."""
+    """Returns a command that prints the position of the launch after it has moved."""
 
     def do(shell: Shell, rest: str) -> None:
         before = shell.key()
@@ -19,7 +19,7 @@ def _goes(go: Callable[[Shell, str], Stop]) -> Callable[[Shell, str], None]:
 
 
 def _steps(kind: str, *, back: bool = False) -> Callable[[Shell, str], None]:
-    """Return the command that steps so."""
+    """Returns the command that steps so."""
 
     def go(shell: Shell, rest: str) -> Stop:
         count = number_of(rest, "how many steps", 1)

@@ -83,7 +83,7 @@ class Terminal:
         self._last = ""
 
     def run(self, lines: Iterable[str], *, echo: bool = False) -> bool:
-        """Do commands until they end, or one quits. Returns False where some have failed."""
+        """Executes commands until they end, or one quits. Returns False where some have failed."""
         done = True
         for line in lines:
             if echo:
@@ -94,8 +94,8 @@ class Terminal:
         return done
 
     def talk(self, read: Callable[[str], str] = input, *, greets: bool = True) -> None:
-        """Do what the user types, until `quit` or the end of the input; `greets`: say first where
-        the launch stands."""
+        """Executes what the user types, until `quit` or the end of the input; `greets`: print the
+        position of the launch first."""
         self.shell.interactive = True
         if greets:
             self.shell.say(self.shell.place_text())
@@ -116,7 +116,7 @@ class Terminal:
         return self.quitting or self.leaving
 
     def do(self, line: str) -> bool:
-        """Do one command; say what is wrong with it if it cannot be done, and return False."""
+        """Executes one command; if that fails, prints the error and returns False."""
         text = line.split("#")[0].strip() if line.lstrip().startswith("#") else line.strip()
         if not text:
             text = self._last
@@ -142,7 +142,7 @@ class Terminal:
         return True
 
     def _source(self, file: str) -> bool:
-        """Do the commands of a file."""
+        """Executes the commands of a file."""
         try:
             lines = read_text(Path(file)).split("\n")
         except InputFileError as error:
@@ -159,7 +159,7 @@ TWO_WORDS = (
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return the full name of the command of a line, and what follows. The name may be an alias or
+    """Returns the full name of the command of a line, and what follows. The name may be an alias or
     the begin of one name only. Raises DebugError where it is none."""
     for two in TWO_WORDS:
         if text == two or text.startswith(two + " "):
@@ -182,7 +182,7 @@ def _names() -> Iterator[str]:
 
 
 def help_text(name: str) -> str:
-    """Return what `help` says. Raises DebugError where there is no such command."""
+    """Returns the text of `help`. Raises DebugError where there is no such command."""
     if not name:
         commands = sorted({(n, c.usage, c.summary) for n, c in COMMANDS.items()})
         return "\n".join(f"{usage or n:34} {summary}" for n, usage, summary in commands)

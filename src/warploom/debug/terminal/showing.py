@@ -48,7 +48,7 @@ def _print(shell: Shell, rest: str) -> None:
 
 
 def _formatted(value: Value, letters: str, shell: Shell) -> str:
-    """Return a value in another format: x, d, u, o, t, c, a or f."""
+    """Returns a value in another format: x, d, u, o, t, c, a or f."""
     thread = shell.session.evaluator().thread
     if isinstance(value.type, Array):
         parts = (_formatted(part, letters, shell) for _, part in value.parts(thread))
@@ -103,7 +103,7 @@ def _examine(shell: Shell, rest: str) -> None:
 
 
 def _start_of(shell: Shell, text: str) -> tuple[Place, str]:
-    """Return where an expression points to, or where it is."""
+    """Returns where an expression points to, or where it is."""
     value = shell.session.evaluate(text)
     if isinstance(value.type, Array) and value.place is not None:
         return value.place, text
@@ -142,7 +142,7 @@ def _set(shell: Shell, rest: str) -> None:
 
 
 def _lanes(shell: Shell, rest: str) -> None:
-    """Show an expression in all lanes of the warp."""
+    """Shows an expression in all lanes of the warp."""
     session = shell.session
     focus, shown = session.focus, list[str]()
     warp = session.thread().warp
@@ -166,7 +166,7 @@ def _lanes(shell: Shell, rest: str) -> None:
 
 
 def _grid(shell: Shell, rest: str) -> None:
-    """Show an expression in all threads of the block, as its first two axes lie."""
+    """Shows an expression in all threads of the block, as its first two axes lie."""
     session = shell.session
     focus, launch = session.focus, session.launch
     wide, high, deep = launch.block

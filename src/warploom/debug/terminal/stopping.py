@@ -1,4 +1,4 @@
-"""Commands that say where the launch stops."""
+"""Commands that set where the launch stops."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class _Version(msgspec.Struct):
 
 
 def read_head(archive: Archive, file: Path) -> Core:
-    """Returns what `core.json` of a core file says. Raises WarploomError for a version that is not
-    known, and what `Archive.read` and msgspec raise for damaged files."""
+    """Returns the content of `core.json` of a core file. Raises WarploomError for a version that is
+    not known, and what `Archive.read` and msgspec raise for damaged files."""
     text = archive.read("core.json")
     version = msgspec.json.decode(text, type=_Version).version
     if version == VERSION:

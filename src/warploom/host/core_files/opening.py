@@ -42,7 +42,7 @@ from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
 SPARE_BYTES = 1 << 20
-"""Bytes that are reserved behind the last allocation and the heap."""
+"""Bytes that are reserved after the last allocation and the heap."""
 
 REMEDY = "Save it again: `--core FILE` writes one when a launch goes wrong"
 
@@ -58,7 +58,7 @@ class OpenedCore:
 
 
 def open_core(file: Path) -> OpenedCore:
-    """Return the launch of a core file. Raises WarploomError for a file that cannot be read, that
+    """Returns the launch of a core file. Raises WarploomError for a file that cannot be read, that
     this version does not know, or whose addresses are in use here."""
     with reading(file, "is not a core file of Warploom", REMEDY), ZipFile(file) as archive:
         members = Archive(archive)
@@ -140,7 +140,7 @@ class _Opening:
     # ---- memory ---------------------------------------------------------------------------------
 
     def _memory(self, given: CoreMemory) -> DeviceMemory:
-        """Return memory with the contents that it had."""
+        """Returns memory with the contents that it had."""
         own = [each for each in given.allocations if not each.lent]
         capacity = self._capacity(given, own)
         memory = DeviceMemory(capacity, given.base)
@@ -160,7 +160,7 @@ class _Opening:
         return memory
 
     def _capacity(self, given: CoreMemory, own: list[CoreAllocation]) -> int:
-        """Return how many bytes to reserve: all that the launch can access."""
+        """Returns how many bytes to reserve: all that the launch can access."""
         if given.base % mmap.PAGESIZE or not 0 < given.base < HIGHEST - given.capacity:
             raise self.refused(f"its memory is at {given.base:#x}")
         before = 0
@@ -175,7 +175,7 @@ class _Opening:
         return min(given.capacity, -(-wanted // mmap.PAGESIZE) * mmap.PAGESIZE)
 
     def _fill(self, memory: DeviceMemory, given: CoreAllocation) -> None:
-        """Write the contents of an allocation, and which of its bytes were written."""
+        """Writes the contents of an allocation, and which of its bytes were written."""
         name = f"memory/{given.address:x}"
         if name in self.archive:
             view, at = memory.view(given.address, given.size), 0
@@ -192,7 +192,8 @@ class _Opening:
 
 
 def _pages_of(allocations: Iterable[CoreAllocation]) -> list[tuple[int, int]]:
-    """Return the whole pages in which some allocations lie: addresses and sizes, each page once."""
+    """Returns the whole pages in which some allocations lie: addresses and sizes, each page
+    once."""
     found: list[tuple[int, int]] = []
     for each in sorted(allocations, key=lambda each: each.address):
         start = each.address // mmap.PAGESIZE * mmap.PAGESIZE

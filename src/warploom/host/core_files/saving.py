@@ -60,7 +60,7 @@ class Cause:
 
     @classmethod
     def of(cls, error: WarploomError, position: int | None = None) -> Cause | None:
-        """Return the cause that an error is; None for one that the launch has not made."""
+        """Returns the cause that an error is; None for one that the launch has not made."""
         for kind, reason in REASONS:
             if isinstance(error, kind):
                 return cls(reason, str(error), position)
@@ -76,7 +76,7 @@ class Snapshot:
     image: MemorySnapshot
 
     def save(self, file: Path, cause: Cause) -> None:
-        """Write a core file. Raises WarploomError where it cannot be written."""
+        """Writes a core file. Raises WarploomError where it cannot be written."""
         names = dict(self._sources())
         with _written(file) as archive:
             archive.writestr("core.json", msgspec.json.encode(self._head(cause, tuple(names))))
@@ -147,7 +147,7 @@ class Snapshot:
         )
 
     def _sources(self) -> Iterator[tuple[str, str]]:
-        """Yield the source files of the kernel that can be read: their names and texts."""
+        """Yields the source files of the kernel that can be read: their names and texts."""
         source = self.kernel.source
         if source.content:
             yield source.name, source.content
@@ -179,7 +179,7 @@ class CoreSaver:
     def wraps(
         self, kernel: LoadedKernel, execute: Execute, findings: Sequence[Finding] | None
     ) -> Execute:
-        """Return what runs a launch of a kernel as `execute` does, and saves it if it goes wrong;
+        """Returns what runs a launch of a kernel as `execute` does, and saves it if it goes wrong;
         `findings` are filled while it runs."""
         return partial(self._run, kernel, execute, () if findings is None else findings)
 
@@ -219,7 +219,7 @@ class CoreSaver:
             self.save(snapshot, cause)
 
     def save(self, snapshot: Snapshot, cause: Cause) -> None:
-        """Save a launch, and say on standard error where it is."""
+        """Saves a launch, and prints the file's name on standard error."""
         self._saved += 1
         file = self._file
         if self._saved > 1:
@@ -250,7 +250,7 @@ def _launch_of(launch: Launch) -> CoreLaunch:
 
 
 def _places(location: Location | None) -> Iterator[Location]:
-    """Yield a place and those that it is inlined at."""
+    """Yields a source position and those that it is inlined at."""
     while location is not None:
         yield location
         location = location.inlined_at
@@ -258,7 +258,7 @@ def _places(location: Location | None) -> Iterator[Location]:
 
 @contextmanager
 def _written(file: Path) -> Generator[ZipFile]:
-    """Write an archive beside a file, and put it in that one's place when it is whole."""
+    """Writes an archive beside a file, and replaces that file when the archive is complete."""
     part = file.with_name(f"{file.name}.part")
     try:
         with writing(file):

@@ -55,7 +55,7 @@ WATCHED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place at which two orders leave different values: a buffer or a variable of the
+    """The first location at which two orders leave different values: a buffer or a variable of the
     module, the index of its element, the values. All empty where one of them failed."""
 
     buffer: str = ""
@@ -103,7 +103,7 @@ def explore(
     cluster: str | None = None,
     **options: Unpack[LaunchOptions],
 ) -> Exploration:
-    """Launch under `runs` legal orders, and return whether the results differ.
+    """Launches under `runs` legal orders, and returns whether the results differ.
 
     The arguments are those of a launch; their buffers stay as they are. `workers` is how many
     processes share the runs (by default one for each processor if that takes less time);
@@ -124,7 +124,7 @@ def explore(
 
 
 def _searched(job: Job, points: Sequence[int], left: int) -> tuple[list[Outcome], bool]:
-    """Return what came of a search for all orders of turns between `points`, within half of the
+    """Returns what came of a search for all orders of turns between `points`, within half of the
     runs that are left, or a few; and whether it found all."""
     ready = Ready(job)
     cluster, _ = cluster_of(ready.launcher.kernel.function, as_dims(job.cluster_dims))
@@ -202,7 +202,7 @@ def _outcomes(
 
 
 def _on(executor: Executor, workers: int, job: Job, orders: Sequence[Order]) -> list[Outcome]:
-    """Run the orders in consecutive parts, one for each worker that gets some."""
+    """Runs the orders in consecutive parts, one for each worker that gets some."""
     size = -(-len(orders) // max(workers, 1))
     shares = [orders[start : start + size] for start in range(0, len(orders), size)]
     done = executor.map(run_orders, [job] * len(shares), shares)
@@ -213,7 +213,7 @@ def _on(executor: Executor, workers: int, job: Job, orders: Sequence[Order]) -> 
 
 
 def _compared(job: Job, outcomes: Sequence[Outcome]) -> Exploration:
-    """Look for two orders that end differently, the first of all among them, and for the cause."""
+    """Looks for two orders that end differently, the first of all among them, and for the cause."""
     first, kept = outcomes[0], tuple(outcomes)
     second = next((o for o in outcomes if o.result != first.result), None)
     if second is None:
@@ -225,7 +225,7 @@ def _compared(job: Job, outcomes: Sequence[Outcome]) -> Exploration:
 
 
 def _difference(ready: Ready, first: Outcome, second: Outcome) -> tuple[Difference, int]:
-    """Return the first element that two orders leave different, and its address."""
+    """Returns the first element that two orders leave different, and its address."""
     if first.error or second.error:
         return Difference(), 0
     ready.run(first.order)
@@ -242,7 +242,7 @@ def _difference(ready: Ready, first: Outcome, second: Outcome) -> tuple[Differen
 
 
 def _first_unequal(a: Array, b: Array) -> int | None:
-    """Return the number of the first element whose bytes differ; NaN equals itself."""
+    """Returns the number of the first element whose bytes differ; NaN equals itself."""
     size = a.itemsize
     rows = (np.ascontiguousarray(x).view(np.uint8).reshape(-1, size) for x in (a, b))
     unequal = np.flatnonzero(np.any(np.not_equal(*rows), axis=1))
@@ -252,7 +252,7 @@ def _first_unequal(a: Array, b: Array) -> int | None:
 def _causes(
     ready: Ready, first: Outcome, second: Outcome, found: tuple[Difference, int]
 ) -> tuple[tuple[Cause, ...], str]:
-    """Return the lines whose order made the difference; else why they were not found."""
+    """Returns the lines whose order made the difference; else why they were not found."""
     one, other = Origins(WATCHED), Origins(WATCHED)
     program = ready.launcher.kernel.program
     ready.watch(one, first.order)

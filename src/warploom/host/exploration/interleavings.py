@@ -86,13 +86,13 @@ class Interleavings:
         return tuple(node.turn.who for node in self._path[: self._begun])
 
     def begin(self) -> None:
-        """Prepare for a run."""
+        """Prepares for a run."""
         self.cut, self._begun, self._issued = False, 0, 0
 
     # ---- what happens in a run -------------------------------------------------------------------
 
     def choose(self, able: Sequence[WarpId]) -> WarpId:
-        """Return who goes next: as in the run before up to where this one differs, then the warps
+        """Returns who goes next: as in the run before up to where this one differs, then the warps
         that are not asleep in turn. Raises RecordingFull where all are, or turns are too many."""
         if self._begun == len(self._path):
             self._path.append(self._new(tuple(able)))
@@ -115,12 +115,12 @@ class Interleavings:
         return Node(able, asleep, Turn(following))
 
     def _give_up(self, *, known: bool) -> NoReturn:
-        """End the run; `known`: its order has been run."""
+        """Ends the run; `known`: its order has been run."""
         self.cut, self.whole = True, self.whole and known
         raise RecordingFull
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Count an instruction, and record whether it is a barrier, at which the turn waits."""
+        """Counts an instruction, and records whether it is a barrier, at which the turn waits."""
         self._issued += 1
         if self._issued > MOST_INSTRUCTIONS:
             self._give_up(known=False)
@@ -128,7 +128,7 @@ class Interleavings:
         self._path[self._begun - 1].turn.waits = made.operation.kind in BARRIERS
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
-        """Record the bytes of an access if its instruction is one of those that conflict."""
+        """Records the bytes of an access if its instruction is one of those that conflict."""
         if access.instruction not in self._points or access.space not in SHARED_BY_ALL:
             return
         home = warp.block.number if access.space is Space.SHARED else -1
@@ -140,7 +140,7 @@ class Interleavings:
     # ---- between two runs ------------------------------------------------------------------------
 
     def advance(self) -> bool:
-        """Prepare the next order; return whether there is one."""
+        """Prepares the next order; returns whether there is one."""
         del self._path[self._begun :]
         find_reversals(self._path)
         while self._path:
@@ -155,8 +155,8 @@ class Interleavings:
 
 
 def find_reversals(path: Sequence[Node]) -> None:
-    """Note for each two turns of a run that meet, though nothing between them orders them, who is
-    to go first in another run, so that they come the other way round."""
+    """Records for each two turns of a run that conflict, though nothing between them orders them,
+    which warp is to go first in another run, so that they come in the other order."""
     clocks: dict[
         WarpId, dict[WarpId, int]
     ] = {}  # the last turn of each warp that a warp comes after
@@ -182,8 +182,9 @@ def _has(clock: Mapping[WarpId, int], node: Node, at: int) -> bool:
 def _reverse(
     path: Sequence[Node], first: int, second: int, after: Sequence[Mapping[WarpId, int]]
 ) -> None:
-    """Have the `second` of two turns come before the `first`, unless a run that is to be made does:
-    begin with one of the warps that go first in what does not come after the `first` turn."""
+    """Adds a run in which the `second` of two turns comes before the `first`, unless one is planned
+    already: it begins with one of the warps that go first in what does not come after the `first`
+    turn."""
     node = path[first]
     rest = [i for i in range(first + 1, second) if not _has(after[i], node, first)] + [second]
     initial = dict[WarpId, bool]()
@@ -199,7 +200,8 @@ def _reverse(
 def _let_go(
     last: Node, node: Node, clocks: dict[WarpId, dict[WarpId, int]], behind: dict[WarpId, int]
 ) -> None:
-    """Order warps that a turn has let go behind it, and behind each other: they have met."""
+    """Orders the warps that a turn has released after it, and after each other: they have
+    synchronized."""
     let_go = [who for who in node.able if who not in last.able and who != last.turn.who]
     if not let_go:
         return
@@ -217,8 +219,8 @@ def _joined(clocks: Iterable[dict[WarpId, int]]) -> dict[WarpId, int]:
 
 
 def search_orders(ready: Ready, points: Sequence[int], runs: int) -> tuple[list[Outcome], bool]:
-    """Run a job in every distinguishable order of its turns between `points`, in at most `runs`
-    runs; return the outcomes, and whether these are all orders that can differ. Instructions that
+    """Runs a job in every distinguishable order of its turns between `points`, in at most `runs`
+    runs; returns the outcomes, and whether these are all orders that can differ. Instructions that
     are found to conflict only in one of these orders are added to the points of a further
     search."""
     found, whole = _search(ready, points, runs)
@@ -233,7 +235,7 @@ def search_orders(ready: Ready, points: Sequence[int], runs: int) -> tuple[list[
 
 
 def _search(ready: Ready, points: Sequence[int], runs: int) -> tuple[list[Outcome], bool]:
-    """Do the same with these points alone."""
+    """Searches with these points alone."""
     search, outcomes = Interleavings(points), list[Outcome]()
     order = Order("converge", 0, tuple(points))
     for _ in range(runs):

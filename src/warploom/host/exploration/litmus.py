@@ -65,12 +65,12 @@ class WeakOutcomes:
 
     @property
     def weak(self) -> tuple[WeakOutcome, ...]:
-        """Return the outcomes that no interleaving gives."""
+        """Returns the outcomes that no interleaving gives."""
         return tuple(one for one in self.outcomes if not one.interleaved)
 
 
 def find_model(name: str) -> Model:
-    """Return the model of a name ("ptx", "sc") or a file of cat. Raises WarploomError."""
+    """Returns the model of a name ("ptx", "sc") or a file of cat. Raises WarploomError."""
     if name in MODELS:
         return named_model(name)
     file = Path(name)
@@ -87,7 +87,7 @@ def litmus(
     rounds: Positive = ROUNDS,
     **options: Unpack[LaunchOptions],
 ) -> WeakOutcomes:
-    """Return all outcomes of a small launch that a memory model allows: the final contents of the
+    """Returns all outcomes of a small launch that a memory model allows: the final contents of the
     global memory that it writes.
 
     The arguments are those of a launch; their buffers stay as they are. `model` is "ptx" (PTX ISA,
@@ -103,7 +103,7 @@ def litmus(
 
 
 def litmus_test(text: str, model: str = "ptx", rounds: int = ROUNDS) -> WeakOutcomes:
-    """Return all outcomes of a litmus test in the notation of herd
+    """Returns all outcomes of a litmus test in the notation of herd
     (`warploom.memory_model.language`), and the answer to its question. Raises WarploomError where
     it is none."""
     test = parse_litmus(text)
@@ -135,7 +135,7 @@ def _outcome(
 
 
 def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) -> Program:
-    """Return the threads of a launch as a program. Raises LaunchError where there are too many."""
+    """Returns the threads of a launch as a program. Raises LaunchError where there are too many."""
     count = launch.blocks * launch.threads_per_block
     if count > MOST_THREADS:
         raise LaunchError(

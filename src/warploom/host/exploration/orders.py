@@ -88,7 +88,7 @@ class Outcome:
 
 
 def job_of(launcher: Launcher, args: tuple[Any, ...], options: LaunchOptions) -> Job:
-    """Return the job that a launcher would do with these arguments."""
+    """Returns the job that a launcher would do with these arguments."""
     kernel, context = launcher.kernel, launcher.kernel.context
     launcher.check(*args, strict=options.get("strict"))
     return Job(
@@ -143,7 +143,7 @@ class Ready:
         }
 
     def run(self, order: Order) -> str:
-        """Run under an order; gives the error that ended it, if one did."""
+        """Runs under an order; gives the error that ended it, if one did."""
         try:
             self.launcher(*self._begin(), **self._options(order))
         except (KernelFault, DeadlockError, InstructionLimit) as error:
@@ -151,8 +151,8 @@ class Ready:
         return ""
 
     def watch(self, listener: Listener, order: Order) -> str:
-        """Launch on the reference machine, until the listener has seen enough; gives the error that
-        ended it before, if one did."""
+        """Launches on the reference machine, until the listener has seen enough; gives the error
+        that ended it before, if one did."""
         with suppress(RecordingFull):
             return self.launcher.watch(listener, *self._begin(), **self._options(order))
         return ""
@@ -164,19 +164,19 @@ class Ready:
         return tuple(sorted(checked.conflicts))
 
     def results(self) -> tuple[Result, ...]:
-        """Returns what the last run left behind."""
+        """Returns the memory and outputs after the last run."""
         memory = [Result(b.name, b.view, b.address) for b in self._buffers.values()]
         return (*memory, *(Result(*variable) for variable in self.image.contents()))
 
     def digest(self) -> bytes:
-        """Return a digest of what the last run left behind."""
+        """Returns a digest of the memory and outputs after the last run."""
         made = hashlib.sha256()
         for result in self.results():
             made.update(np.ascontiguousarray(result.data).view(np.uint8).data)
         return made.digest()
 
     def _begin(self) -> tuple[Any, ...]:
-        """Give memory its first content again; the arguments."""
+        """Restores the first content of memory; returns the arguments."""
         self.image.reset()
         for position, buffer in self._buffers.items():
             if buffer.nbytes:
@@ -197,7 +197,7 @@ class Ready:
 
 
 def run_orders(job: Job, orders: Sequence[Order]) -> list[Outcome]:
-    """Run a job under each order. Workers in other processes are given this to do."""
+    """Runs a job under each order. Workers in other processes are given this to do."""
     ready = Ready(job)
     outcomes: list[Outcome] = []
     for order in orders:

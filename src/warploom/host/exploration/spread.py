@@ -17,8 +17,8 @@ CONNECT_SECONDS = 5.0
 
 @contextmanager
 def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor, int], None, None]:
-    """Yield an executor, and how many share its work: so many processes, or the workers of the Dask
-    scheduler at the address `cluster`. Raises WarploomError where there is no Dask."""
+    """Yields an executor, and how many share its work: so many processes, or the workers of the
+    Dask scheduler at the address `cluster`. Raises WarploomError where there is no Dask."""
     if cluster is None:
         # Forked processes would share locks that threads of this one may hold.
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:

@@ -59,7 +59,7 @@ class NoAssembly:
 
 
 def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assembly | NoAssembly:
-    """Return the machine code of a kernel for a compute capability, or why there is none."""
+    """Returns the machine code of a kernel for a compute capability, or why there is none."""
     if compute_capability < FIRST:
         shown = ".".join(str(part) for part in compute_capability)
         return NoAssembly(f"ptxas of CUDA 13 does not assemble for compute capability {shown}")
@@ -118,7 +118,7 @@ def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) 
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a tool; _ToolError where it fails."""
+    """Runs a tool; _ToolError where it fails."""
     name = Path(command[0]).name
     try:
         made = run_tool(command)
@@ -129,7 +129,7 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _check(name: str, code: int, messages: str) -> None:
-    """Raise _ToolError where a tool failed."""
+    """Raises _ToolError where a tool failed."""
     if code:
         lines = messages.strip().splitlines()
         raise _ToolError(f"{name} failed: {lines[0] if lines else f'exit code {code}'}")

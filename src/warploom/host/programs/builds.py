@@ -40,7 +40,7 @@ class BuiltKernel:
 
     @cached_property
     def program(self) -> Program:
-        """Return the kernel as machines run it; UnsupportedInstruction where the device cannot."""
+        """Returns the kernel as machines run it; UnsupportedInstruction where the device cannot."""
         with collector_paused():
             program = build(self._ptx, self._name, self._stack_bytes)
         check_instructions(program, self._spec)
@@ -50,7 +50,7 @@ class BuiltKernel:
 
     @cached_property
     def function(self) -> Function:
-        """Return the kernel as PTX declares it."""
+        """Returns the kernel as PTX declares it."""
         return next(entry for entry in self._ptx.entries if entry.name == self._name)
 
     @cached_property
@@ -60,7 +60,7 @@ class BuiltKernel:
 
     @cached_property
     def assembly(self) -> Assembly | NoAssembly:
-        """Return its machine code for the device, or why there is none."""
+        """Returns its machine code for the device, or why there is none."""
         return assembly_of(self.program, self._spec.compute_capability)
 
 
@@ -85,7 +85,7 @@ class Builds:
     _kernels: dict[object, BuiltKernel] = field(default_factory=dict[object, BuiltKernel])
 
     def ptx(self, request: Request, spec: DeviceSpec) -> Module:
-        """Return a text as verified PTX. Raises CompileError or PtxSyntaxError."""
+        """Returns a text as verified PTX. Raises CompileError or PtxSyntaxError."""
         given = request.text, request.language, request.name, spec.compute_capability
         key = *given, request.options
         text, name = self._get(self._texts, key, lambda: compiled(*given, request.options))
@@ -93,12 +93,12 @@ class Builds:
         return self._get(self._modules, whole, lambda: verified(*whole))
 
     def kernel(self, ptx: Module, name: str, spec: DeviceSpec, stack_bytes: int) -> BuiltKernel:
-        """Return a kernel of a PTX module for a device."""
+        """Returns a kernel of a PTX module for a device."""
         key = ptx.text, ptx.name, name, repr(spec), stack_bytes
         return self._get(self._kernels, key, lambda: BuiltKernel(ptx, name, spec, stack_bytes))
 
     def _get(self, known: dict[object, T], key: object, make: Callable[[], T]) -> T:
-        """Return what is known by a key, else what is made now."""
+        """Returns what is known by a key, else what is made now."""
         if not self.most:
             return make()
         found = known.pop(key, None)
@@ -122,13 +122,13 @@ def sharing(builds: Builds) -> Generator[None]:
 
 
 def builds_here() -> Builds:
-    """Return the builds of a device that is made now: those that are shared here, or its own."""
+    """Returns the builds of a device that is made now: those that are shared here, or its own."""
     shared = _SHARED.get()
     return Builds() if shared is None else shared
 
 
 @lru_cache(maxsize=1)
 def shared_builds(tuning: str) -> Builds:
-    """Return the builds that the configurations of a tuning share in this process; `tuning` stands
+    """Returns the builds that the configurations of a tuning share in this process; `tuning` stands
     for it, and there is one at a time."""
     return Builds(KEPT)

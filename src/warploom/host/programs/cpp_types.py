@@ -40,14 +40,14 @@ class Arithmetic:
 
     @property
     def numpy_name(self) -> str:
-        """Return the name of the NumPy type with the same values."""
+        """Returns the name of the NumPy type with the same values."""
         if self.kind is Class.BFLOAT:
             return "ml_dtypes.bfloat16"
         return "np.bool_" if self.kind is Class.BOOL else f"np.{np.dtype(self._code).name}"
 
     @property
     def range(self) -> tuple[int, int]:
-        """Return the least and the greatest value of an integer type."""
+        """Returns the least and the greatest value of an integer type."""
         if self.kind is Class.BOOL:
             return 0, 1
         bits = 8 * self.bytes - (self.kind is Class.SIGNED)
@@ -131,7 +131,7 @@ _VECTOR = re.compile(r"(\w+?)[1-4](_(16|32)a)?")
 
 @cache
 def _named() -> Mapping[str, Arithmetic]:
-    """Return the arithmetic types with one name; those of several words have them in order."""
+    """Returns the arithmetic types with one name; those of several words have them in order."""
     named = {**_FLOATS, **_WORDS}
     for name, size in _INTEGERS.items():
         named[name] = named[f"signed {name}"] = Arithmetic(Class.SIGNED, size)
@@ -157,7 +157,7 @@ def read_type(text: str) -> CppType | None:
 
 
 def _arithmetic(words: list[str]) -> Arithmetic | None:
-    """Return the arithmetic type of those words, whose order C++ leaves open; a vector's
+    """Returns the arithmetic type of those words, whose order C++ leaves open; a vector's
     element."""
     if len(words) == 1 and (found := _VECTOR.fullmatch(words[0])) and found[1] in VECTORS:
         words = VECTORS[found[1]].split()

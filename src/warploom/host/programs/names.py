@@ -46,7 +46,7 @@ def _means(wanted: str, symbol: str) -> bool:
 
 
 def _squeezed(name: str) -> str:
-    """Return the name without spaces that mean nothing."""
+    """Returns the name without spaces that mean nothing."""
     return "".join(name.split())
 
 

@@ -44,7 +44,7 @@ class Assembled:
 
 @lru_cache
 def find_tool(name: str) -> str | None:
-    """Return the path of a tool of the CUDA toolkit: the wheel's, else the one on the PATH, else
+    """Returns the path of a tool of the CUDA toolkit: the wheel's, else the one on the PATH, else
     None."""
     for package in ("nvidia.cu13", "nvidia.cuda_nvcc"):
         try:
@@ -60,10 +60,11 @@ def find_tool(name: str) -> str | None:
 
 @lru_cache(maxsize=32)
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembled]:
-    """Returns what ptxas says of each kernel of a module, by name; it is kept in the user's cache.
+    """Returns what ptxas reports of each kernel of a module, by name; it is kept in the user's
+    cache.
 
-    Empty where there is no ptxas, or it does not take this PTX for that architecture: each release
-    knows some architectures only, and refuses a `.target` above the one asked for.
+    Empty where there is no ptxas, or it does not accept this PTX for that architecture: each
+    release knows some architectures only, and refuses a `.target` above the one asked for.
     """
     ptxas = find_tool("ptxas")
     if ptxas is None:
@@ -81,14 +82,14 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
 
 
 def architecture_of(ptx: str, compute_capability: tuple[int, int]) -> str:
-    """Return what ptxas calls the architecture for which a text is assembled: with its own features
-    where the text is for such (`.target sm_90a`, `.target sm_100f`)."""
+    """Returns what ptxas calls the architecture for which a text is assembled: with its own
+    features where the text is for such (`.target sm_90a`, `.target sm_100f`)."""
     plain = f"sm_{compute_capability[0]}{compute_capability[1]}"
     return plain + "a" * (SPECIFIC.search(ptx) is not None)
 
 
 def identity(ptxas: str) -> tuple[str, ...]:
-    """Return what stands for a release of a tool."""
+    """Returns what stands for a release of a tool."""
     path = Path(ptxas).resolve()
     seen = path.stat()
     return str(path), str(seen.st_size), str(seen.st_mtime_ns)
@@ -118,9 +119,9 @@ def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 @lru_cache(maxsize=2)
 def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | None) -> Ended:
-    """Assemble a PTX text with its lines, all of it or one kernel, by the ptxas of that `identity`:
-    whoever asks for resources and then for machine code gets both of one run. Raises OSError or
-    subprocess.TimeoutExpired where ptxas does not run to its end."""
+    """Assembles a PTX text with its lines, all of it or one kernel, by the ptxas of that
+    `identity`: a caller that asks for resources and then for machine code gets both from one run.
+    Raises OSError or subprocess.TimeoutExpired where ptxas does not run to its end."""
     with temporary_folder() as folder:
         source, binary = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(ptx, "utf-8")
@@ -145,7 +146,7 @@ def _messages(ptxas: str, architecture: str, ptx: str) -> str | None:
 
 
 def read_messages(text: str) -> Iterator[tuple[str, Assembled]]:
-    """Yield the kernels in the messages of `ptxas -v`."""
+    """Yields the kernels in the messages of `ptxas -v`."""
     for part in re.split(r"Compiling entry function ", text)[1:]:
         name = re.match(r"'([^']+)'", part)
         registers = re.search(r"Used (\d+) registers", part)

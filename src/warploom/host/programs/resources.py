@@ -42,7 +42,7 @@ class Resources:
 
 
 def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Resources:
-    """Returns what ptxas says of a kernel on a device, else our own estimate."""
+    """Returns what ptxas reports of a kernel on a device, else our own estimate."""
     assembled = assemble(program.module.text, spec.compute_capability).get(program.name)
     if assembled is not None:
         return Resources(
@@ -59,7 +59,7 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
 
 
 def _limit(function: Function) -> int:
-    """Return the registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
+    """Returns the registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
     given = [int(values[0]) for name, values in function.directives if name == "maxnreg" and values]
     return min(given, default=1 << 16)
 
@@ -69,7 +69,7 @@ REGISTER_STEP = 8
 
 
 def launched_registers(function: Function, spec: DeviceSpec) -> int:
-    """Return the registers of a thread that a kernel is launched with by its directives, for
+    """Returns the registers of a thread that a kernel is launched with by its directives, for
     `setmaxnreg`; 0 where they say nothing (PTX ISA, "Performance-Tuning Directives")."""
     given = {name: [int(value) for value in values] for name, values in function.directives
              if name in ("maxnreg", "maxntid", "reqntid", "minnctapersm")}  # fmt: skip

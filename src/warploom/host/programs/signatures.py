@@ -80,12 +80,12 @@ def _agree(declared: Sequence[Parameter], types: Sequence[str]) -> bool:
 
 
 def _spaced(text: str) -> str:
-    """Return a type as it is written by hand: "float *" for "float*"."""
+    """Returns a type as it is written by hand: "float *" for "float*"."""
     return re.sub(r"(?<=\w)\*", " *", text)
 
 
 def _checked(declared: Parameter, parameter: Variable) -> Parameter:
-    """Return the declaration, without its type where the parameter in PTX cannot have that one."""
+    """Returns the declaration, without its type where the parameter in PTX cannot have that one."""
     type = declared.type
     if type is None:
         return declared
@@ -104,7 +104,7 @@ def _checked(declared: Parameter, parameter: Variable) -> Parameter:
 
 
 def _declarations(source: str, name: str) -> Iterator[list[Parameter]]:
-    """Yield the parameters of each kernel of that name that the text declares."""
+    """Yields the parameters of each kernel of that name that the text declares."""
     if "__global__" not in source:
         return
     text = _BLANKS.sub(" ", source)
@@ -133,7 +133,7 @@ def _parameters_at(text: str, at: int, name: str) -> int:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the place behind the parenthesis that closes the one before `at`; 0 where none
+    """Returns the position after the parenthesis that closes the one before `at`; 0 where none
     does."""
     depth = 1
     for found in re.compile(r"[()]").finditer(text, at):
@@ -144,7 +144,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the text cut at its commas, but for those in brackets."""
+    """Returns the text cut at its commas, but for those in brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in _OPEN) - (character in _CLOSED)
@@ -156,7 +156,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _parameter(text: str) -> Parameter:
-    """Return one parameter's declaration, without its default value."""
+    """Returns one parameter's declaration, without its default value."""
     text = text.partition("=")[0].strip()
     found = _DECLARED.fullmatch(text)
     if found is None or read_type(found["name"]) is not None:  # such as "unsigned int"

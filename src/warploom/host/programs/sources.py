@@ -26,7 +26,7 @@ LANGUAGES = {".cu": "cuda", ".ptx": "ptx", ".cl": "opencl"}
 
 
 def source_of(file: Path) -> tuple[str, str]:
-    """Return the text of a file, and its language by suffix. Raises CompileError for what is no
+    """Returns the text of a file, and its language by suffix. Raises CompileError for what is no
     source, WarploomError for a file that cannot be read."""
     language = LANGUAGES.get(file.suffix.lower())
     if language is None:
@@ -46,7 +46,7 @@ def ptx_of(
     options: Sequence[str] = (),
     warp_size: int = 32,
 ) -> Module:
-    """Return the PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
+    """Returns the PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
     return verified(*compiled(text, language, name, compute_capability, options), warp_size)
 
 
@@ -57,7 +57,7 @@ def compiled(
     compute_capability: tuple[int, int],
     options: Sequence[str] = (),
 ) -> tuple[str, str]:
-    """Return a text in "cuda", "opencl" or "ptx" as PTX, and what messages call that."""
+    """Returns a text in "cuda", "opencl" or "ptx" as PTX, and what messages call that."""
     text = text.removeprefix(BYTE_ORDER_MARK)
     if language == "cuda":
         return compile_cached(text, name, compute_capability, options), f"{name}.ptx"
@@ -74,7 +74,7 @@ def compiled(
 
 
 def verified(text: str, name: str, warp_size: int = 32) -> Module:
-    """Return a PTX text, parsed and verified; messages call it `name`."""
+    """Returns a PTX text, parsed and verified; messages call it `name`."""
     with collector_paused():
         made = parse(text, name, warp_size)
         verify(made)
@@ -88,7 +88,7 @@ def part_of(
     options: Sequence[str],
     warp_size: int,
 ) -> Module:
-    """Return one of several sources that are to be linked; CUDA C++ is compiled for that."""
+    """Returns one of several sources that are to be linked; CUDA C++ is compiled for that."""
     text, language = (str(source), "ptx") if _is_text(source) else source_of(Path(source))
     given = ("-rdc=true", *options) if language == "cuda" else ()
     return ptx_of(text, language, name, compute_capability, given, warp_size)

@@ -34,7 +34,7 @@ def is_newer(module: Module, spec: DeviceSpec) -> bool:
 
 
 def check_strictly(module: Module, spec: DeviceSpec) -> None:
-    """Raise CompileError where a driver would refuse the module."""
+    """Raises CompileError where a driver would refuse the module."""
     if is_newer(module, spec):
         raise CompileError(
             f"{module.name} is for {', '.join(module.target)}, which {spec.title} (compute"
@@ -45,7 +45,7 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
 
 
 def check_instructions(program: Program, spec: DeviceSpec) -> None:
-    """Raise UnsupportedInstruction for the first instruction that the device does not have."""
+    """Raises UnsupportedInstruction for the first instruction that the device does not have."""
     for instruction in _written(program):
         if spec.warp_size != WARP_SIZE:
             _check_warps(instruction, spec)
@@ -71,7 +71,7 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
 
 
 def _written(program: Program) -> Iterator[Instruction]:
-    """Yield the instructions that a program is made of, as they stand in the source: a call or
+    """Yields the instructions that a program is made of, as they stand in the source: a call or
     `alloca`, not what does it."""
     bodies: dict[str, tuple[Instruction, ...]] = {}
     for site in dict.fromkeys(program.sites):
@@ -87,7 +87,7 @@ lanes hold the parts of a matrix (PTX ISA, "shfl.sync", "Warp Level Matrix Instr
 
 
 def _check_warps(instruction: Instruction, spec: DeviceSpec) -> None:
-    """Raise UnsupportedInstruction for what there is only where a warp has 32 lanes."""
+    """Raises UnsupportedInstruction for what there is only where a warp has 32 lanes."""
     named = (
         o.name for operand in instruction.operands for o in leaf_operands(operand) if _is_mask(o)
     )

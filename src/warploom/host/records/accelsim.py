@@ -22,8 +22,8 @@ from warploom.timing.record.record import Record
 
 
 def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
-    """Write the trace of a launch, whose record has the active lanes, into a folder, behind the
-    kernels that it has; return the file. Raises WarploomError where the launch has no machine code
+    """Writes the trace of a launch, whose record has the active lanes, into a folder, after the
+    kernels that it has; returns the file. Raises WarploomError where the launch has no machine code
     that can be followed, or is too long to be recorded whole."""
     kernel, launch, target = run.kernel, run.launch, Path(folder)
     if isinstance(kernel.assembly, NoAssembly):

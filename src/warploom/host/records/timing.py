@@ -89,7 +89,7 @@ class TimedRun:
     def execute(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
-        """Run the launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
+        """Runs the launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
         context = self._kernel.context
         rules = access_rules(context.spec, replace(context.options, caches=True))
         patterns = PatternTable(lambda index: route_of(program.instructions[index]), rules)
@@ -128,9 +128,9 @@ class TimedRun:
         return tally
 
     def _last_block(self, launch: Launch) -> int:
-        """Return the block before which execution ends: where the device asks for a sample, the
+        """Returns the block before which execution ends: where the device asks for a sample, the
         first blocks of every axis along which the blocks that are resident at once lie, so that the
-        places of the others can be predicted. They never need later blocks, but in a cooperative
+        addresses of the others can be predicted. They never need later blocks, but in a cooperative
         launch. The first part can show that more are needed
         (`timing.record.predicted.repetition`)."""
         if not self._kernel.context.sampled or launch.cooperative:
@@ -143,7 +143,7 @@ class TimedRun:
     def _first_part(
         self, program: Program, launch: Launch, memory: DeviceMemory, last: int
     ) -> range:
-        """Return the blocks to run first. Independent blocks run in parts; all blocks up to `last`
+        """Returns the blocks to run first. Independent blocks run in parts; all blocks up to `last`
         run at once where they may depend on each other or share a limit of instructions."""
         sampled = self._kernel.context.sampled
         kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
@@ -154,7 +154,7 @@ class TimedRun:
         return range(last if in_one_run else min(FIRST_BLOCKS, last))
 
     def _aligned(self, launch: Launch, last: int, recorder: RecordBuilder) -> int:
-        """Return the block before which execution ends, once the first part is recorded: of a
+        """Returns the block before which execution ends, once the first part is recorded: of a
         sample, at least those until accesses along x begin at the same bytes of lines again."""
         if not self._kernel.context.sampled or launch.max_instructions is not None:
             return last
@@ -162,25 +162,25 @@ class TimedRun:
 
 
 def resident_blocks(launch: Launch) -> int:
-    """Return how many blocks of a launch are resident at once, from the first."""
+    """Returns how many blocks of a launch are resident at once, from the first."""
     return min(launch.blocks, launch.schedule.resident_blocks)
 
 
 def _chosen(launch: Launch, part: range, last: int) -> range:
-    """Return the blocks of a first part that are recorded: a few waves, where it is all that is
+    """Returns the blocks of a first part that are recorded: a few waves, where it is all that is
     executed."""
     most = LEAST_WAVES * launch.schedule.resident_blocks
     return part if len(part) < last else range(min(most, last))
 
 
 def _log(launch: Launch, blocks: range) -> Log:
-    """Return an empty log for all steps of the warps of these blocks."""
+    """Returns an empty log for all steps of the warps of these blocks."""
     warps = launch.blocks * launch.warps_per_block
     return Log.empty(launch, warps=warps, steps=1 << 40, blocks=blocks)
 
 
 def _next_part(part: range, blocks: int, log: Log | None) -> range:
-    """Return the blocks after a part: as many as make a log of the wished size, and not many more
+    """Returns the blocks after a part: as many as make a log of the wished size, and not many more
     than before; all that are left, where they are not recorded."""
     if log is None:
         return range(part.stop, blocks)

@@ -57,7 +57,7 @@ class TracedKernel:
 
     @checked("kernel.time(...)")
     def time(self, device: str | None = None, **options: Unpack[TraceTimeOptions]) -> Timing:
-        """Return the modelled time of the kernel on a device: the one of that name, else the first
+        """Returns the modelled time of the kernel on a device: the one of that name, else the first
         of the compute capability that was traced. Raises WarploomError for a trace that cannot be
         read, LaunchError where no block fits on an SM."""
         head = self.head
@@ -98,7 +98,7 @@ class TracedKernel:
 
 
 def read_accelsim(path: str | Path) -> tuple[TracedKernel, ...]:
-    """Return the kernels of a trace in Accel-Sim's format: of a folder with a `kernelslist.g`, of
+    """Returns the kernels of a trace in Accel-Sim's format: of a folder with a `kernelslist.g`, of
     such a list, or of one `kernel-N.traceg`, which may be compressed by xz. Raises WarploomError
     for what is no such trace."""
     return tuple(TracedKernel(file, read_kernel(file)[0]) for file in kernel_files(path))

@@ -167,7 +167,7 @@ def _device_facts(kernel: LoadedKernel) -> schema.DeviceFacts:
 
 
 def _bank_bytes(spec: DeviceSpec, rule: str) -> int:
-    """Return the bytes that a bank gives at once, as the rule has it."""
+    """Returns the bytes that a bank gives at once, as the rule has it."""
     return 8 if rule == "shared_wide_banks" else 4
 
 
@@ -184,7 +184,7 @@ def _occupancy_facts(kernel: LoadedKernel, launch: Launch) -> schema.OccupancyFa
 
 
 def _sources(kernel: LoadedKernel) -> tuple[schema.SourceText, ...]:
-    """Return the files that the kernel's instructions come from, where they can be had."""
+    """Returns the files that the kernel's instructions come from, where they can be had."""
     found: list[schema.SourceText] = []
     for name in dict.fromkeys(_file(i) for i in kernel.program.instructions):
         text = _text_of(kernel, name) if name else None
@@ -200,12 +200,12 @@ def _text_of(kernel: LoadedKernel, name: str) -> str | None:
 
 
 def _file(instruction: Instruction) -> str:
-    """Return the file that an instruction comes from, empty where nothing says so."""
+    """Returns the file that an instruction comes from, empty where nothing says so."""
     return instruction.location.written.file if instruction.location else ""
 
 
 def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
-    """Yield the instructions; every one says which registers it uses."""
+    """Yields the instructions; every one says which registers it uses."""
     numbers = {register.name: index for index, register in enumerate(program.registers)}
     of_block = [b.index for b in program.blocks for _ in range(b.start, b.stop)]
     for index, made in enumerate(program.instructions):

@@ -84,11 +84,11 @@ class Tensor:
 
     @property
     def type_number(self) -> int:
-        """Return the number of the element type in a map."""
+        """Returns the number of the element type in a map."""
         return maps.ELEMENT_TYPES.index(self.type)
 
     def check(self) -> None:
-        """Raise WarploomError where the tensor breaks a rule."""
+        """Raises WarploomError where the tensor breaks a rule."""
         least = 1 if self.interleave == "none" else 3
         _demand(least <= self.rank <= maps.MOST_RANK, f"rank {self.rank}: it is {least} to 5")
         lengths = (len(self.strides) + 1, len(self.element_strides))
@@ -112,7 +112,7 @@ class Tensor:
             self._check_packed()
 
     def _check_packed(self) -> None:
-        """Raise WarploomError where a tensor of packed elements breaks a rule of these."""
+        """Raises WarploomError where a tensor of packed elements breaks a rule of these."""
         unit = packed.size_unit(self.type_number)
         _demand(self.dims[0] % unit == 0, f"innermost dimension {self.dims[0]}: {unit} divides it")
         fits = packed.fits_swizzle(self.type_number, *SWIZZLES[self.swizzle], stores=True)
@@ -121,7 +121,7 @@ class Tensor:
         _demand(fits, f"an interleave: {self.type} has none")
 
     def check_row(self, elements: int) -> None:
-        """Raise WarploomError where a row of the box, of so many elements, breaks a rule."""
+        """Raises WarploomError where a row of the box, of so many elements, breaks a rule."""
         size = packed.global_size(self.type_number, elements)
         mode, _ = SWIZZLES[self.swizzle]
         if self.type in PACKED:
@@ -138,7 +138,7 @@ class Tensor:
                 _demand(size <= most, message)
 
     def words(self, mode: int) -> MapWords:
-        """Return the words that all modes have in common."""
+        """Returns the words that all modes have in common."""
         words = MapWords(np.zeros(MapWords.WORDS, np.int64), 0)
         swizzle, atomicity = SWIZZLES[self.swizzle]
         maps.begin_map(words, mode)
@@ -180,7 +180,7 @@ class TensorMap:
 
 
 def encode_tiled(tensor: Tensor, box: Sequence[int]) -> TensorMap:
-    """Return the map of boxes of a tensor. Raises WarploomError where a rule is broken."""
+    """Returns the map of boxes of a tensor. Raises WarploomError where a rule is broken."""
     tensor.check()
     _demand(len(box) == tensor.rank, f"box of {len(box)} axes: the tensor has {tensor.rank}")
     for size in box:
@@ -200,7 +200,7 @@ def encode_im2col(
     pixels: int,
     mode: int = maps.IM2COL,
 ) -> TensorMap:
-    """Return the map of columns of pixels of a tensor (C, W, H, D, N from the innermost axis on);
+    """Returns the map of columns of pixels of a tensor (C, W, H, D, N from the innermost axis on);
     corners are those along W, then H, then D. Raises WarploomError where a rule is broken."""
     tensor.check()
     _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col has 3 to 5")
@@ -233,7 +233,7 @@ def encode_im2col(
 
 
 def type_of(dtype: np.dtype[Any]) -> str:
-    """Return the element type for one of NumPy's. Raises WarploomError where there is none."""
+    """Returns the element type for one of NumPy's. Raises WarploomError where there is none."""
     if dtype.name not in _OF_NUMPY:
         raise WarploomError(f"a tensor map has no elements of {dtype}")
     return _OF_NUMPY[dtype.name]

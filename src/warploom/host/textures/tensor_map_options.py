@@ -52,8 +52,8 @@ class _Layout:
 
 
 def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill: str) -> Tensor:
-    """Return the tensor of a buffer, with axes from the innermost on. Raises WarploomError where it
-    does not lie in the buffer."""
+    """Returns the tensor of a buffer, with axes from the innermost on. Raises WarploomError where
+    it does not lie in the buffer."""
     type = layout.type or type_of(buffer.dtype)
     number = ELEMENT_TYPES.index(type)
     shape = tuple(buffer.shape if layout.shape is None else layout.shape)
@@ -106,7 +106,7 @@ class MakesTensorMaps:
         swizzle: Swizzle = "none",
         fill: Fill = "zeros",
     ) -> TensorMap:
-        """Return a map of boxes of a buffer, for `const __grid_constant__ CUtensorMap` parameters.
+        """Returns a map of boxes of a buffer, for `const __grid_constant__ CUtensorMap` parameters.
 
         All axes are in NumPy's order: the outermost first. `shape` and `strides` (in bytes, of all
         axes but the innermost) are the buffer's unless given, `offset` is in bytes; `type` is the
@@ -139,8 +139,8 @@ class MakesTensorMaps:
         fill: Fill = "zeros",
         mode: ColumnMode = "im2col",
     ) -> TensorMap:
-        """Return a map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and H,
-        left out); corners of the bounding box are along D, H, W. Of the modes `im2col::w` and
+        """Returns a map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and
+        H, left out); corners of the bounding box are along D, H, W. Of the modes `im2col::w` and
         `im2col::w::128` they are along W alone. The other options are those of `tensor_map`. Raises
         WarploomError for what cuTensorMapEncodeIm2col and -Im2colWide refuse.
         """

@@ -56,7 +56,7 @@ class Texels:
 
     @property
     def geometry(self) -> str:
-        """Return its name in PTX."""
+        """Returns its name in PTX."""
         if self.cube:
             return "acube" if self.layered else "cube"
         lead = 1 if self.layered else 0
@@ -74,7 +74,7 @@ def store_texels(
     cube: bool = False,
     mipmaps: Sequence[npt.ArrayLike | Buffer] = (),
 ) -> Texels:
-    """Copy an array or a buffer and its smaller levels; WarploomError for what is no texture."""
+    """Copies an array or a buffer and its smaller levels; WarploomError for what is no texture."""
     given = (level.view if isinstance(level, Buffer) else level for level in (array, *mipmaps))
     levels = [in_device_order(np.ascontiguousarray(level)) for level in given]
     first = levels[0]

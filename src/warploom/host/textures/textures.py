@@ -34,7 +34,7 @@ READS = ("element", "normalized")
 class Handle:
     """A texture or a surface as kernels take it: a 64-bit number.
 
-    It lives until `free()` is called or nobody holds it any more.
+    It lives until `free()` is called or it is no longer referenced.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def handle(self) -> int:
-        """Return the number that a kernel gets; WarploomError after `free()`."""
+        """Returns the number that a kernel gets; WarploomError after `free()`."""
         if not self._release.alive:
             raise WarploomError(f"{self.name} was freed and is gone; make a new one")
         return self._handle
@@ -61,15 +61,15 @@ class Handle:
         return self.texels.dtype
 
     def copy_to_host(self) -> Array:
-        """Return the texels of the first level as a new array."""
+        """Returns the texels of the first level as a new array."""
         count = int(np.prod(self.texels.shape))
         size = count * self.texels.dtype.itemsize
         flat = self.memory.view(self.texels.levels[0], size).view(self.texels.dtype)
         return flat.reshape(self.texels.shape).copy()
 
     def free(self) -> None:
-        """Take its meaning away; the texels go when nothing else uses them. Doing so twice is
-        harmless."""
+        """Makes the handle invalid; the texels are freed when nothing else uses them. A second call
+        does nothing."""
         if self._release.detach():
             self.memory.textures.remove(self._handle)
 
@@ -97,7 +97,7 @@ def make_texture(
     border: float | Sequence[float] = 0,
     mipmap_filter: str = "point",
 ) -> Texture:
-    """Return a texture over texels; WarploomError for settings that do not go together."""
+    """Returns a texture over texels; WarploomError for settings that do not go together."""
     modes = [address] * 3 if isinstance(address, str) else [*address, *["clamp"] * 3][:3]
     for what, chosen, known in (
         *(("address mode", mode, tuple(ADDRESS_MODES)) for mode in modes),
@@ -147,7 +147,7 @@ def make_texture(
 def _border_words(
     border: float | Sequence[float], name: str, dtype: np.dtype[Any], *, floats: bool
 ) -> tuple[int, ...]:
-    """Return the four words that a fetch of the border gives."""
+    """Returns the four words that a fetch of the border gives."""
     given = [border] * 4 if isinstance(border, (int, float)) else [*border, 0, 0, 0][:4]
     if floats:
         return tuple(np.array(given, np.float32).view(np.uint32).tolist())
@@ -157,7 +157,7 @@ def _border_words(
 
 
 def make_surface(memory: DeviceMemory, texels: Texels, name: str) -> Surface:
-    """Return a surface over texels."""
+    """Returns a surface over texels."""
     made = TextureDescription(
         d.SURFACE,
         texels.geometry,
@@ -192,7 +192,7 @@ class MakesTextures:
         mipmap_filter: str = "point",
         name: str = "texture",
     ) -> Texture:
-        """Return a texture with a copy of an array or a buffer, or over the texels of a surface.
+        """Returns a texture with a copy of an array or a buffer, or over the texels of a surface.
 
         The array's axes are layers (with `layers`; six faces with `cube`), slices, rows, columns,
         then `channels` where there are 2 or 4. `address` ("clamp", "border", "wrap", "mirror", for
@@ -235,6 +235,6 @@ class MakesTextures:
         cube: bool = False,
         name: str = "surface",
     ) -> Surface:
-        """Return a surface with a copy of an array, whose axes are those of `texture`."""
+        """Returns a surface with a copy of an array, whose axes are those of `texture`."""
         texels = store_texels(self.memory, array, name, channels=channels, layers=layers, cube=cube)
         return make_surface(self.memory, texels, name)

@@ -44,7 +44,7 @@ class TuneJob:
 def tried(
     job: TuneJob, configuration: Configuration, limit: float = math.inf, tuning: str = ""
 ) -> Trial:
-    """Return one trial; it is not replayed where it cannot take less than `limit` seconds. Trials
+    """Returns one trial; it is not replayed where it cannot take less than `limit` seconds. Trials
     of one `tuning` share what they have in common. Workers in other processes are given this to
     do."""
     with collector_paused():

@@ -59,11 +59,11 @@ class TrialFile:
             self._known[line.key] = line.trial
 
     def find(self, configuration: Configuration) -> Trial | None:
-        """Return the trial of a configuration, if it is known."""
+        """Returns the trial of a configuration, if it is known."""
         return self._known.get(self._key(configuration))
 
     def keep(self, trial: Trial) -> None:
-        """Write a trial down, if it ran: what was refused is tried again."""
+        """Writes a trial down, if it ran: what was refused is tried again."""
         if trial.costs is not None:
             line = Line(self._key(trial.configuration), trial)
             self._append(msgspec.json.encode(line) + b"\n")
@@ -80,7 +80,7 @@ class TrialFile:
 
 
 def _digest(*parts: Any) -> str:
-    """Return a digest of values by what they hold: of arrays all, of others their text."""
+    """Returns a digest of values by what they hold: of arrays all, of others their text."""
     made = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):

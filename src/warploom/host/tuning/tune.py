@@ -70,7 +70,7 @@ def tune(
     stop_early: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Tuned:
-    """Launch a kernel in every configuration of a space; what each costs, and which is best.
+    """Launches a kernel in every configuration of a space; what each costs, and which is best.
 
     `source` is a file, or a text of CUDA C++ (with a line break in it). `space` has the values of
     each parameter, as Kernel Tuner's `tune_params` does; `warploom.tuning.space` has the names
@@ -157,7 +157,7 @@ def _tuned(
     cache: str | Path | None,
     progress: Callable[[int, int], object] | None,
 ) -> Tuned:
-    """Return the trials of all configurations: those that the cache has, and those that are made
+    """Returns the trials of all configurations: those that the cache has, and those that are made
     now."""
     wanted = search.wanted
     file = TrialFile(cache, search.job) if cache is not None else None
@@ -179,7 +179,7 @@ def _tuned(
 
 
 def _source(source: str | Path) -> tuple[str, str, str]:
-    """Return the text, its language, and what it is called."""
+    """Returns the text, its language, and what it is called."""
     if isinstance(source, str) and "\n" in source:
         return source, "cuda", "kernel.cu"
     return (*source_of(Path(source)), str(source))
@@ -192,8 +192,8 @@ def _kept(value: Any) -> Any:
 def _trials(
     search: _Search, left: Sequence[int], limit: Callable[[], float]
 ) -> Iterator[tuple[int, Trial]]:
-    """Yield the trials of those configurations that are left, as they end; `limit` says in how many
-    seconds the best of those before ran."""
+    """Yields the trials of those configurations that are left, as they end; `limit` says in how
+    many seconds the best of those before ran."""
     if not left:
         return
     job, wanted, tuning = search.job, search.wanted, uuid4().hex
@@ -225,7 +225,7 @@ def _trials(
 
 
 def _grouped(wanted: Sequence[Configuration], left: Sequence[int]) -> list[int]:
-    """Return the configurations so that those which are compiled alike follow each other, in the
+    """Returns the configurations so that those which are compiled alike follow each other, in the
     order of the first of each kind."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for index in left:

@@ -21,7 +21,7 @@ RULES = (
 
 
 def advise(case: Case) -> tuple[Advice, ...]:
-    """Returns what the rules have to say of a launch; each rule once a line."""
+    """Returns the advice of the rules on a launch; each rule once a line."""
     found: dict[tuple[str, str | None], Advice] = {}
     for rule in RULES:
         for advice in rule(case):

@@ -72,13 +72,13 @@ def missing_guard(case: Case) -> Iterator[Advice]:
 
 
 def _mixed(program: Program) -> set[str]:
-    """Return the registers whose values may depend on the block's and on the thread's index."""
+    """Returns the registers whose values may depend on the block's and on the thread's index."""
     by_block, by_thread = (_dependent(program.instructions, name) for name in ("%ctaid", "%tid"))
     return by_block & by_thread
 
 
 def _dependent(instructions: tuple[Instruction, ...], special: str) -> set[str]:
-    """Return the registers whose values may depend on a special register."""
+    """Returns the registers whose values may depend on a special register."""
     found: set[str] = set()
     before = -1
     while before != len(found):

@@ -14,7 +14,7 @@ LOW_OCCUPANCY = 0.5
 
 
 def partial_warps(case: Case) -> Iterator[Advice]:
-    """Yield a block size that is no multiple of 32 leaves lanes of its last warp without a
+    """Yields a block size that is no multiple of 32 leaves lanes of its last warp without a
     thread."""
     size, warp = case.threads_per_block, case.spec.warp_size
     warps = -(-size // warp)

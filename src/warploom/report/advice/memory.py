@@ -58,7 +58,7 @@ def strided_access(case: Case) -> Iterator[Advice]:
 
 
 def _diagnosis(example: Example, fields: tuple[int, ...]) -> tuple[str, str, str]:
-    """Return the name of the pattern, how it shows in the addresses, and what to do about it."""
+    """Returns the name of the pattern, how it shows in the addresses, and what to do about it."""
     stride, size = example.stride, example.size
     if stride is None:
         return (
@@ -96,7 +96,7 @@ def _diagnosis(example: Example, fields: tuple[int, ...]) -> tuple[str, str, str
 
 
 def _fields(example: Example, others: list[Example]) -> tuple[int, ...]:
-    """Return the offsets within a structure at which accesses of the same stride fall."""
+    """Returns the offsets within a structure at which accesses of the same stride fall."""
     stride = example.stride
     if stride is None or not example.size < abs(stride) <= LARGEST_STRUCT:
         return ()
@@ -154,14 +154,14 @@ def _padding_advice(case: Case, example: Example) -> str:
 
 
 def _multiplies_from_shared_memory(program: Program) -> bool:
-    """Return whether a kernel has products whose descriptors name matrices in shared memory."""
+    """Returns whether a kernel has products whose descriptors name matrices in shared memory."""
     tests = BY_WARP["warp_group_products"], BY_THREAD["tensor_memory_products"]
     operations = (made.operation for made in program.instructions)
     return any(test(operation) for operation in operations for test in tests)
 
 
 def padding(example: Example) -> tuple[int, int] | None:
-    """Return the pitch of the rows that the lanes access, and the fewest bytes of padding a row
+    """Returns the pitch of the rows that the lanes access, and the fewest bytes of padding a row
     that end the bank conflicts; None where no padding does."""
     pitch = example.pitch
     if pitch is None:
@@ -176,7 +176,7 @@ def padding(example: Example) -> tuple[int, int] | None:
 
 
 def _conflicts(example: Example, moved: list[int]) -> int:
-    """Return the bank conflicts of an access if its lanes were at other addresses."""
+    """Returns the bank conflicts of an access if its lanes were at other addresses."""
     addresses, row = np.zeros(32, np.uint64), np.zeros(CostRecord.WORDS, np.int64)
     mask = 0
     for lane, address in zip(example.lanes, moved, strict=True):
@@ -204,7 +204,7 @@ def scattered_constants(case: Case) -> Iterator[Advice]:
 
 
 def _lane_list(lanes: tuple[int, ...]) -> str:
-    """Return the numbers of lanes, separated by commas; the first 8 and their count where there are
-    more."""
+    """Returns the numbers of lanes, separated by commas; the first 8 and their count where there
+    are more."""
     shown = ", ".join(map(str, lanes[:8]))
     return f"{shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else shown

@@ -29,7 +29,7 @@ WIDE_MODES = (maps.IM2COL_W, maps.IM2COL_W128)
 
 
 def _numbers(address: int, count: int, type: Any) -> tuple[int, ...]:
-    """Return the numbers of a C array. Raises DriverError where there is none."""
+    """Returns the numbers of a C array. Raises DriverError where there is none."""
     if count and not address:
         raise DriverError(Result.INVALID_VALUE)
     return tuple((type * count).from_address(address)) if count else ()
@@ -39,7 +39,7 @@ def _tensor(
     type: int, rank: int, address: int, dims: int, strides: int, steps: int,
     interleave: int, swizzle: int, fill: int,
 ) -> Tensor:  # fmt: skip
-    """Return the tensor that arguments describe."""
+    """Returns the tensor that arguments describe."""
     if not 1 <= rank <= maps.MOST_RANK:
         raise DriverError(Result.INVALID_VALUE, f"tensor map: rank {rank}: it is 1 to 5")
     try:
@@ -63,8 +63,8 @@ def _tensor(
 
 
 def _write(target: int, made: TensorMap) -> None:
-    """Copy a map to the host. cuda.h wants an address that 64 divides, which cuda.bindings does not
-    always give; it matters where a kernel gets the map."""
+    """Copies a map to the host. cuda.h wants an address that 64 divides, which cuda.bindings does
+    not always give; it matters where a kernel gets the map."""
     if not target:
         raise DriverError(Result.INVALID_VALUE)
     ctypes.memmove(target, bytes(made), maps.MAP_BYTES)

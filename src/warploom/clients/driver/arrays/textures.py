@@ -21,7 +21,7 @@ ARRAY, MIPMAPPED, LINEAR, ROWS = 0, 1, 2, 3
 
 
 def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
-    """Return the texels of a resource: an array, the levels of one that a texture may choose, or
+    """Returns the texels of a resource: an array, the levels of one that a texture may choose, or
     plain memory."""
     if resource.type == ARRAY:
         return state.handles.get(resource.handle, CudaArray).texels
@@ -89,7 +89,7 @@ def _mode(number: int, flags: int) -> str:
 
 
 def _most_level(d: TextureDescriptor) -> int:
-    """Return the last level that a texture may choose; NOT_SUPPORTED for what shifts that
+    """Returns the last level that a texture may choose; NOT_SUPPORTED for what shifts that
     choice."""
     if d.mipmap_bias or d.mipmap_least > 0 or d.mipmap_most % 1:
         raise DriverError(

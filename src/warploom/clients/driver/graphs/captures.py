@@ -30,25 +30,25 @@ class Capture:
     """The array of node handles to which the caller has a pointer; the capture keeps it alive."""
 
     def add(self, stream: int, task: Task) -> None:
-        """Put a task behind the others of a stream."""
+        """Adds a task after the others of a stream."""
         self.check()
         self.last[stream] = [self.graph.add(task, self.last[stream])]
 
     def join(self, stream: int, nodes: Iterable[Node]) -> None:
-        """Let what comes next in a stream wait for some nodes as well; it takes part from now
-        on."""
+        """Makes what comes next in a stream wait for some nodes as well; the stream belongs to the
+        capture from now on."""
         self.check()
         captures[stream] = self
         known = self.last.setdefault(stream, [])
         known.extend(node for node in nodes if node not in known)
 
     def check(self) -> None:
-        """Raise where the capture is spoilt."""
+        """Raises where the capture is spoilt."""
         if self.invalid:
             raise DriverError(Result.STREAM_CAPTURE_INVALIDATED)
 
     def spoil(self, result: Result) -> DriverError:
-        """Return the error of a call that a capture cannot take; the capture ends without a
+        """Returns the error of a call that a capture cannot take; the capture ends without a
         graph."""
         self.invalid = True
         return DriverError(result)
@@ -75,7 +75,7 @@ captures: dict[int, Capture] = {}
 
 
 def capture_of(stream: int) -> Capture | None:
-    """Return the capture of a stream, if it takes part in one. Work in the legacy stream waits for
+    """Returns the capture of a stream, if it takes part in one. Work in the legacy stream waits for
     that of blocking streams, which cannot be while they are captured (STREAM_CAPTURE_IMPLICIT)."""
     if not captures:
         return None
@@ -87,14 +87,14 @@ def capture_of(stream: int) -> Capture | None:
 
 
 def refuse(stream: int) -> None:
-    """Raise where a stream is captured: for calls that say how far its work is."""
+    """Raises where a stream is captured: for calls that say how far its work is."""
     capture = captures.get(stream)
     if capture is not None:
         raise capture.spoil(Result.STREAM_CAPTURE_UNSUPPORTED)
 
 
 def leave(stream: int) -> None:
-    """End a stream; that in which a capture began takes the capture along."""
+    """Ends a stream; that in which a capture began takes the capture along."""
     capture = captures.pop(stream, None)
     if capture is not None and capture.origin == stream:
         capture.invalid = True

@@ -1,4 +1,4 @@
-"""The calls that begin and end a capture, and say how it stands."""
+"""The calls that begin and end a capture, and report its status."""
 
 from __future__ import annotations
 
@@ -120,14 +120,14 @@ def info_with_edges(
     edges: int,
     count: int,
 ) -> None:
-    """Write the edges, of which none says more than that one node waits for another."""
+    """Writes the edges, each of which states only that one node waits for another."""
     info_with(stream, status, number, graph, dependencies, count)
     offer(edges, 0)
 
 
 @entry("cuStreamUpdateCaptureDependencies")
 def update(stream: int, dependencies: int, count: int, flags: int) -> None:
-    """Let what comes next wait for these nodes as well, or (flag 1) for these instead."""
+    """Makes what comes next wait for these nodes as well, or (flag 1) for these instead."""
     stream_of(stream)
     capture = captures.get(stream)
     if capture is None:
@@ -154,7 +154,7 @@ def exchange_mode(mode: int) -> None:
 
 
 def nodes_at(address: int, count: int) -> list[Node]:
-    """Return the nodes of an array of handles."""
+    """Returns the nodes of an array of handles."""
     if unsigned(count) and not address:
         raise DriverError(Result.INVALID_VALUE)
     return [node_at(word_at(address + 8 * index)) for index in range(unsigned(count))]

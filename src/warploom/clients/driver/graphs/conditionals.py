@@ -52,7 +52,7 @@ class Condition:
 
     @property
     def value(self) -> int:
-        """Return the value now."""
+        """Returns the value now."""
         return ctypes.c_uint32.from_address(self.address).value
 
     def reset(self) -> None:
@@ -88,7 +88,7 @@ class Conditional:
 
 @entry("cuGraphConditionalHandleCreate")
 def create(handle: int, graph: int, _context: int, default: int, flags: int) -> None:
-    """Create the handle of a condition, for a node that is to be added to the graph."""
+    """Creates the handle of a condition, for a node that is to be added to the graph."""
     found = graph_at(graph)
     if flags & ~ASSIGN_DEFAULT:
         raise DriverError(Result.INVALID_VALUE)
@@ -100,8 +100,8 @@ def create(handle: int, graph: int, _context: int, default: int, flags: int) -> 
 
 
 def conditional_task(graph: Graph, parameters: int) -> Task:
-    """Return the task of a conditional node that is added to `graph`, and write the address of the
-    array of its empty bodies' handles to the field `graphs` of the `parameters`.
+    """Returns the task of a conditional node that is added to `graph`, and writes the address of
+    the array of its empty bodies' handles to the field `graphs` of the `parameters`.
 
     Raises DriverError(INVALID_VALUE) for a condition handle of another graph or a wrong number of
     bodies.

@@ -56,8 +56,8 @@ class Executable:
     off: set[Node] = field(default_factory=set[Node])
 
     def perform(self) -> None:
-        """Run the tasks of the enabled nodes in order. Stops after a task that put the context into
-        an error state; the program's next driver call returns the error."""
+        """Runs the tasks of the enabled nodes in order. Stops after a task that put the context
+        into an error state; the program's next driver call returns the error."""
         context = state.current()
         reset_conditions(self.tasks.values())
         for node, task in self.tasks.items():
@@ -67,14 +67,14 @@ class Executable:
                 return
 
     def change(self, node: Node, task: Task) -> None:
-        """Replace the task of a node by another one of the same kind."""
+        """Replaces the task of a node by another one of the same kind."""
         if node not in self.tasks or self.tasks[node].kind is not task.kind:
             raise DriverError(Result.INVALID_VALUE)
         self.tasks[node] = task
 
 
 def executable_at(handle: int) -> Executable:
-    """Return the instantiated graph of a handle."""
+    """Returns the instantiated graph of a handle."""
     return state.handles.get(handle, Executable, Result.INVALID_VALUE)
 
 
@@ -139,7 +139,7 @@ def upload(handle: int, stream: int) -> None:
 
 @entry("cuGraphLaunch")
 def launch(handle: int, stream: int) -> None:
-    """Launch a graph; in a captured stream it becomes a child of the graph that is captured."""
+    """Launches a graph; in a captured stream it becomes a child of the graph that is captured."""
     found = executable_at(handle)
     stream_of(stream)
     capture = capture_of(stream)
@@ -155,7 +155,8 @@ def launch(handle: int, stream: int) -> None:
 
 @entry("cuGraphExecUpdate_v2")
 def update(handle: int, graph: int, result_info: int) -> None:
-    """Take the tasks of a graph of the same shape; else GRAPH_EXEC_UPDATE_FAILURE, and why."""
+    """Replaces the tasks by those of a graph of the same shape; else GRAPH_EXEC_UPDATE_FAILURE, and
+    why."""
     if not result_info:
         raise DriverError(Result.INVALID_VALUE)
     _update(handle, graph, result=result_info, node=result_info + 8)
@@ -180,7 +181,7 @@ def _update(handle: int, graph: int, result: int, node: int) -> None:
 
 
 def _changing(name: str, make: Callable[[int], Task]) -> None:
-    """Register the entry that gives a node of an executable other parameters."""
+    """Registers the entry that gives a node of an executable other parameters."""
 
     @entry(name)
     def change(handle: int, node: int, given: int) -> None:

@@ -17,8 +17,8 @@ _total = Total()
 
 
 class GraphMemory:
-    """An allocation of a graph's. It is there from when its node is made until nobody can launch
-    that any more, so that its address never changes, and then until it is freed, if a launch has
+    """An allocation of a graph's. It is there from when its node is made until that can no longer
+    be launched, so that its address never changes, and then until it is freed, if a launch has
     allocated it and nothing has freed it since."""
 
     def __init__(self, size: int, pool: int) -> None:
@@ -30,11 +30,11 @@ class GraphMemory:
         self._end = weakref.finalize(self, _release, self.address, owned, self._use)
 
     def begin(self) -> None:
-        """Allocate the memory, at the launch of the graph."""
+        """Allocates the memory, at the launch of the graph."""
         self._use.in_use = True
 
     def keep(self) -> None:
-        """Lets the allocation stay until it is freed: it is no graph's."""
+        """Makes the allocation last until it is freed: it belongs to no graph."""
         if self._end.detach() is not None:
             _total.change(-self.size)
             state.graph_memory.pop(self.address, None)
@@ -65,7 +65,7 @@ def get_attribute(device: int, number: int, value: int) -> None:
 
 @entry("cuDeviceSetGraphMemAttribute")
 def set_attribute(device: int, number: int, _value: int) -> None:
-    """Reset the high watermarks; nothing else can be set."""
+    """Resets the high watermarks; nothing else can be set."""
     check_device(device)
     if number not in (USED_HIGH, RESERVED_HIGH):
         raise DriverError(Result.INVALID_VALUE)
@@ -74,5 +74,5 @@ def set_attribute(device: int, number: int, _value: int) -> None:
 
 @entry("cuDeviceGraphMemTrim")
 def trim(device: int) -> None:
-    """Has nothing to give back."""
+    """Does nothing: there is no memory to return."""
     check_device(device)

@@ -95,7 +95,7 @@ add_host = _entries("Host", "", host_task_at, ctypes.sizeof(HostFunction), HostF
 
 
 def change_task(handle: int, task: Task) -> None:
-    """Let a node do something else of the same kind."""
+    """Replaces the task of a node by one of the same kind."""
     node = node_at(handle)
     if node.task.kind is not task.kind:
         raise DriverError(Result.INVALID_VALUE)
@@ -103,7 +103,7 @@ def change_task(handle: int, task: Task) -> None:
 
 
 def add_task(node: int, graph: int, dependencies: int, count: int, task: Task) -> None:
-    """Add a node with a task behind others, and write its handle."""
+    """Adds a node with a task after others, and writes its handle."""
     put(node, graph_at(graph).add(task, nodes_at(dependencies, count)).handle)
 
 

@@ -81,7 +81,7 @@ def graph_of(node: int, graph: int) -> None:
 
 
 def _write_lists(lists: Sequence[tuple[int, Sequence[Node]]], count: int) -> None:
-    """Write lists of nodes into arrays of `count` handles; where these are null, only how many
+    """Writes lists of nodes into arrays of `count` handles; where these are null, only how many
     there are. What is left of the arrays becomes null."""
     if not count:
         raise DriverError(Result.INVALID_VALUE)
@@ -170,7 +170,7 @@ def disconnect_with(graph: int, before: int, after: int, _data: int, count: int)
 
 @entry("cuGraphDebugDotPrint")
 def draw(graph: int, path: int, _flags: int) -> None:
-    """Write a drawing of the graph in the language of Graphviz."""
+    """Writes a drawing of the graph in the language of Graphviz."""
     found = graph_at(graph)
     names = {node: f"node{node.number}" for node in found.nodes}
     lines = [f'  {name} [label="{node.task.kind.name}"];' for node, name in names.items()]

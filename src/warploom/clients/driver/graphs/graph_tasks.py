@@ -30,11 +30,11 @@ PARAMETERS_AT, COPY_AT, POOL_SIZE_AT, POOL_ADDRESS_AT = 16, 16, 104, 112
 
 
 def nothing() -> None:
-    """Do nothing: the task of a node that is there for its edges."""
+    """Does nothing: the task of a node that is there for its edges."""
 
 
 def copied(kind: type[S], address: int, size: int = 0) -> S:
-    """Return a copy of the caller's structure, or of the `size` bytes that its version has."""
+    """Returns a copy of the caller's structure, or of the `size` bytes that its version has."""
     if not address:
         raise DriverError(Result.INVALID_VALUE)
     whole = ctypes.sizeof(kind)
@@ -54,7 +54,7 @@ def copy_task(address: int) -> Task:
 
 
 def copy_task_of(about: Copy3D) -> Task:
-    """Return the copy that a structure describes, which the task keeps."""
+    """Returns the copy that a structure describes, which the task keeps."""
     return Task(Kind.MEMCPY, partial(boxes, ctypes.addressof(about)), about)
 
 
@@ -111,7 +111,7 @@ _GENERIC: dict[int, Callable[[int], Task]] = {
 
 
 def task_at(parameters: int, graph: Graph | None = None) -> Task:
-    """Return the task of a CUgraphNodeParams; of a conditional node where that is added to
+    """Returns the task of a CUgraphNodeParams; of a conditional node where that is added to
     `graph`."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)

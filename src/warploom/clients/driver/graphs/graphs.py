@@ -56,7 +56,7 @@ class Node:
 
     @property
     def dependents(self) -> list[Node]:
-        """Return the nodes that come right after it."""
+        """Returns the nodes that come right after it."""
         return [node for node in self.graph.nodes if self in node.dependencies]
 
 
@@ -75,7 +75,7 @@ class Graph:
     _numbers: Any = field(default_factory=count)
 
     def add(self, task: Task, dependencies: Iterable[Node] = ()) -> Node:
-        """Return a new node. INVALID_VALUE for dependencies of another graph, or named twice."""
+        """Returns a new node. INVALID_VALUE for dependencies of another graph, or named twice."""
         before = list(dependencies)
         if any(node.graph is not self for node in before) or len(set(before)) != len(before):
             raise DriverError(Result.INVALID_VALUE)
@@ -85,8 +85,8 @@ class Graph:
         return node
 
     def connect(self, pairs: list[tuple[Node, Node]]) -> None:
-        """Let the second of each pair wait for the first. INVALID_VALUE, and nothing happens, where
-        it does already, or nodes would wait for themselves."""
+        """Makes the second of each pair wait for the first. INVALID_VALUE, and nothing happens,
+        where it does already, or nodes would wait for themselves."""
         if any(a.graph is not self or b.graph is not self for a, b in pairs):
             raise DriverError(Result.INVALID_VALUE)
         if len(set(pairs)) != len(pairs) or any(a in b.dependencies for a, b in pairs):
@@ -100,29 +100,29 @@ class Graph:
             raise DriverError(Result.INVALID_VALUE) from None
 
     def disconnect(self, pairs: list[tuple[Node, Node]]) -> None:
-        """Remove an edge; INVALID_VALUE where one node does not wait for the other."""
+        """Removes an edge; INVALID_VALUE where one node does not wait for the other."""
         if any(before not in after.dependencies for before, after in pairs):
             raise DriverError(Result.INVALID_VALUE)
         for before, after in pairs:
             after.dependencies.remove(before)
 
     def ordered(self) -> list[Node]:
-        """Return the nodes, each after those that it waits for; else as they were added."""
+        """Returns the nodes, each after those that it waits for; else as they were added."""
         return list(TopologicalSorter({n: n.dependencies for n in self.nodes}).static_order())
 
     def edges(self) -> list[tuple[Node, Node]]:
-        """Return each pair of a node and one that waits for it."""
+        """Returns each pair of a node and one that waits for it."""
         return [(before, node) for node in self.nodes for before in node.dependencies]
 
     def remove(self, node: Node) -> None:
-        """Take a node out; nobody waits for it any more."""
+        """Removes a node; no other node waits for it any more."""
         for after in node.dependents:
             after.dependencies.remove(node)
         self.nodes.remove(node)
         state.handles.remove(node.handle)
 
     def clone(self) -> Graph:
-        """Return the same once more: later changes of either leave the other as it is."""
+        """Returns the same once more: later changes of either leave the other as it is."""
         made = Graph(original=self, conditions=self.conditions)
         twins: dict[Node, Node] = {}
         for node in self.nodes:
@@ -133,7 +133,7 @@ class Graph:
         return made
 
     def close(self) -> None:
-        """Release the handles of the graph and its nodes."""
+        """Releases the handles of the graph and its nodes."""
         for node in self.nodes:
             state.handles.remove(node.handle)
         state.handles.remove(self.handle)
@@ -141,24 +141,24 @@ class Graph:
 
 
 def graph_at(handle: int) -> Graph:
-    """Return the graph of a handle."""
+    """Returns the graph of a handle."""
     return state.handles.get(handle, Graph, Result.INVALID_VALUE)
 
 
 def node_at(handle: int) -> Node:
-    """Return the node of a handle."""
+    """Returns the node of a handle."""
     return state.handles.get(handle, Node, Result.INVALID_VALUE)
 
 
 def own(graph: Graph) -> int:
-    """Return the handle of a graph that a program has, made when it is first asked for."""
+    """Returns the handle of a graph that a program has, made when it is first asked for."""
     if not graph.handle:
         graph.handle = state.handles.add(graph)
     return graph.handle
 
 
 def perform(graph: Graph) -> None:
-    """Do what a child graph does, as far as a kernel that ends the context."""
+    """Executes a child graph, as far as a kernel that ends the context."""
     context = state.current()
     for node in graph.ordered():
         node.task.run()

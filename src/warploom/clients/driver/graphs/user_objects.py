@@ -54,7 +54,7 @@ def release(handle: int, count: int) -> None:
 
 @entry("cuGraphRetainUserObject")
 def keep(graph: int, handle: int, count: int, flags: int) -> None:
-    """Give the graph references: new ones, or (MOVE) those of the caller."""
+    """Adds references of the graph: new ones, or (MOVE) those of the caller."""
     found = graph_at(graph)
     if not flags & MOVE:
         retain(handle, count)
@@ -73,7 +73,7 @@ def let_go(graph: int, handle: int, count: int) -> None:
 
 
 def share(kept: dict[int, int]) -> dict[int, int]:
-    """Return the same references once more, for a copy of a graph."""
+    """Returns the same references once more, for a copy of a graph."""
     held = {handle: count for handle, count in kept.items() if count}
     for handle, count in held.items():
         retain(handle, count)
@@ -81,7 +81,7 @@ def share(kept: dict[int, int]) -> dict[int, int]:
 
 
 def give_up(kept: dict[int, int]) -> None:
-    """Drop the references of a graph that ends."""
+    """Drops the references of a graph that ends."""
     for handle, count in kept.items():
         if count:
             release(handle, count)
