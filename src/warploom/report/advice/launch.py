@@ -14,8 +14,8 @@ LOW_OCCUPANCY = 0.5
 
 
 def partial_warps(case: Case) -> Iterator[Advice]:
-    """Yields a block size that is no multiple of 32 leaves lanes of its last warp without a
-    thread."""
+    """Yields advice for a block size that is no multiple of the warp size, which leaves lanes of
+    its last warp without a thread."""
     size, warp = case.threads_per_block, case.spec.warp_size
     warps = -(-size // warp)
     lost = warps * warp - size
