@@ -21,6 +21,8 @@ LEVEL = "x86-64-v3"
 ENVIRONMENT = {
     "WARPLOOM_PROCESSOR": LEVEL,
     "PYTHONHASHSEED": "0",
+    "PYTHONDEVMODE": "",
+    "PYTHONWARNINGS": "",
     "WARPLOOM_OPT_LEVEL": "3",
 }
 COUNTS, MAPS = "counts", "maps"

@@ -8,13 +8,13 @@ import numpy as np
 from numba import njit
 
 
-@njit(fastmath=False, cache=True)
+@njit(fastmath=False)
 def saxpy(n: int, a: Any, x: Any, y: Any) -> None:
     for i in range(n):
         y[i] = a * x[i] + y[i]
 
 
-@njit(fastmath={"reassoc"}, cache=True)
+@njit(fastmath={"reassoc"})
 def reduce(x: Any, sums: Any, n: int) -> None:
     for block in range(n // 256):
         total = np.float32(0)
@@ -23,7 +23,7 @@ def reduce(x: Any, sums: Any, n: int) -> None:
         sums[block] = total
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def matmul(a: Any, b: Any, c: Any, n: int) -> None:
     for i in range(n):
         for j in range(n):
@@ -37,7 +37,7 @@ def matmul(a: Any, b: Any, c: Any, n: int) -> None:
 LANES = 32
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def mandelbrot(steps: Any, width: int, height: int, limit: int) -> None:
     """By 32 columns at a time, so that the compiler makes vectors of the inner loops."""
     cx, x = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
@@ -65,13 +65,13 @@ def mandelbrot(steps: Any, width: int, height: int, limit: int) -> None:
                 steps[row, left + i] = n[i]
 
 
-@njit(cache=True)
+@njit
 def histogram(data: Any, bins: Any, n: int) -> None:
     for i in range(n):
         bins[data[i]] += 1
 
 
-@njit(fastmath=True, error_model="numpy", cache=True)
+@njit(fastmath=True, error_model="numpy")
 def nbody(bodies: Any, accelerations: Any, n: int) -> None:
     """Over columns of their own, so that the compiler makes vectors of the inner loop."""
     x, y, z = bodies[:, 0].copy(), bodies[:, 1].copy(), bodies[:, 2].copy()
@@ -90,7 +90,7 @@ def nbody(bodies: Any, accelerations: Any, n: int) -> None:
         accelerations[i, 3] = 0
 
 
-@njit(cache=True)
+@njit
 def transpose(source: Any, out: Any, n: int) -> None:
     for top in range(0, n, 32):
         for left in range(0, n, 32):

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def nine_point(image: Any, out: Any, width: int, height: int) -> None:
     for y in range(1, height - 1):
         for x in range(1, width - 1):
@@ -26,7 +26,7 @@ def nine_point(image: Any, out: Any, width: int, height: int) -> None:
             out[y, x] = total / np.float32(6)
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def heat(image: Any, out: Any, width: int, height: int, rate: float) -> None:
     for y in range(height):
         for x in range(width):
@@ -38,7 +38,7 @@ def heat(image: Any, out: Any, width: int, height: int, rate: float) -> None:
             out[y, x] = centre + rate * (left + right + above + below - 4.0 * centre)
 
 
-@njit(cache=True)
+@njit
 def life(cells: Any, out: Any, width: int, height: int) -> None:
     for y in range(height):
         up, down = (y + height - 1) % height, (y + 1) % height
@@ -49,7 +49,7 @@ def life(cells: Any, out: Any, width: int, height: int) -> None:
             out[y, x] = count == 3 or (count == 2 and cells[y, x] != 0)
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def product(a: Any, b: Any, c: Any, m: int, n: int, k: int) -> None:
     for i in range(m):
         for j in range(n):
@@ -60,7 +60,7 @@ def product(a: Any, b: Any, c: Any, m: int, n: int, k: int) -> None:
                 c[i, j] += left * b[step, j]
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def jacobi(a: Any, b: Any, x: Any, out: Any, n: int) -> None:
     for i in range(n):
         total = b[i]
@@ -70,7 +70,7 @@ def jacobi(a: Any, b: Any, x: Any, out: Any, n: int) -> None:
         out[i] = total / a[i, i]
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def csr_scalar(starts: Any, columns: Any, values: Any, x: Any, y: Any, rows: int) -> None:
     for row in range(rows):
         total = 0.0
@@ -79,7 +79,7 @@ def csr_scalar(starts: Any, columns: Any, values: Any, x: Any, y: Any, rows: int
         y[row] = total
 
 
-@njit(cache=True)
+@njit
 def rank_sort(values: Any, out: Any, n: int) -> None:
     for i in range(n):
         own, rank = values[i], 0
@@ -89,7 +89,7 @@ def rank_sort(values: Any, out: Any, n: int) -> None:
         out[rank] = own
 
 
-@njit(cache=True)
+@njit
 def crc32(records: Any, sums: Any, n: int, length: int) -> None:
     table = np.empty(256, np.uint32)
     for byte in range(256):
@@ -108,7 +108,7 @@ def crc32(records: Any, sums: Any, n: int, length: int) -> None:
         sums[i] = ~crc
 
 
-@njit(cache=True)
+@njit
 def grey(rgb: Any, out: Any, width: int, height: int) -> None:
     for y in range(height):
         for x in range(width):
@@ -117,7 +117,7 @@ def grey(rgb: Any, out: Any, width: int, height: int) -> None:
             out[y, x] = total >> np.int32(8)
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def mandelbrot(steps: Any, width: int, height: int, limit: int) -> None:
     for row in range(height):
         for column in range(width):
@@ -129,13 +129,13 @@ def mandelbrot(steps: Any, width: int, height: int, limit: int) -> None:
             steps[row, column] = n
 
 
-@njit(cache=True)
+@njit
 def histogram(data: Any, bins: Any, n: int) -> None:
     for i in range(n):
         bins[data[i]] += 1
 
 
-@njit(fastmath={"contract"}, cache=True)
+@njit(fastmath={"contract"})
 def nearest(points: Any, centres: Any, labels: Any, n: int, count: int) -> None:
     for i in range(n):
         best, label = np.float32(np.inf), 0
@@ -149,7 +149,7 @@ def nearest(points: Any, centres: Any, labels: Any, n: int, count: int) -> None:
         labels[i] = label
 
 
-@njit(cache=True)
+@njit
 def lower_bound(ordered: Any, size: int, wanted: Any, places: Any, n: int) -> None:
     for i in range(n):
         low, high = 0, size
@@ -162,7 +162,7 @@ def lower_bound(ordered: Any, size: int, wanted: Any, places: Any, n: int) -> No
         places[i] = low
 
 
-@njit(cache=True)
+@njit
 def gather(values: Any, index: Any, out: Any, n: int) -> None:
     for i in range(n):
         out[i] = values[index[i]]

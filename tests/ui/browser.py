@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import pytest
 
 REQUIRED = os.environ.get("WARPLOOM_BROWSER") == "required"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
 NO_BROWSER = "there is no Chromium here: `apt-get install chromium`"
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
+
+
+@contextmanager
+def launched() -> Generator[Any]:
+    """Launches Chromium, and ends it."""
+    from playwright.sync_api import sync_playwright
+
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # Node.js, in which Playwright runs, does not start without a home folder.
+            patch.setenv("HOME", os.environ.get("HOME", folder))
+            playwright = stack.enter_context(sync_playwright())
+        options = {"executable_path": BROWSER, "args": ARGUMENTS}
+        yield stack.enter_context(playwright.chromium.launch(**options))
 
 
 def lanes_in(page: Any, state: str, side: int = 0) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED
+from browser import BROWSER, NO_BROWSER, REQUIRED, launched
 
 from warploom.ui.lessons import find_lesson, labels_of, requests_of
 from warploom.ui.page import BUNDLE, export
@@ -44,12 +44,8 @@ WIDTHS = (390, 800, 1280, 1920)
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

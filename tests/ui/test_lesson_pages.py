@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED, lanes_in
+from browser import BROWSER, NO_BROWSER, REQUIRED, lanes_in, launched
 from lesson_claims import CLAIMS, Claim
 
 from warploom.host.programs.confinement import Confinement
@@ -47,8 +47,6 @@ async def run_here(request: Requested, limits: Limits, confinement: Confinement)
 @pytest.fixture(scope="module")
 def static_schedule(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A page of a server with all lessons."""
-    from playwright.sync_api import sync_playwright
-
     patch = pytest.MonkeyPatch()
     patch.setattr(server, "run", run_here)
     patch.setenv("WARPLOOM_DATA_DIR", str(tmp_path_factory.mktemp("data")))
@@ -65,14 +63,12 @@ def static_schedule(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     threading.Thread(target=serve, args=(viewer, opened), daemon=True).start()
     assert ready.wait(10)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+    with launched() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(PATIENCE)
         page.goto(urls[0])
         page.wait_for_selector(".lanes")
         yield page
-        browser.close()
     patch.undo()
 
 

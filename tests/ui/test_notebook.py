@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import ARGUMENTS, BROWSER, NO_BROWSER
+from browser import BROWSER, NO_BROWSER, launched
 
 import warploom as wl
 from warploom.ui.page import BUNDLE
@@ -40,18 +40,14 @@ def test_the_frame_unpacks_the_page(trace: wl.Trace, tmp_path: Path) -> None:
     """As a browser shows the output of a cell."""
     if not BROWSER:
         pytest.skip(NO_BROWSER)
-    from playwright.sync_api import sync_playwright
-
     file = tmp_path / "cell.html"
     file.write_text(wl.show(trace)._repr_html_(), "utf-8")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+    with launched() as browser:
         page = browser.new_page()
         page.goto(file.as_uri())
         frame = page.frame_locator("iframe")
         frame.locator(".lanes").wait_for(timeout=10_000)
         assert frame.locator("h1").inner_text().startswith("k⟨")
-        browser.close()
 
 
 def test_a_widget_holds_the_page(trace: wl.Trace) -> None:

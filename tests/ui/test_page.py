@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED
+from browser import BROWSER, NO_BROWSER, REQUIRED, launched
 
 from warploom.observe.schema import DIVERGED
 from warploom.observe.trace import Trace
@@ -48,12 +48,8 @@ __global__ void halves(int *out)
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        yield launched
-        launched.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED
+from browser import BROWSER, NO_BROWSER, REQUIRED, launched
 
 from warploom.observe.trace import Trace
 from warploom.ui.page import BUNDLE, export
@@ -44,19 +44,15 @@ def trace() -> Trace:
 @pytest.fixture(scope="module")
 def page(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The page, without modules of its own; an error that it writes fails the tests."""
-    from playwright.sync_api import sync_playwright
-
     file = tmp_path_factory.mktemp("pages") / "pipeline.html"
     file.write_text(export(exported_show("pipeline", ("pipeline",)), [trace.to_bytes()]), "utf-8")
     wrong: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+    with launched() as browser:
         made = browser.new_page(viewport={"width": 1280, "height": 900})
         made.on("pageerror", lambda error: wrong.append(str(error)))
         made.goto(file.as_uri())
         made.wait_for_selector(".lanes")
         yield made
-        browser.close()
     assert wrong == []
 
 
