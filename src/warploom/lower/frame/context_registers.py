@@ -39,8 +39,9 @@ class ContextRegisters:
         b.store(value, self._address(offset), align=alignment(offset))
 
     def get(self, register: Register, offset: int, width: int) -> Value:
-        """Loads a register's value of `width` lanes from a byte offset of the running warp's
-        context, in the form in which `set` stores it."""
+        """Returns a register's value of `width` lanes, loaded from the byte offset of the running
+        warp's context at which `set` stored it; a predicate as `width` i1 (1 or 32), whatever its
+        form in memory."""
         b, at, align = self.lanes.b, self._address(offset), alignment(offset)
         if register.type != PRED:
             return b.load(at, typ=storage_type(register.type, width), align=align)

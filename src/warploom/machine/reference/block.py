@@ -152,8 +152,8 @@ class Grid:
             self._observe_end(warp)
 
     def _observe_end(self, ended_warp: Warp) -> None:
-        """Reports the end of the block of `ended_warp` to the observer, if all its warps have
-        ended."""
+        """Reports the end of the block of `ended_warp`, which is in the current slot
+        (`plan.slot`), to the observer, which must exist, if all its warps have ended."""
         warps = self.resident[self.run.plan.slot]
         if all(warp.state.status == schedule_layout.ENDED for warp in warps):
             assert self.run.observer is not None

@@ -284,8 +284,9 @@ def _move_piece(
     words: list[Values],
     mask: int,
 ) -> None:
-    """Moves one piece of every lane's fragment between memory and the registers `words`: stores a
-    part of a register, or merges loaded bits into it with OR."""
+    """Moves one piece of the fragment of each lane in `mask` between memory and the registers
+    `words`: stores a part of a register, or merges loaded bits into it with OR, where its bits must
+    be 0."""
     register, shift = piece.register, collect([piece.shift], U32)
     type: ScalarType = piece.type
     word = words[register]
