@@ -147,7 +147,9 @@ def _random(generator: np.random.Generator, dtype: type[np.number[Any]], count: 
 
 def _load(text: str, file: str) -> Array:
     try:
-        loaded: Any = np.load(Path(file), allow_pickle=False)
+        # Opened here: NumPy leaves what it opens open where an archive is damaged.
+        with Path(file).open("rb") as opened:
+            loaded: Any = np.load(opened, allow_pickle=False)
     except Exception as error:  # of a damaged file NumPy raises whatever it stumbles over
         reason = str(error) or type(error).__name__
         raise _unreadable(text, f"{file} cannot be loaded ({reason})") from None
