@@ -237,6 +237,13 @@ class Lanes:
         integer = ir.IntType(mask.type.count)
         return self.b.icmp_unsigned("!=", self.b.bitcast(mask, integer), integer(0))
 
+    def splits_pairs(self, bits: Value) -> Value:
+        """Returns whether a mask (an i32) has only one of lanes 2k and 2k + 1, for some k, as an
+        i1."""
+        # Bit 2k is set if the two differ.
+        differ = self.b.and_(self.b.xor(bits, self.b.lshr(bits, I32(1))), I32(0x55555555))
+        return self.b.icmp_unsigned("!=", differ, I32(0))
+
     def are_zero(self, values: Value) -> Value:
         """Returns whether all i64 of a vector are 0, as an i1; their number is a power of two."""
         b, count = self.b, values.type.count

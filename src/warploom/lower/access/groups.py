@@ -44,7 +44,8 @@ class GroupValues:
     """Bytes from lane to lane in each run, of addresses without a vector shape; where each lane is
     a run, 0 if they are not strided."""
     splits_pairs: Value | None = None
-    """True (an i1) if only one lane of some run of two is active; for the move PAIRS alone."""
+    """True (an i1) if only one lane of some run of two is active; for the move PAIRS, where a range
+    cache was looked up for the access itself, not for a batch of iterations."""
 
     batched: bool = False
     """True if the group is guarded and counted for a whole batch of iterations

@@ -145,7 +145,7 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     on = repeated(1, I1, begins.type.count)
     blocks = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
-    b.cbranch(lane_addresses.splits_pairs, *blocks[:2]).set_weights([1, 99])
+    b.cbranch(transfers.splits_pairs(lane_addresses), *blocks[:2]).set_weights([1, 99])
     b.position_at_end(blocks[0])
     [single_words] = load_gathered(transfers, lane_addresses)
     after_alone = b.block

@@ -58,7 +58,7 @@ class RangeCache:
         if group.plan.move is Move.PAIRS:
             # Here, where it dominates the other accesses of the block, and not in the move after
             # the guard: LLVM computes it once.
-            group.splits_pairs = self._splits_pairs(lane_set)
+            group.splits_pairs = self.lanes.splits_pairs(b.trunc(lane_set.key, I32))
         holds = self._is_in_range(entry, group)
         if group.step is not None and not group.accesses.is_laid_out:
             same_step = b.icmp_unsigned("==", group.step, self._word(entry, RangeCacheEntry.step))
@@ -201,13 +201,6 @@ class RangeCache:
         type = ir.VectorType(I64, runs)
         hit = b.load(self.lanes.slot(entry, RangeCacheEntry.pitches), typ=type, align=8)
         return self.lanes.are_zero(b.xor(b.sub(bases, self.lanes.splat(first, runs)), hit))
-
-    def _splits_pairs(self, lane_set: LaneSet) -> Value:
-        """Returns true (an i1) if, of lanes 2k and 2k + 1, a lane set has only one, for some k."""
-        b, bits = self.b, self.b.trunc(lane_set.key, I32)
-        # Bit 2k is set if the two differ.
-        differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
-        return b.icmp_unsigned("!=", differ, I32(0))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
         """Returns, for each lane run, its base address, or that of a run with an active lane if it

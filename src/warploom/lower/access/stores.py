@@ -125,7 +125,7 @@ def store_pairs(
     assert lane_addresses.run_pointers is not None
     b, begins = transfers.b, lane_addresses.run_pointers
     on = transfers.first_of_pairs(lane_addresses.mask)
-    with b.if_else(lane_addresses.splits_pairs, likely=False) as (single_words, pairs):
+    with b.if_else(transfers.splits_pairs(lane_addresses), likely=False) as (single_words, pairs):
         with single_words:
             store_scattered(transfers, lane_addresses, values)
         with pairs:

@@ -47,7 +47,7 @@ class LaneAddresses:
     `stride` is the bytes from lane to lane in each run, if that is a constant; else `step` holds it
     as a value, and `pointers` the host pointer of each lane. `run_pointers` are the host pointers
     of the first lanes of 16 runs of two lanes, a vector; `splits_pairs` (an i1) is true if only one
-    lane of some of these runs is active (None unless the move is PAIRS)."""
+    lane of some of these runs is active (None where that is still to be computed)."""
 
     access_type: AccessType
     firsts: Sequence[Value]
@@ -107,6 +107,12 @@ class Transfers:
         """Returns the host pointers of part `part` of each lane, from those of part 0."""
         offset = repeated(part * access_type.type.bytes, I64, pointers.type.count)
         return self.b.gep(pointers, [offset], source_etype=I8) if part else pointers
+
+    def splits_pairs(self, lane_addresses: LaneAddresses) -> Value:
+        """Returns true (an i1) if in some run of two lanes only one of both is active."""
+        if lane_addresses.splits_pairs is not None:
+            return lane_addresses.splits_pairs
+        return self.lanes.splits_pairs(self.lanes.bits(lane_addresses.mask))
 
     def first_of_pairs(self, on: Value) -> Value:
         """Returns the mask of those runs of two lanes whose first lane is active."""
