@@ -18,7 +18,7 @@ from warploom.analysis.linear.affine import (
     block_indices,
     global_accesses,
 )
-from warploom.analysis.linear.footprints import are_disjoint, why_blocks_conflict
+from warploom.analysis.linear.footprints import are_disjoint, block_conflicts
 from warploom.analysis.linear.forms import IndexVariable, form
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -56,7 +56,7 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
     blocks, threads = dims(grid), dims(block)
     variables = kernel.image.addresses(program.globals)
     launch = LaunchInputs(blocks, threads, bytes(data), variables, allocation_of)
-    return why_blocks_conflict(program, launch)
+    return block_conflicts(program, launch).reason
 
 
 def floats(n: int = N) -> np.ndarray:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from warploom.abi.environment import Slot, Status
 from warploom.analysis.linear.affine import LaunchInputs
-from warploom.analysis.linear.footprints import why_blocks_conflict
+from warploom.analysis.linear.footprints import block_conflicts
 from warploom.core.errors import MemoryFault
 from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.engine import CompiledEngine
@@ -192,22 +192,22 @@ class Prepared:
             return range(found.address, found.address + found.size) if found else None
 
         launch = self.launch
-        return why_blocks_conflict(
+        return block_conflicts(
             self.program,
             LaunchInputs(launch.grid, launch.block, launch.parameters, (), allocation_of),
-        )
+        ).reason
 
 
-def with_workers(text: str, given: BlockLaunch, workers: int) -> tuple[object, int]:
-    """Returns what a launch leaves with so many workers (memory and counts, or its fault), and how
-    many ran it; 0 after a fault."""
+def with_workers(text: str, given: BlockLaunch, workers: int) -> tuple[object, int, str]:
+    """Returns what a launch leaves with so many workers (memory and counts, or its fault), how many
+    ran it, 0 after a fault, and why that was one."""
     prepared = Prepared.of(text, given)
     engine = CompiledEngine(workers=workers)
     try:
         tally: Tally = engine.launch(prepared.program, prepared.launch, prepared.memory)
     except MemoryFault as fault:
-        return (fault.kind, fault.address, fault.block, fault.thread, fault.line), 0
-    return (prepared.contents(), counts(tally)), tally.workers
+        return (fault.kind, fault.address, fault.block, fault.thread, fault.line), 0, ""
+    return (prepared.contents(), counts(tally)), tally.workers, tally.serial_reason
 
 
 def in_order(text: str, given: BlockLaunch, order: Sequence[int]) -> list[bytes] | None:

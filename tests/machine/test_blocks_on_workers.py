@@ -27,8 +27,8 @@ def test_workers_leave_what_one_leaves(random_examples: int) -> None:
     @settings(max_examples=random_examples)
     @given(block_kernels(), block_launches(), st.sampled_from((2, 3, 8)))
     def same(text: str, launch: BlockLaunch, workers: int) -> None:
-        expected, _ = with_workers(text, launch, 1)
-        found, threads = with_workers(text, launch, workers)
+        expected, *_ = with_workers(text, launch, 1)
+        found, threads, _ = with_workers(text, launch, workers)
         assert found == expected
         shared[threads > 1] += 1
 

@@ -59,10 +59,11 @@ class Slot(IntEnum):
     Instrumentation: FAULT_*: the record of a fault. SERVICE_AT: the host function that serves
     printf, malloc and the like (`machine.compiled.host_callbacks`). LOG_AT: the log of a recorded
     launch (`abi.log`). DETECTOR_AT: the state of the race detector (`detector`). OBSERVER_AT: the
-    functions of an observer (`simt.event_layout`). WATCH_AT: the range of memory that a debugger
-    watches (`lower.instrument.watchpoints`). Under a debugger a turn runs in slices of SLICE warp
-    instructions: IN_TURN is the number of the warp in the middle of its turn plus 1, else 0;
-    TURN_LEFT the instructions left of that turn; SLICE_FUEL the instructions of the current slice.
+    functions of an observer (`simt.event_layout`). ACCESS_SET_AT: which memory the worker has
+    accessed, if blocks may conflict (`abi.access_sets`). WATCH_AT: the range of memory that a
+    debugger watches (`lower.instrument.watchpoints`). Under a debugger a turn runs in slices of
+    SLICE warp instructions: IN_TURN is the number of the warp in the middle of its turn plus 1,
+    else 0; TURN_LEFT the instructions left of that turn; SLICE_FUEL those of the current slice.
     """
 
     FUEL = 0
@@ -128,6 +129,7 @@ class Slot(IntEnum):
     SLICE_FUEL = auto()
     OBSERVER_AT = auto()
     FAILED_WAIT = auto()
+    ACCESS_SET_AT = auto()
 
 
 class Status(IntEnum):

@@ -128,6 +128,11 @@ def find_kernel(wanted: Compilation) -> CompiledKernel | None:
     return None if entry is None else _link(wanted, entry, {})
 
 
+def is_cached(wanted: Compilation) -> bool:
+    """Returns whether the cache on disk has a kernel."""
+    return disk_cache.find("kernel", wanted.key) is not None
+
+
 def start_compiling(wanted: Compilation) -> ForkedTask | None:
     """Compiles a kernel in a forked process while this one goes on; the result of the task is for
     `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), if llvmlite

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.options import Pass
 from warploom.isa.instruction import Space
+from warploom.program.tracking import Tracking
 from warploom.shapes.warp_layout import WarpLayout
 
 Size = tuple[int, int, int]
@@ -75,7 +76,8 @@ class KernelVariant:
     launches.
 
     Instrumentation: `records`: code writes a log (`abi.log`). `sanitizes`: the events for a
-    detector. `debugging`: the needs of a debugger. `observes`: the events for an observer. None
+    detector. `debugging`: the needs of a debugger. `observes`: the events for an observer.
+    `tracks`: the accesses that are recorded, for several workers may run blocks that conflict. None
     stands for none of these.
 
     Tier: `baseline`: code is baseline code (`lower.baseline`). `disabled`: transformations that are
@@ -95,6 +97,7 @@ class KernelVariant:
     baseline: bool = False
     disabled: frozenset[Pass] = frozenset()
     observes: Observing | None = None
+    tracks: Tracking | None = None
 
     def does(self, one: Pass) -> bool:
         """Returns whether a transformation is enabled."""

@@ -5,14 +5,17 @@ Independent blocks can run on several workers at a time, with the same result in
 
     x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
     x[threadIdx.x] = 1;                               not: all blocks write the same bytes
+    x[y[threadIdx.x]] = 1;                            unknown: accesses to x are to be tracked
 
-Atomics that leave the same in any order may access one address. Not handled: other atomics, loads
-of pointers, and instructions whose results depend on block order."""
+Atomics that leave the same in any order may access one address. Of other atomics, and of addresses
+from memory, it says which accesses a launch has to track to find out. Not handled: instructions
+whose results depend on block order otherwise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from warploom.analysis.linear.address_ranges import AddressRanges
 from warploom.analysis.linear.affine import (
@@ -37,6 +40,7 @@ from warploom.isa.instruction import Instruction, Operand, Special, flatten_oper
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
+from warploom.program.tracking import Tracking
 from warploom.program.uses import reads
 
 ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
@@ -48,40 +52,89 @@ BY_LANE = ACCESSES_BY_LANE | {OpKind.COPY, OpKind.BULK_COPY}
 """Instructions, besides atomics, in which each lane accesses what its own operands say."""
 
 
-def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
-    """Returns why blocks of a launch may conflict, as a sentence with a source line; empty if they
-    cannot, so that several workers may run them. The first reason found of: an instruction that
-    depends on other blocks (`_order_dependence`); a load or store of whose address nothing is
-    known, so that it may be in any allocation, if the kernel writes to global memory at all; an
-    allocation that is written to in which accesses are not disjoint by block. Atomics that leave
-    the same in any order are no reason.
+@dataclass(frozen=True, slots=True)
+class BlockConflicts:
+    """Says why blocks of a launch may conflict, as a sentence with a source line (`reason`, empty
+    if they cannot), and which accesses show at run time whether they do (`tracking`, None if none
+    can)."""
+
+    reason: str
+    tracking: Tracking | None = None
+
+
+def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
+    """Returns why blocks of a launch may conflict, so that one worker has to run them unless it
+    tracks accesses. The first reason found of: an instruction that depends on other blocks
+    (`_order_dependence`); a load or store of whose address nothing is known, so that it may be in
+    any allocation, if the kernel writes to global memory at all; an allocation that is written to
+    in which accesses are not disjoint by block. Atomics that leave the same in any order are no
+    reason.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""
     commuting = commuting_atomics(program)
-    for index, instruction in enumerate(program.instructions):
-        reason = "" if index in commuting else _order_dependence(instruction)
-        if reason:
-            return f"{reason} at {program.line(index)}"
+    dependences = {
+        index: reason
+        for index, instruction in enumerate(program.instructions)
+        if index not in commuting and (reason := _order_dependence(instruction))
+    }
+    reasons = [f"{reason} at {program.line(index)}" for index, reason in dependences.items()]
+    if any(reason != ATOMIC_ORDER for reason in dependences.values()):
+        return BlockConflicts(reasons[0])
     analysis = LinearAnalysis(program, launch)
     memory_accesses = list(analysis.memory_accesses(GLOBAL_SPACES))
+    ordered = [access for access in memory_accesses if access.instruction in dependences]
+    unknown = [access for access in memory_accesses if access.address.allocations is None]
     writes = [access for access in memory_accesses if access.op != "load"]
-    if any(access.address.allocations is None for access in memory_accesses) and writes:
-        unknown = next(r for r in memory_accesses if r.address.allocations is None)
-        return f"nothing is known of the address at {program.line(unknown.instruction)}"
-    ranges = AddressRanges(analysis)
-    for allocation in {each for write in writes for each in write.address.allocations or ()}:
-        in_allocation = [
-            access for access in memory_accesses if allocation in (access.address.allocations or ())
-        ]
-        if not (
+    if unknown and writes:
+        line = program.line(unknown[0].instruction)
+        reasons.append(f"nothing is known of the address at {line}")
+        return BlockConflicts(reasons[0], _tracking(program, memory_accesses, memory_accesses))
+    ranges, conflicting = AddressRanges(analysis), list[MemoryAccess]()
+    for allocation in sorted({each for write in writes for each in _allocations(write)}):
+        in_allocation = [each for each in memory_accesses if allocation in _allocations(each)]
+        has_order = any(access in ordered for access in in_allocation)
+        if not has_order and (
             are_disjoint(in_allocation, launch.grid)
             or _are_disjoint_in_pairs(in_allocation, ranges, commuting)
         ):
-            first = next(access for access in in_allocation if access.op != "load")
-            line = program.line(first.instruction)
-            return f"blocks may reach the same addresses as the {first.op} at {line}"
-    return ""
+            continue
+        conflicting += in_allocation
+        first = next(access for access in in_allocation if access.op != "load")
+        line = program.line(first.instruction)
+        reasons.append(f"blocks may reach the same addresses as the {first.op} at {line}")
+    if not reasons:
+        return BlockConflicts("")
+    return BlockConflicts(reasons[0], _tracking(program, memory_accesses, conflicting))
+
+
+def _allocations(access: MemoryAccess) -> frozenset[int]:
+    """Returns the allocations that an access is in, if all that it may be in are known."""
+    return access.address.allocations or frozenset()
+
+
+TRACKED_KINDS = frozenset((OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.REDUCTION))
+"""Instructions whose accesses code can record in the access set of a worker."""
+
+
+def _tracking(
+    program: Program, memory_accesses: Sequence[MemoryAccess], conflicting: Sequence[MemoryAccess]
+) -> Tracking | None:
+    """Returns what to track if `conflicting` accesses may conflict: these, and all other writes,
+    which have to be undone if they do. None if code cannot record one of them."""
+    reads = frozenset(access.instruction for access in conflicting if access.op == "load")
+    writes = frozenset(access.instruction for access in conflicting if access.op != "load")
+    all_writes = frozenset(a.instruction for a in memory_accesses if a.op != "load")
+    tracked = [a for a in memory_accesses if a.instruction in reads | all_writes]
+    kinds = {program.instructions[access.instruction].operation.kind for access in tracked}
+    if not kinds <= TRACKED_KINDS:
+        return None
+    unit = min((access.size for access in tracked), default=1)
+    return Tracking(reads, writes, all_writes - writes, unit)
+
+
+ATOMIC_ORDER = "the order of atomics shows"
+"""Why atomics may conflict that do not leave the same in any order."""
 
 
 def commuting_atomics(program: Program) -> dict[int, str]:
@@ -119,7 +172,7 @@ def _order_dependence(instruction: Instruction) -> str:
         if space in NOT_SHARED:
             continue
         if op == "atomic":
-            return "the order of atomics shows"
+            return ATOMIC_ORDER
         if instruction.operation.kind not in BY_LANE:
             return "an access of a whole warp"
     return ""

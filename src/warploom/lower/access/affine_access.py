@@ -156,7 +156,7 @@ class AffineAccess:
         global memory prefetches the lines of the 32 elements that begin PREFETCH_DISTANCE bytes
         after its own; `_prefetch_for_next_warps` adds those of the next warps. Returns its elements
         in `width` lanes."""
-        self._report_to_detector(index, group, instruction.operands[1], on, [])
+        self._report(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_lines and _is_global_line(group):
             first = self.group_addresses.firsts(group, index)[0]
@@ -204,7 +204,7 @@ class AffineAccess:
         type = instruction.operation.modifiers.scalar()
         values = [self.operands.bits(s, type) for s in elements(instruction.operands[1])]
         if group.plan.move is Move.DEFERRED:
-            self._report_to_detector(index, group, instruction.operands[0], on, values)
+            self._report(index, group, instruction.operands[0], on, values)
             self.group_guards.batch_store(index, group, instruction, on)
             self.group_guards.store_batch.append(values[0])
             return
@@ -230,7 +230,7 @@ class AffineAccess:
         """Emits a store whose guard holds: the race detector's event, its count, prefetches for the
         next warps, and the data movement of its plan; outside of batches of loop iterations also
         the count of memory changes."""
-        self._report_to_detector(index, group, instruction.operands[0], on, values)
+        self._report(index, group, instruction.operands[0], on, values)
         self.group_guards.count(index, group)
         self._prefetch_for_next_warps(index, group)
         lane_addresses = self._lane_addresses(index, group, instruction, on)
@@ -238,19 +238,21 @@ class AffineAccess:
         if not group.batched:
             record_memory_change(self.lanes, self.frame.environment, I64(1))
 
-    def _report_to_detector(
+    def _report(
         self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
         """Emits the event of an inlined access for the race detector, after it stores `values`,
-        those that a store writes, to the data buffer. The event has the extent of strided addresses
-        (none of deferred stores, nor if each lane is a run), and the lane runs of affine ones
-        (guard CACHE). Emits nothing without a detector, or if the access needs no check
-        (`must_check`)."""
-        detector, access_type = self.memory.instruments.detector, group.access_type
-        if detector is None or not detector.must_check(index, access_type):
+        those that a store writes, to the data buffer, and for the worker's access set. The event
+        has the extent of strided addresses (none of deferred stores, nor if each lane is a run),
+        and the lane runs of affine ones (guard CACHE). Emits nothing without these instruments, or
+        if the access needs no check (`must_check`) and is not tracked."""
+        instruments, access_type = self.memory.instruments, group.access_type
+        detector, tracker = instruments.detector, instruments.tracker
+        checks = detector is not None and detector.must_check(index, access_type)
+        if not checks and (tracker is None or not tracker.tracks(index)):
             return
         storage = self.memory.storage
-        for number, value in enumerate(values):
+        for number, value in enumerate(values if checks else ()):
             self.b.store(value, storage.at(number * access_type.part_bytes), align=16)
         addresses = self.operands.address(address)
         extent = runs = None
@@ -261,7 +263,11 @@ class AffineAccess:
             layout = group.base.without_repeats
             runs = LaneRuns(self.operands.address(address, layout.width), layout)
         event = self.memory.event(index, access_type, addresses, on)
-        detector.access(replace(event, extent=extent, runs=runs))
+        event = replace(event, extent=extent, runs=runs)
+        if detector is not None and checks:
+            detector.access(event)
+        if tracker is not None:
+            tracker.access(event)
 
     def _lane_addresses(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value

@@ -2,7 +2,8 @@
 instead of lanes (`lower.instrument.sanitizing`).
 
     4-byte elements at 0x100 + 4l, lanes 0..15 active: [0x100, 0x140), dense
-    4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense"""
+    4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense
+    4-byte elements at 0x100 - 4l, all active:         [0x84, 0x104), dense"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def extent_of(
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]
     first_on, last_on, adjoin = _active_range(lanes, on)
     low, high = _bounds(lanes, [b.add(firsts[0], b.mul(step, at)) for at in (first_on, last_on)])
-    is_dense = b.and_(adjoin, b.icmp_unsigned("==", step, I64(size)))
+    follow_each_other = (b.icmp_unsigned("==", step, I64(each)) for each in (size, -size))
+    is_dense = b.and_(adjoin, b.or_(*follow_each_other))
     if width > 1:
         lasts = [b.add(first, b.mul(step, I64(run - 1))) for first in firsts]
         lowest, highest = _bounds(lanes, [*firsts, *lasts])

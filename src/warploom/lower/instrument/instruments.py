@@ -13,6 +13,7 @@ from warploom.lower.instrument.observing import ObservingCode
 from warploom.lower.instrument.recording import RecordingCode
 from warploom.lower.instrument.recording_copies import CopyRecordingCode
 from warploom.lower.instrument.sanitizing import SanitizingCode
+from warploom.lower.instrument.tracking import TrackingCode
 from warploom.lower.instrument.watchpoints import WatchingCode
 
 
@@ -21,8 +22,9 @@ class Instruments:
     """Holds a warp function's emitters of instrumentation; None for what its kernel variant does
     not have.
 
-    The log, watchpoints and the log of copies receive each access before it is performed, an
-    observer after it. The race detector decides which lanes may perform it, so its caller calls it.
+    The log, watchpoints, the log of copies and the tracker of access sets receive each access
+    before it is performed, an observer after it. The race detector decides which lanes may perform
+    it, so its caller calls it.
     """
 
     log: RecordingCode | None
@@ -30,6 +32,7 @@ class Instruments:
     watchpoints: WatchingCode | None
     detector: SanitizingCode | None
     observer: ObservingCode | None
+    tracker: TrackingCode | None
 
     @classmethod
     def of(
@@ -37,7 +40,7 @@ class Instruments:
     ) -> Instruments:
         """Creates the instruments of a variant: both logs if it records, watchpoints if it is
         debugged with some, the race detector's emitter if it is sanitized, the observer's if it is
-        observed."""
+        observed, that of a worker's access set if it tracks accesses."""
         frame, debugging = operands.frame, variant.debugging
         watches = debugging is not None and debugging.watches
         sanitizes, observes = variant.sanitizes, variant.observes
@@ -47,12 +50,14 @@ class Instruments:
             WatchingCode(frame) if watches else None,
             None if sanitizes is None else SanitizingCode(operands, sanitizes),
             None if observes is None else ObservingCode(frame, observes),
+            None if variant.tracks is None else TrackingCode(frame, variant.tracks),
         )
 
     def before(self, event: AccessEvent) -> None:
         """Emits, before an access is performed, its record in the log, its count by the watchpoints
-        and its record in the log of copies, each if the kernel variant has that instrument."""
-        _emit((self.log, self.watchpoints, self.copies), event)
+        its record in the log of copies and in the worker's access set, each if the kernel
+        variant has that instrument."""
+        _emit((self.log, self.watchpoints, self.copies, self.tracker), event)
 
     def after(self, event: AccessEvent) -> None:
         """Emits the observer's event of an access that has been performed without a fault; nothing

@@ -6,6 +6,8 @@ the range cache before the loop, and accessed without a check in it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warploom.ir.access_groups import by_instruction
 from warploom.ir.access_plans import Move
 from warploom.ir.loops import WarpLoop
@@ -18,6 +20,7 @@ from warploom.lower.access.narrow_access import NarrowAccess
 from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
+from warploom.lower.instrument.extents import extent_of
 from warploom.shapes.vector_shape import LANES
 
 
@@ -55,6 +58,7 @@ class PartialAccess:
         """Emits the load of the active lanes `on` at the address that `check` has computed. Returns
         the elements as one vector: of 32 lanes, or of 1 for a uniform address."""
         move, lane_addresses = self._lane_addresses(index, on)
+        self._track(index, lane_addresses)
         if move is Move.VECTOR:
             pointer = self._transfers.pointer(lane_addresses.access_type, lane_addresses.firsts[0])
             return self._narrow.load(lane_addresses.access_type, pointer, on)
@@ -64,12 +68,26 @@ class PartialAccess:
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits the store of the active lanes `on` at the address that `check` has computed."""
         move, lane_addresses = self._lane_addresses(index, on)
+        self._track(index, lane_addresses)
         value = self.memory.operands.bits(instruction.operands[1], lane_addresses.access_type.type)
         if move is Move.VECTOR:
             pointer = self._transfers.pointer(lane_addresses.access_type, lane_addresses.firsts[0])
             self._narrow.store(lane_addresses.access_type, pointer, value, on)
         else:
             store(self._transfers, move, lane_addresses, [value])
+
+    def _track(self, index: int, lane_addresses: LaneAddresses) -> None:
+        """Emits the record of an access in the worker's access set; nothing where none is made."""
+        tracker = self.memory.instruments.tracker
+        if tracker is None or not tracker.tracks(index):
+            return
+        group, on = self._groups[index], lane_addresses.on
+        first = self.lanes.splat(lane_addresses.firsts[0], 1)
+        addresses = self.lanes.expand(first, offsets=group.base.offsets(LANES))
+        step = I64(group.base.stride)
+        extent = extent_of(self.lanes, group.access_type.size, 1, step, addresses, on)
+        event = self.memory.event(index, group.access_type, addresses, on)
+        tracker.access(replace(event, extent=extent))
 
     def _lane_addresses(self, index: int, on: Value) -> tuple[Move, LaneAddresses]:
         """Returns how an access moves its data (`Move`), and the address of its lane 0, active or

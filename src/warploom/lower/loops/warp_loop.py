@@ -73,6 +73,7 @@ class WarpLoopBody:
         ends each warp (saves it or ends it); it is left out for a partial warp with no work outside
         of the body, which the caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
+        plan.access.track()
         if warp_loop.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
         if warp_loop.body is None or warp_loop.needs_all_threads:

@@ -17,6 +17,7 @@ from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.lower.frame.block_layout import BlockLayout
+from warploom.lower.instrument.access_event import LaneRuns
 from warploom.shapes.operand_shapes import OperandShapes
 
 
@@ -44,6 +45,8 @@ class WarpLoopAccess:
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """Bytes from one warp's address to the next one's, by the first access of a group."""
+        self._warps: dict[int, Value] = {}
+        """The number of warps that perform an access."""
 
     @property
     def accesses_global_memory(self) -> bool:
@@ -58,6 +61,7 @@ class WarpLoopAccess:
         all. Returns an i1, true for no warps and for a member of a group that has been checked.
         Stores addresses and step for `count`, `load` and `store`."""
         b, group = self.b, self._groups[index]
+        self._warps[index] = warps
         # The group was checked at its first access.
         if group.firsts:
             return I1(1)
@@ -73,6 +77,20 @@ class WarpLoopAccess:
         # All warps are counted at once in one counter: their offsets in the unit must be equal.
         hit = b.and_(hit, self._cache.retains_counter(group, step))
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
+
+    def track(self) -> None:
+        """Emits, before the loop, the records of all its accesses in the worker's access set;
+        nothing where none are made."""
+        tracker = self.memory.instruments.tracker
+        if tracker is None:
+            return
+        for index, warps in self._warps.items():
+            group = self._groups[index]
+            if group.access_type.space is Space.GLOBAL:
+                offset = self.lanes.splat(I64(self._offsets[index]), group.base.width)
+                runs = LaneRuns(self.b.add(group.bases, offset), group.base)
+                step = self._steps[group.members[0][0]]
+                tracker.warps(index, group.access_type.size, runs, step, warps)
 
     def count(self, index: int, warps: Value) -> None:
         """Adds `warps` to the count of a group's accesses in the range cache, if `index` is the

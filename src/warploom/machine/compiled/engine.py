@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from warploom.abi.environment import CountLayout, Slot, Status
 from warploom.analysis.static_schedule import size_for_static_schedule
 from warploom.compilation.jit import CompiledKernel
+from warploom.core.host_cores import usable_cores
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -28,13 +29,16 @@ from warploom.machine.compiled.counted import Counted
 from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
 from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
+from warploom.machine.compiled.parts import EndedPart
 from warploom.machine.compiled.running import Progress, run_whole
-from warploom.machine.compiled.sharing import TOO_SHORT, EndedPart, SharedLaunch
+from warploom.machine.compiled.sharing import TOO_SHORT, SharedLaunch
+from warploom.machine.compiled.speculation import Speculation, failure_of
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import Words, WorkerLaunch
 from warploom.machine.compiled.workers import (
     expected_proof_seconds,
     serial_reason_of,
+    tracking_of,
     updates_memory,
 )
 from warploom.machine.launch import Launch
@@ -43,6 +47,7 @@ from warploom.machine.observation import ObservedLaunch
 from warploom.machine.tally import Tally
 from warploom.machine.warp_layouts import warp_layouts
 from warploom.program.program import Program
+from warploom.program.tracking import Tracking
 from warploom.shapes.warp_layout import warp_layout_of
 
 if TYPE_CHECKING:
@@ -70,6 +75,7 @@ class CompiledEngine:
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
         self._workers = workers
+        self._speculation = Speculation(usable_cores() if workers is None else workers)
         self._disabled = disabled()
         if PRINT_VARIABLE in os.environ:
             from warploom.passes.pipeline import printed_passes  # the compiler
@@ -155,13 +161,15 @@ class CompiledEngine:
         *,
         records: bool,
         sanitizes: Sanitizing | None = None,
+        tracks: Tracking | None = None,
     ) -> KernelVariant:
         """Returns the variant of the code that a launch runs: the layout of threads in warps and
         whether all warps have the same, how the schedule orders lanes, warps and blocks, the passes
         that are left out, whether there are clusters (also if the program needs cluster addresses
-        or cancels launches), and whether the code writes a log (`records`) or passes events to a
-        detector (`sanitizes`). The block size is in it only if the static schedule depends on it
-        (`_size`), and not with a log or accesses for a detector."""
+        or cancels launches), and whether the code writes a log (`records`), passes events to a
+        detector (`sanitizes`) or records what workers access (`tracks`). The block size is in it
+        only if the static schedule depends on it (`_size`), and not with a log or accesses for a
+        detector."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(
@@ -177,6 +185,7 @@ class CompiledEngine:
             clusters=launch.cluster_blocks > 1
             or Needs.CLUSTER_ADDRESSES in program.needs
             or Needs.LAUNCH_CANCELLATION in program.needs,
+            tracks=tracks,
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:
@@ -188,16 +197,22 @@ class CompiledEngine:
         return cast("Size | None", program.cache[key])
 
     def _template(
-        self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
+        self,
+        program: Program,
+        launch: Launch,
+        sanitizes: Sanitizing | None = None,
+        tracks: Tracking | None = None,
     ) -> TieredTemplate:
-        """Returns the template of launches like this one (program, grid, block and so on, and what
-        a detector checks), created on first use; then the oldest beyond MOST_TEMPLATES is evicted
-        and its buffers freed."""
+        """Returns the template of launches like this one (program, grid, block and so on, what a
+        detector checks, and which accesses are recorded), created on first use; then the oldest
+        beyond MOST_TEMPLATES is evicted and its buffers freed."""
         # A template keeps its program alive, so no other program gets that id.
-        key = id(program), launch.configuration, sanitizes
+        key = id(program), launch.configuration, sanitizes, tracks
         template = self._templates.get(key)
         if template is None:
-            variant = self._variant(program, launch, records=False, sanitizes=sanitizes)
+            variant = self._variant(
+                program, launch, records=False, sanitizes=sanitizes, tracks=tracks
+            )
             template = TieredTemplate(self._tiers(program, variant), launch)
             # Dictionaries keep insertion order, so the first key is the oldest.
             while len(self._templates) >= MOST_TEMPLATES:
@@ -241,7 +256,7 @@ class CompiledEngine:
         template = self._template(program, launch)
         caches = self._caches(program, launch, memory)
 
-        def prepare(blocks: range) -> WorkerLaunch:
+        def prepare(blocks: range, _worker: int = 0) -> WorkerLaunch:
             """Returns a part of the launch with these blocks, ready to run."""
             code = template.current()
             return WorkerLaunch.prepare(code, launch, memory, caches, blocks, template)
@@ -264,6 +279,11 @@ class CompiledEngine:
             shared = shared_launch()
             if shared.begins_shared():
                 return _counts(shared.run(progress), shared)
+            if not shared.is_undecided:
+                seconds = template.block_times.seconds * launch.blocks
+                tally = self._speculate(program, launch, memory, seconds, progress)
+                if tally is not None:
+                    return tally
         work = prepare(range(launch.blocks))
         is_undecided = shared is None or shared.is_undecided
         if may_share and is_undecided and not work.launch_template.calls_host:
@@ -277,9 +297,29 @@ class CompiledEngine:
         if may_share and work.seconds >= SHORTEST_SECONDS:
             template.block_times.record(work.seconds, launch.blocks)
         reason = shared.serial_reason if shared is not None else TOO_SHORT if may_share else ""
+        reason = (may_share and failure_of(program)) or reason
         counted = Counted.of(work, reason)
         work.launch_template.give_back(work.buffers)
         return _checked(counted, work)
+
+    def _speculate(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        seconds: float,
+        progress: Progress | None,
+    ) -> Callable[[], Tally] | None:
+        """Runs a launch, for which one worker would need so many seconds, on several whose accesses
+        are recorded, if blocks may conflict and that saves time; returns a function that builds its
+        tally, None if one worker has to run it."""
+        tracking = tracking_of(program, launch, memory, caches=self._simulates_caches)
+        if tracking is None:
+            return None
+        code = self._template(program, launch, tracks=tracking)
+        if not self._speculation.pays(program, code, seconds):
+            return None
+        return self._speculation.run(launch, memory, code, seconds, progress)
 
     def record(
         self,

@@ -29,6 +29,7 @@ from warploom.compilation.jit import (
     CompiledKernel,
     compile_kernel,
     find_kernel,
+    is_cached,
     load_compiled,
     start_compiling,
 )
@@ -98,6 +99,12 @@ class Tiers:
         self.improve_when_due()
         return self._current
 
+    def seconds_to_begin(self) -> float:
+        """Returns the expected seconds until launches can begin: those that level 1 takes to
+        compile, 0 if some code is compiled or on disk."""
+        on_disk = any(is_cached(self._compilation(level)) for level in self._levels)
+        return 0.0 if self._current is not None or on_disk else self._compile_seconds
+
     def _first_kernel(self) -> CompiledKernel:
         """Returns the code that launches begin with in this process: the best on disk, which
         becomes the current code. If there is none, level 1, compiled now, if earlier processes have
@@ -121,14 +128,17 @@ class Tiers:
         """Returns true if launches of the variant may begin in baseline code: not if they are
         recorded, observed, sanitized or debugged."""
         variant = self.variant
-        return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
+        is_plain = variant.sanitizes is None and variant.debugging is None
+        return is_plain and not variant.is_watched and variant.tracks is None
 
     @cached_property
     def _levels(self) -> tuple[Effort, ...]:
         """Returns the levels that launches go through: baseline code or level 0, then level 1 and
         level 3 as far as the size of the program allows."""
         most = effort(self.program)
-        better = (one for one in (Effort.LESS, Effort.FULL) if one.value <= most.value)
+        better = tuple(one for one in (Effort.LESS, Effort.FULL) if one.value <= most.value)
+        if better and self.variant.tracks is not None:
+            return better
         return (Effort.NONE if self._has_baseline else Effort.LEAST, *better)
 
     @cached_property
@@ -251,5 +261,9 @@ class Tiers:
     def _expected_seconds(self) -> float:
         """Returns the seconds in the current code after which launches wait for better code: the
         expected time to compile it, but at least SECONDS_IN."""
-        expected = SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)
-        return max(expected, SECONDS_IN[self._level])
+        return max(self._compile_seconds, SECONDS_IN[self._level])
+
+    @property
+    def _compile_seconds(self) -> float:
+        """Returns the expected seconds to compile code of level 1."""
+        return SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)

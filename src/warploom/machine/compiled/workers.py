@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warploom.analysis.linear.affine import NOT_SHARED
-from warploom.analysis.linear.footprints import why_blocks_conflict
+from warploom.analysis.linear.footprints import block_conflicts
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.machine.compiled.proofs import cached_proof, expected_seconds
@@ -20,6 +20,7 @@ from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
+from warploom.program.tracking import Tracking
 
 
 def serial_reason_of(
@@ -28,6 +29,24 @@ def serial_reason_of(
     """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
     a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), or
     accesses of blocks that may conflict; empty if several can. The program caches the proof."""
+    in_order = _order_reason(program, launch, caches=caches)
+    return in_order or cached_proof(program, launch, memory, block_conflicts).reason
+
+
+def tracking_of(
+    program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
+) -> Tracking | None:
+    """Returns the accesses by which several workers that run the blocks of a launch find whether
+    they conflict; None if one worker has to run them whatever they access, or if those accesses
+    cannot be tracked. Blocks of a cooperative launch wait for each other, so that they do."""
+    if launch.cooperative or _order_reason(program, launch, caches=caches):
+        return None
+    return cached_proof(program, launch, memory, block_conflicts).tracking
+
+
+def _order_reason(program: Program, launch: Launch, *, caches: bool) -> str:
+    """Returns the reason why blocks have to run in order, whatever they access; empty if there is
+    none."""
     if launch.schedule.policy != "converge":
         return "a policy mixes the blocks"
     # Parallel workers could not stop at the same instruction as one worker.
@@ -39,12 +58,12 @@ def serial_reason_of(
         return "blocks take over the work of others"
     if caches:
         return "the caches see the accesses of all blocks in order"
-    return cached_proof(program, launch, memory, why_blocks_conflict)
+    return ""
 
 
 def expected_proof_seconds(program: Program, launch: Launch, memory: DeviceMemory) -> float:
     """Returns the expected time of `serial_reason_of`."""
-    return expected_seconds(program, launch, memory, why_blocks_conflict)
+    return expected_seconds(program, launch, memory, block_conflicts)
 
 
 def updates_memory(program: Program) -> bool:

@@ -1,0 +1,173 @@
+"""Runs a launch in parts of its thread blocks, on several threads of the host.
+
+Blocks are handed out in parts, which become smaller, in the order of their numbers, so that threads
+end at about the same time:
+
+    1,000 blocks, 2 workers:  333  222  148  99  66  62  62  8
+
+Each part has buffers of its own, whose counts are copied when it ends. Added up in the order of
+blocks, the counts of all parts are those of one worker.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+
+from warploom.abi.environment import Status
+from warploom.machine.compiled.launch_template import Bytes
+from warploom.machine.compiled.running import PooledThreads, Progress, Report
+from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.launch import Launch
+
+Prepare = Callable[[range, int], WorkerLaunch]
+"""Prepares a part of a launch, with the given blocks, for the worker of that number."""
+
+PARTS_OF_A_WORKER = 8
+"""No part is smaller than this share of what a worker has in all."""
+
+PART_SECONDS = 0.002
+"""The least time of a part, as far as it is known: preparing one lasts 0.1 to 0.2 ms."""
+
+
+@dataclass(frozen=True, eq=False)
+class EndedPart:
+    """A part of a launch that ran to `status`, and a copy of its counts; None if it did not end."""
+
+    work: WorkerLaunch
+    status: int
+    counts: Bytes | None
+
+    @classmethod
+    def of(cls, work: WorkerLaunch, status: int) -> EndedPart:
+        """Copies the counts of a part, and gives its buffers back, if it has ended."""
+        if status != Status.ENDED:
+            return cls(work, status, None)
+        counts = work.buffers.counts()
+        work.launch_template.give_back(work.buffers)
+        return cls(work, status, counts)
+
+
+class LaunchParts:
+    """The parts of a launch that have run (`ended`), and the blocks that are left to hand out.
+    Several threads may call `work_off` at once."""
+
+    def __init__(self, prepare: Prepare, blocks: range, workers: int, smallest: int) -> None:
+        """Hands out `blocks`, which may be fewer than the launch has, to `workers` workers, at
+        least `smallest` at once; `prepare` returns a part of the launch that is ready to run."""
+        self._prepare, self._left, self._workers = prepare, blocks, workers
+        self._smallest, self._lock = smallest, threading.Lock()
+        self._running: list[WorkerLaunch] = []
+        self.ended: list[EndedPart] = []
+
+    def work_off(self, worker: int, report: Report | None = None) -> int:
+        """Runs parts as worker number `worker` until none is left, or one did not end; returns 0.
+        Calls `report` at each pause."""
+        while (part := self._next_part()) is not None:
+            work = self._prepare(part, worker)
+            work.share()
+            with self._lock:
+                # A part of earlier blocks may have failed since this one was handed out.
+                work.is_stopped = self._has_failed_before(part.start)
+                self._running.append(work)
+            self.finish(work, work.run(report))
+        return 0
+
+    def finish(self, work: WorkerLaunch, status: int) -> None:
+        """Adds a part that has run to `status` to `ended`. If it did not end, it stops the parts of
+        later blocks, whose failures would not be reported."""
+        ended = EndedPart.of(work, status)
+        with self._lock:
+            self._running = [each for each in self._running if each is not work]
+            self.ended.append(ended)
+            for other in self._running if ended.counts is None else ():
+                other.is_stopped |= other.blocks.start > work.blocks.start
+
+    def _next_part(self) -> range | None:
+        """Returns the blocks of the next part; None if there is none, or if a part did not end."""
+        with self._lock:
+            left = self._left
+            if not left or self._has_failed_before(left.start):
+                return None
+            size = max(len(left) * 2 // (3 * self._workers), self._smallest)
+            part, self._left = left[:size], left[size:]
+            return part
+
+    def _has_failed_before(self, block: int) -> bool:
+        """Returns whether some part of blocks before one did not end."""
+        return any(p.counts is None and p.work.blocks.start < block for p in self.ended)
+
+    def blocks_done(self) -> int:
+        """Returns how many blocks of all parts have ended, or have begun where several are
+        resident."""
+        with self._lock:
+            ended = sum(len(part.work.blocks) for part in self.ended)
+            return ended + sum(work.blocks_done for work in self._running)
+
+    def in_order(self) -> list[EndedPart]:
+        """Returns the parts that have run, in the order of their blocks."""
+        return sorted(self.ended, key=lambda part: part.work.blocks.start)
+
+
+class PartRunner:
+    """Runs parts of a launch on up to `most` workers, of which the calling thread is one: `start`,
+    then `work_off`. `workers` is how many do, and `wall_seconds` how long they have run, both from
+    `start` on."""
+
+    def __init__(self, prepare: Prepare, launch: Launch, most: int) -> None:
+        """Starts nothing; `prepare` returns parts of the launch that are ready to run."""
+        self._prepare, self._launch, self.most = prepare, launch, most
+        self._threads = PooledThreads(launch.cancellation)
+        self._began = 0.0
+        self.workers = 1
+
+    def start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
+        """Wakes the other workers, which run parts of `blocks`; `running` parts of other blocks run
+        already."""
+        self.workers = min(self.most, len(blocks) + running)
+        self._began = time.perf_counter()
+        smallest = max(1, len(blocks) // (PARTS_OF_A_WORKER * self.workers))
+        if seconds_of_block:
+            smallest = max(smallest, ceil(PART_SECONDS / seconds_of_block))
+        parts = LaunchParts(self._prepare, blocks, self.workers, smallest)
+        try:
+            jobs = [partial(parts.work_off, worker) for worker in range(1, self.workers)]
+            self._threads.start(jobs, spread=True)
+        except BaseException:
+            self.abort()
+            raise
+        return parts
+
+    def work_off(self, parts: LaunchParts, progress: Progress | None) -> list[EndedPart]:
+        """Runs parts in this thread as well, and waits for the other workers; returns all parts in
+        order. Calls `progress`, if given, at this thread's pauses, each POLL_SECONDS while it
+        waits, and at the end. An exception here (Ctrl-C, or of `progress`) stops all parts, waits
+        for them and is raised again; one of a pooled thread is raised when all parts have ended."""
+
+        def report() -> None:
+            """Calls `progress`, if given, with the blocks done and the launch's number of
+            blocks."""
+            if progress is not None:
+                progress(parts.blocks_done(), self._launch.blocks)
+
+        try:
+            parts.work_off(0, report)
+            self._threads.wait(report)
+        except BaseException:
+            self.abort()
+            raise
+        report()
+        return parts.in_order()
+
+    @property
+    def wall_seconds(self) -> float:
+        """Returns the time since the workers were woken."""
+        return time.perf_counter() - self._began
+
+    def abort(self) -> None:
+        """Stops the other threads and waits for them, before an exception is raised."""
+        self._threads.abort()

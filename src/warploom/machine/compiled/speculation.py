@@ -1,0 +1,167 @@
+"""Runs launches whose blocks may conflict on several workers, which record what they access, and
+undoes a launch in which blocks have conflicted: speculative parallelisation, by whole launches.
+
+    x[y[i]] = z[i]     no analysis knows whether two blocks write the same element of x
+
+Each worker records its accesses (`abi.access_sets`) in code compiled for that. If no worker has
+written what another accessed, the launch has left what one worker leaves: each read what blocks
+before it on its own worker wrote, or what was there before. Otherwise memory gets its old contents,
+nothing else of the launch is kept, and one worker runs it again; so does one after a fault, a
+deadlock, or if the launch takes too long, which conflicts may cause. A kernel whose blocks have
+conflicted is not tried again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from warploom.abi.environment import Slot
+from warploom.core.errors import LaunchError
+from warploom.machine.caches import NO_CACHES
+from warploom.machine.compiled.access_sets import AccessSets, recorded_pages
+from warploom.machine.compiled.block_times import SHORTEST_SECONDS
+from warploom.machine.compiled.counted import Counted
+from warploom.machine.compiled.launch_template import TieredTemplate
+from warploom.machine.compiled.parts import EndedPart, PartRunner
+from warploom.machine.compiled.running import Progress
+from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.launch import Launch
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.tally import Tally
+from warploom.machine.turn import Cancellation
+from warploom.program.program import Program
+from warploom.program.tracking import Tracking
+
+CONFLICTED = "blocks have accessed what others wrote, when several workers ran them"
+OVERDUE = "several workers did not end in several times the time of one"
+
+COST = 1.3
+"""The expected time of code that records accesses, over that of code that does not."""
+
+FAILURE = "failure of speculation"
+"""The key in a program's cache of the reason why several workers could not run a launch."""
+
+LEAST_LIMIT, LIMIT = 0.5, 4
+"""A launch is given up after LIMIT times the seconds that it is expected to take on one worker, but
+not before LEAST_LIMIT seconds: a loop whose end depends on a conflict may have none."""
+
+
+class _GivenUpError(Exception):
+    """Ends a launch that takes too long, or that is to be cancelled."""
+
+
+@dataclass(eq=False)
+class Speculation:
+    """Runs launches of one engine on up to `workers` workers. The access sets of the last launch
+    are kept for the next."""
+
+    workers: int
+    _last: AccessSets | None = None
+
+    def pays(self, program: Program, code: TieredTemplate, seconds: float) -> bool:
+        """Returns whether to run a launch in `code`, which records accesses, that one worker would
+        run for so many seconds: unless an earlier one failed, if that saves time, and launches
+        would have saved the time to compile the code."""
+        times, saved = code.block_times, seconds * (1 - COST / self.workers)
+        if failure_of(program) or times.is_contended or saved < SHORTEST_SECONDS / 2:
+            return False
+        return times.pays(saved, code.tiers.seconds_to_begin())
+
+    def run(
+        self,
+        launch: Launch,
+        memory: DeviceMemory,
+        code: TieredTemplate,
+        seconds: float,
+        progress: Progress | None,
+    ) -> Callable[[], Tally] | None:
+        """Runs a launch in `code`, which one worker would run for so many seconds; returns a
+        function that builds its tally. Returns None, and leaves memory as it was, if one worker has
+        to run the launch."""
+        tracking = code.tiers.variant.tracks
+        assert tracking is not None
+        sets = self._sets(memory, tracking)
+        if sets is None:
+            return None
+        code.current()  # compiles it, which is no time of the launch
+        was_touched = sets is self._last
+        began, failure = time.perf_counter(), ""
+        parts: list[EndedPart] = []
+        try:
+            parts = self._run_parts(launch, memory, code, sets, progress, seconds)
+        except _GivenUpError:
+            failure = "" if launch.cancellation.requested else OVERDUE
+        except BaseException:
+            sets.undo(memory)
+            self._last = None
+            raise
+        counts = [part.counts for part in parts if part.counts is not None]
+        failure = CONFLICTED if sets.have_conflict() else failure
+        if failure or not counts or len(counts) < len(parts):
+            sets.undo(memory)
+            self._last = None
+            code.tiers.program.cache[FAILURE] = failure
+            return None
+        sets.clear()
+        self._last = sets
+        kernel, times = parts[-1].work.kernel, code.block_times
+        times.record_alone(kernel, seconds / launch.blocks)
+        if was_touched:  # else the time has that of making the pages of the access sets
+            times.record_contention(kernel, (time.perf_counter() - began) / launch.blocks)
+        workers = min(self.workers, launch.blocks)
+        return Counted.of_parts(parts[0].work.launch_template, counts, workers, "")
+
+    def _run_parts(
+        self,
+        launch: Launch,
+        memory: DeviceMemory,
+        code: TieredTemplate,
+        sets: AccessSets,
+        progress: Progress | None,
+        seconds: float,
+    ) -> list[EndedPart]:
+        """Runs the parts of a launch, each with the access set of its worker; returns them in
+        order. Raises _GivenUpError if the launch is cancelled or takes too long."""
+        # An exception cancels what runs, but the launch itself may have to run again.
+        tried = replace(launch, cancellation=Cancellation())
+        ends = time.perf_counter() + max(LEAST_LIMIT, LIMIT * seconds)
+
+        def prepare(blocks: range, worker: int) -> WorkerLaunch:
+            """Returns a part of the launch with these blocks, ready to run."""
+            part = WorkerLaunch.prepare(code.current(), tried, memory, NO_CACHES, blocks, code)
+            part.environment[Slot.ACCESS_SET_AT] = sets.address(worker)
+            return part
+
+        def report(done: int, blocks: int) -> None:
+            """Calls `progress`, and ends the launch if it is time."""
+            if launch.cancellation.requested or time.perf_counter() > ends:
+                raise _GivenUpError
+            if progress is not None:
+                progress(done, blocks)
+
+        runner = PartRunner(prepare, tried, self.workers)
+        parts = runner.start(range(launch.blocks), seconds / launch.blocks)
+        return runner.work_off(parts, report)
+
+    def _sets(self, memory: DeviceMemory, tracking: Tracking) -> AccessSets | None:
+        """Returns empty access sets for the memory that kernels can access now, None if there can
+        be none."""
+        recorded = recorded_pages(memory)
+        if recorded is None:
+            return None
+        last = self._last
+        if last is not None and last.serve(recorded, tracking.unit):
+            return last
+        try:
+            return AccessSets(recorded, tracking.unit, self.workers)
+        except LaunchError:
+            return None
+
+
+def failure_of(program: Program) -> str:
+    """Returns why an earlier launch of a program could not be run by several workers; empty if none
+    failed."""
+    return cast(str, program.cache.get(FAILURE, ""))
