@@ -70,8 +70,9 @@ class ModelOptions:
     sample: Sample = None
     code: Code = None
     workers: Annotated[
-        int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
-    ] = 1
+        int | None,
+        typer.Option(min=1, help="The most threads that share the SMs: the result is the same."),
+    ] = None
 
 
 @grouped

@@ -10,24 +10,44 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """The limit of a Linux control group (version 2): microseconds of processor time, or `max`, and the
 microseconds of a period (kernel.org, "Control Group v2", cpu.max)."""
 
+OLD_LIMITS = Path("/sys/fs/cgroup/cpu")
+"""The folder of the limits of a control group of version 1: cpu.cfs_quota_us, -1 if there is no
+limit, and cpu.cfs_period_us (kernel.org, "CFS Bandwidth Control")."""
+
 XDIST_COUNT = "PYTEST_XDIST_WORKER_COUNT"
 """Set by pytest-xdist in each of its processes, which share the cores."""
 
 
+_processes = 1
+"""How many processes that were started together share the cores (`share_cores`)."""
+
+
+def share_cores(processes: int) -> None:
+    """Lets this process use only its share of the cores: so many have been started to work side by
+    side."""
+    global _processes
+    _processes = processes
+
+
 def usable_cores() -> int:
     """Returns how many cores this process may use, at least 1: those of its affinity, no more than
-    the processor time of its control group, divided by the processes of pytest-xdist."""
+    the processor time of its control group, divided by the processes of pytest-xdist, or by those
+    that it was started with (`share_cores`)."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     processes = os.environ.get(XDIST_COUNT, "")
     share = int(processes) if processes.isdecimal() and int(processes) else 1
-    return max(1, min(cores or 1, _quota(QUOTA) or cores or 1) // share)
+    limit = _quota((QUOTA,)) or _quota(
+        (OLD_LIMITS / "cpu.cfs_quota_us", OLD_LIMITS / "cpu.cfs_period_us")
+    )
+    return max(1, min(cores or 1, limit or cores or 1) // (share * _processes))
 
 
 @cache
-def _quota(path: Path) -> int:
-    """Returns the whole cores of a control group's limit, at least 1; 0 if there is no limit."""
+def _quota(files: tuple[Path, ...]) -> int:
+    """Returns the whole cores of a control group's limit, at least 1; 0 if there is none. The files
+    hold the microseconds of processor time, and those of a period."""
     try:
-        quota, period = path.read_text("ascii").split()
-        return 0 if quota == "max" else max(1, int(quota) // int(period))
+        quota, period = " ".join(path.read_text("ascii") for path in files).split()
+        return 0 if quota in ("max", "-1") else max(1, int(quota) // int(period))
     except (OSError, ValueError, ZeroDivisionError):
         return 0

@@ -47,11 +47,11 @@ class TimeOptions(TypedDict, total=False):
     and `l2` are caches (`warploom.CacheModel`) or replacement policies for them
     (`warploom.replacement_policy`), `dram` is a mapping of lines to banks
     (`warploom.address_mapping`). `sample`: only so many waves of blocks are replayed, and the rest
-    extrapolated. `workers` threads share the SMs; the result is the same. `timeline`: keep so many
-    states of each SM's warps. `spec` stands for the device's own figures. `code`: what is replayed,
-    "machine" code or "ptx". Where it is left out, machine code is; of kernels without machine code,
-    or whose machine code cannot be followed, PTX is (`Timing.basis` says why). A timeline is one of
-    PTX."""
+    extrapolated. At most `workers` threads share the SMs, by default one on each core; the result
+    is the same. `timeline`: keep so many states of each SM's warps. `spec` stands for the device's
+    own figures. `code`: what is replayed, "machine" code or "ptx". Where it is left out, machine
+    code is; of kernels without machine code, or whose machine code cannot be followed, PTX is
+    (`Timing.basis` says why). A timeline is one of PTX."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | WarpScheduler | None
     prefetcher: Prefetcher | None
@@ -59,7 +59,7 @@ class TimeOptions(TypedDict, total=False):
     l2: CacheModel | ReplacementPolicy | None
     dram: AddressMapping | None
     sample: Positive | None
-    workers: Workers
+    workers: Workers | None
     timeline: Count
     spec: TimingSpec | None
     code: Annotated[str, OneOf(CODES)] | None

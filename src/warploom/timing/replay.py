@@ -1,11 +1,12 @@
 """Replays the record of a launch on a modelled device, quantum by quantum.
 
-In each quantum every SM runs on its own, distributed over workers; then the requests of all SMs are
-served in order. So results do not depend on the number of workers.
+In each quantum every SM runs on its own, distributed over workers where that saves time; then the
+requests of all SMs are served in order. So results do not depend on the number of workers.
 """
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from zlib import crc32
@@ -13,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from warploom.core.errors import WarploomError
+from warploom.core.host_cores import usable_cores
 from warploom.timing import layout as w
 from warploom.timing.engine.blocks import BlockDispatcher
 from warploom.timing.engine.compiled import functions
@@ -22,6 +24,10 @@ from warploom.timing.record.record import Record
 from warploom.timing.records import MemorySystem, SchedulerState, SmState
 from warploom.timing.saved import ReplayState
 from warploom.timing.work.operations import MachineWork
+
+HANDOVER_SECONDS = 0.0002
+"""What a quantum on several workers has to save: handing it over to another thread and waiting for
+that one take 0.05 to 0.15 ms on two cores of an AMD EPYC."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +57,18 @@ class Replay:
         work: MachineWork,
         record: Record,
         blocks: int,
-        workers: int = 1,
+        workers: int | None = None,
     ) -> None:
         """Prepares a replay of the first `blocks` blocks of `record` with `work`, from the cycle 0
-        on, by `workers` threads of the host. Their number changes no result."""
+        on, by at most `workers` threads of the host, None for one on each core. Their number
+        changes no result."""
         self.setting, self.now = setting, 0
         self.sms, self.memory = empty_sms(setting), initial_memory(setting)
         size = len(work.operations) * (w.REASON_COUNT + 1)
-        self.totals = np.zeros((workers, size), np.int64)
+        self._workers = workers or usable_cores()
+        self._seconds_of_sm = 0.0
+        self.totals = np.zeros((self._workers, size), np.int64)
         self._dispatcher = BlockDispatcher(setting, self.sms, blocks, record.launch)
-        self._workers = workers
         self._ends: list[tuple[int, int]] = []
         fixed = (
             *(setting.parameters.words, work.operations, work.registers, work.blocks),
@@ -179,13 +187,13 @@ class Replay:
         stop = self.now + self.setting.quantum
         self.sms[busy, SmState.now] = self.now
         # The first part runs on this thread, the others on the pool.
-        parts = np.array_split(busy, self._workers)
+        parts = np.array_split(busy, self._workers_for(len(busy)))
         futures = [
-            pool.submit(self._run, worker, part, stop)
-            for worker, part in enumerate(parts[1:], 1)
-            if len(part)
+            pool.submit(self._run, worker, part, stop) for worker, part in enumerate(parts[1:], 1)
         ]
+        began = time.perf_counter()
         self._run(0, parts[0], stop)
+        self._seconds_of_sm = (time.perf_counter() - began) / len(parts[0])
         for future in futures:
             future.result()
         p, sms, memory = self._array_addresses[0], self.sms.ctypes.data, self.memory.ctypes.data
@@ -197,6 +205,13 @@ class Replay:
         self.now = stop
         self._ends.append((stop, int(self.sms[:, SmState.blocks_done].sum())))
         return True
+
+    def _workers_for(self, sms: int) -> int:
+        """Returns how many workers run the next quantum of so many SMs: one, if several would not
+        save the time to hand it over, by the time of the last quantum."""
+        workers = min(self._workers, sms)
+        saved = self._seconds_of_sm * (sms - -(-sms // workers))
+        return workers if saved > HANDOVER_SECONDS else 1
 
     def _release_stalled(self) -> None:
         """Has all SMs release their warps that poll memory, and those that wait for a phase of an

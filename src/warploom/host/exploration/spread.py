@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from urllib.parse import urlsplit
 
 from warploom.core.errors import WarploomError
+from warploom.core.host_cores import share_cores
 
 CONNECT_SECONDS = 5.0
 """The longest time that a scheduler has to accept a connection."""
@@ -21,7 +22,8 @@ def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor
     Dask scheduler at the address `cluster`. Raises WarploomError where there is no Dask."""
     if cluster is None:
         # Forked processes would share locks that threads of this one may hold.
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        spawn = get_context("spawn")
+        with ProcessPoolExecutor(workers, spawn, share_cores, (workers,)) as pool:
             yield pool, workers
         return
     try:

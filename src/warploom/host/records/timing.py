@@ -200,7 +200,7 @@ class ReplayOptions:
     l2: CacheModel | ReplacementPolicy | None = None
     dram: AddressMapping | None = None
     sample: int | None = None
-    workers: int = 1
+    workers: int | None = None
     timeline: int = 0
     spec: TimingSpec | None = None
     code: str | None = None

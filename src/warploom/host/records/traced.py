@@ -92,7 +92,7 @@ class TracedKernel:
             options.get("dram"),
         )
         setting = setting_of(spec, figures, shape, policies, 0)
-        outcome = Replay(setting, work, record, record.blocks, options.get("workers", 1)).run()
+        outcome = Replay(setting, work, record, record.blocks, options.get("workers")).run()
         basis = Basis("trace")
         return Timing(code, spec, figures, policies.name, record, work, outcome, basis)
 

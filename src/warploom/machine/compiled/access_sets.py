@@ -24,6 +24,9 @@ Words = npt.NDArray[np.uint64]
 
 UNITS_IN_WORD = 64
 
+KEPT_BYTES = 1 << 28
+"""Access sets of more memory are not kept for the next launch, but made anew."""
+
 
 def recorded_pages(memory: DeviceMemory) -> range | None:
     """Returns the addresses of the memory that access sets record, in whole pages: of all live
@@ -45,7 +48,7 @@ class AccessSets:
     def __init__(self, recorded: range, unit: int, workers: int) -> None:
         """Reserves the arrays, whose pages the system makes as they are touched. Raises LaunchError
         if it does not reserve as many bytes."""
-        self.recorded, self.unit = recorded, unit
+        self.recorded, self.unit, self.workers = recorded, unit, workers
         pages = len(recorded) // PAGE_BYTES
         words = PAGE_BYTES // unit // UNITS_IN_WORD
         flags, bitmap = _whole_pages(pages), _whole_pages(8 * pages * words)
@@ -76,10 +79,17 @@ class AccessSets:
         """Returns the bitmaps of each kind, in the order of `AccessSet`: one of each worker."""
         return self._reads, self._writes, self._stores
 
-    def serve(self, recorded: range, unit: int) -> bool:
-        """Returns whether the access sets record some memory in units of so many bytes."""
+    def serve(self, recorded: range, unit: int, workers: int) -> bool:
+        """Returns whether there is a set for each of `workers` workers, which records some memory
+        in units of so many bytes."""
         within = self.recorded.start <= recorded.start and recorded.stop <= self.recorded.stop
-        return within and unit == self.unit
+        return within and (unit, workers) == (self.unit, self.workers)
+
+    @property
+    def are_small(self) -> bool:
+        """Returns whether to keep the access sets for another launch: the memory that they record
+        has at most KEPT_BYTES, to which the pages of the sets are in proportion."""
+        return len(self.recorded) <= KEPT_BYTES
 
     def address(self, worker: int) -> int:
         """Returns the address of a worker's access set, for its code."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 from warploom.abi.environment import CountLayout, Slot, Status
 from warploom.analysis.static_schedule import size_for_static_schedule
 from warploom.compilation.jit import CompiledKernel
-from warploom.core.host_cores import usable_cores
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -75,7 +74,7 @@ class CompiledEngine:
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
         self._workers = workers
-        self._speculation = Speculation(usable_cores() if workers is None else workers)
+        self._speculation = Speculation(workers)
         self._disabled = disabled()
         if PRINT_VARIABLE in os.environ:
             from warploom.passes.pipeline import printed_passes  # the compiler

@@ -20,6 +20,7 @@ from typing import cast
 
 from warploom.abi.environment import Slot
 from warploom.core.errors import LaunchError
+from warploom.core.host_cores import usable_cores
 from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.access_sets import AccessSets, recorded_pages
 from warploom.machine.compiled.block_times import SHORTEST_SECONDS
@@ -55,17 +56,22 @@ class _GivenUpError(Exception):
 
 @dataclass(eq=False)
 class Speculation:
-    """Runs launches of one engine on up to `workers` workers. The access sets of the last launch
-    are kept for the next."""
+    """Runs launches of one engine on up to `workers` workers, None for one on each core. The access
+    sets of the last launch are kept for the next."""
 
-    workers: int
+    workers: int | None
     _last: AccessSets | None = None
+
+    @property
+    def _most(self) -> int:
+        """Returns the most workers of a launch that begins now."""
+        return self.workers or usable_cores()
 
     def pays(self, program: Program, code: TieredTemplate, seconds: float) -> bool:
         """Returns whether to run a launch in `code`, which records accesses, that one worker would
         run for so many seconds: unless an earlier one failed, if that saves time, and launches
         would have saved the time to compile the code."""
-        times, saved = code.block_times, seconds * (1 - COST / self.workers)
+        times, saved = code.block_times, seconds * (1 - COST / self._most)
         if failure_of(program) or times.is_contended or saved < SHORTEST_SECONDS / 2:
             return False
         return times.pays(saved, code.tiers.seconds_to_begin())
@@ -106,12 +112,12 @@ class Speculation:
             code.tiers.program.cache[FAILURE] = failure
             return None
         sets.clear()
-        self._last = sets
+        self._last = sets if sets.are_small else None
         kernel, times = parts[-1].work.kernel, code.block_times
         times.record_alone(kernel, seconds / launch.blocks)
         if was_touched:  # else the time has that of making the pages of the access sets
             times.record_contention(kernel, (time.perf_counter() - began) / launch.blocks)
-        workers = min(self.workers, launch.blocks)
+        workers = min(sets.workers, launch.blocks)
         return Counted.of_parts(parts[0].work.launch_template, counts, workers, "")
 
     def _run_parts(
@@ -142,7 +148,7 @@ class Speculation:
             if progress is not None:
                 progress(done, blocks)
 
-        runner = PartRunner(prepare, tried, self.workers)
+        runner = PartRunner(prepare, tried, sets.workers)
         parts = runner.start(range(launch.blocks), seconds / launch.blocks)
         return runner.work_off(parts, report)
 
@@ -153,10 +159,10 @@ class Speculation:
         if recorded is None:
             return None
         last = self._last
-        if last is not None and last.serve(recorded, tracking.unit):
+        if last is not None and last.serve(recorded, tracking.unit, self._most):
             return last
         try:
-            return AccessSets(recorded, tracking.unit, self.workers)
+            return AccessSets(recorded, tracking.unit, self._most)
         except LaunchError:
             return None
 
