@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.machine.compiled import block_times, engine, sharing
+from warploom.machine.compiled import block_times, distribution, sharing
 from warploom.machine.compiled.sharing import SharedLaunch
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -141,7 +141,7 @@ extern "C" __global__ void k(int *y, const int *x, int n, int turns) {
 @pytest.fixture
 def joins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has other workers join at the first pause, on two cores, whatever that saves."""
-    for module in (block_times, engine, sharing):
+    for module in (block_times, distribution, sharing):
         monkeypatch.setattr(module, "SHORTEST_SECONDS", 0.0)
     monkeypatch.setattr(sharing, "usable_cores", lambda: 2)
     monkeypatch.setattr(SharedLaunch, "_loss", lambda *_: "")

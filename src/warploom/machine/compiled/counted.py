@@ -81,6 +81,22 @@ class Counted:
         )
 
 
+def in_sequence(first: Counted, rest: Counted) -> Callable[[], Tally]:
+    """Returns a function that builds the tally of a launch whose first blocks one worker has run,
+    and the others the workers of `rest`, perhaps in other code."""
+
+    def tally() -> Tally:
+        """Returns the sums of both, with what is said of `rest` of how it ran."""
+        return replace(
+            combined_tally([first, rest]),
+            workers=rest.workers,
+            serial_reason=rest.serial_reason,
+            tier=rest.kernel.tier,
+        )
+
+    return tally
+
+
 def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
     """Returns one tally of several launches of a program: counts are summed, fields of one launch
     (`launched_warps`) are those of the first tally merged. Each element of `counted` is a

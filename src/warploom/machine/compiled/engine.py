@@ -9,7 +9,7 @@ code is left to `compilation`, running it to `machine.compiled.running`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -23,23 +23,13 @@ from warploom.ir.options import PRINT_VARIABLE, disabled
 from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing, Size
 from warploom.isa.kinds import Needs
 from warploom.machine.caches import NO_CACHES, empty_caches
-from warploom.machine.compiled.block_times import SHORTEST_SECONDS
-from warploom.machine.compiled.counted import Counted
+from warploom.machine.compiled.distribution import DistributedLaunch, run_alone
 from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
 from warploom.machine.compiled.logs import Log
-from warploom.machine.compiled.outcome import check_limit, error_of
-from warploom.machine.compiled.parts import EndedPart
-from warploom.machine.compiled.running import Progress, run_whole
-from warploom.machine.compiled.sharing import TOO_SHORT, SharedLaunch
-from warploom.machine.compiled.speculation import Speculation, failure_of
+from warploom.machine.compiled.running import Progress
+from warploom.machine.compiled.speculation import Speculation
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import Words, WorkerLaunch
-from warploom.machine.compiled.workers import (
-    expected_proof_seconds,
-    serial_reason_of,
-    tracking_of,
-    updates_memory,
-)
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -246,79 +236,20 @@ class CompiledEngine:
         memory: DeviceMemory,
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
-        """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
-        run them in one (`serial_reason_of`); calls `progress` now and then (`running.Progress`).
-        Returns a function that builds the tally when it is called. Raises KernelFault,
-        DeadlockError, InstructionLimit, LaunchCancelled, or the exception of a host callback, for
-        the first part that did not end; with `max_instructions`, the tally is built here, since
-        only it shows that the last slice exceeded the limit."""
-        template = self._template(program, launch)
-        caches = self._caches(program, launch, memory)
+        """Runs a launch to its end (`DistributedLaunch.run`); calls `progress` now and then
+        (`running.Progress`). Returns a function that builds the tally when it is called. Raises
+        KernelFault, DeadlockError, InstructionLimit, LaunchCancelled, or the exception of a host
+        callback."""
+        template, caches = self._template(program, launch), self._caches(program, launch, memory)
 
-        def prepare(blocks: range, _worker: int = 0) -> WorkerLaunch:
-            """Returns a part of the launch with these blocks, ready to run."""
-            code = template.current()
-            return WorkerLaunch.prepare(code, launch, memory, caches, blocks, template)
+        def tracked(tracking: Tracking) -> TieredTemplate:
+            """Returns the template of code that records accesses."""
+            return self._template(program, launch, tracks=tracking)
 
-        def shared_launch() -> SharedLaunch:
-            """Returns what shares the blocks among workers."""
-            return SharedLaunch(
-                prepare,
-                launch,
-                template.block_times,
-                self._workers,
-                lambda: serial_reason_of(program, launch, memory, caches=self._simulates_caches),
-                lambda: expected_proof_seconds(program, launch, memory),
-                updates_memory(program),
-            )
-
-        shared = None
-        may_share = launch.blocks > 1 and self._workers != 1
-        if may_share and template.block_times.is_long:
-            shared = shared_launch()
-            if shared.begins_shared():
-                return _counts(shared.run(progress), shared)
-            if not shared.is_undecided:
-                seconds = template.block_times.seconds * launch.blocks
-                tally = self._speculate(program, launch, memory, seconds, progress)
-                if tally is not None:
-                    return tally
-        work = prepare(range(launch.blocks))
-        is_undecided = shared is None or shared.is_undecided
-        if may_share and is_undecided and not work.launch_template.calls_host:
-            shared, status = _run_until_shared(work, shared, shared_launch, progress)
-            if shared is not None:
-                return _counts(shared.complete(work, status, progress), shared)
-        else:
-            status = _run_alone(work, progress)
-        if status != Status.ENDED:
-            raise error_of(work, Status(status))
-        if may_share and work.seconds >= SHORTEST_SECONDS:
-            template.block_times.record(work.seconds, launch.blocks)
-        reason = shared.serial_reason if shared is not None else TOO_SHORT if may_share else ""
-        reason = (may_share and failure_of(program)) or reason
-        counted = Counted.of(work, reason)
-        work.launch_template.give_back(work.buffers)
-        return _checked(counted, work)
-
-    def _speculate(
-        self,
-        program: Program,
-        launch: Launch,
-        memory: DeviceMemory,
-        seconds: float,
-        progress: Progress | None,
-    ) -> Callable[[], Tally] | None:
-        """Runs a launch, for which one worker would need so many seconds, on several whose accesses
-        are recorded, if blocks may conflict and that saves time; returns a function that builds its
-        tally, None if one worker has to run it."""
-        tracking = tracking_of(program, launch, memory, caches=self._simulates_caches)
-        if tracking is None:
-            return None
-        code = self._template(program, launch, tracks=tracking)
-        if not self._speculation.pays(program, code, seconds):
-            return None
-        return self._speculation.run(launch, memory, code, seconds, progress)
+        distributed = DistributedLaunch(
+            program, launch, memory, template, caches, self._workers, self._speculation, tracked
+        )
+        return distributed.run(progress)
 
     def record(
         self,
@@ -351,7 +282,7 @@ class CompiledEngine:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
             work.environment[Slot.OBSERVER_AT] = int(observer.table.words.ctypes.data)
-        return work, Status(_run_alone(work, progress))
+        return work, Status(run_alone(work, progress))
 
     def sanitize(
         self,
@@ -370,65 +301,4 @@ class CompiledEngine:
         caches = self._caches(program, launch, memory)
         work = WorkerLaunch.prepare(template.current(), launch, memory, caches, part, template)
         work.environment[Slot.DETECTOR_AT] = detector
-        return work, Status(_run_alone(work, progress))
-
-
-def _run_alone(work: WorkerLaunch, progress: Progress | None) -> int:
-    """Runs a launch of one part and returns the Status in which it ended."""
-    if progress is None and not work.launch_template.calls_host:
-        return work.run()
-    return run_whole(work, progress)
-
-
-def _run_until_shared(
-    work: WorkerLaunch,
-    shared: SharedLaunch | None,
-    shared_launch: Callable[[], SharedLaunch],
-    progress: Progress | None,
-) -> tuple[SharedLaunch | None, int]:
-    """Runs a launch of one part in this thread; from a pause on, when it has run for
-    SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns what shares the blocks,
-    `shared` or made by `shared_launch` when it is needed, None if the launch ended before, and the
-    Status in which the part ended."""
-
-    def at_pause() -> None:
-        """Calls `progress`, if given, and lets others join when it is time."""
-        nonlocal shared
-        if progress is not None:
-            progress(work.blocks_done, work.launch.blocks)
-        if work.seconds >= SHORTEST_SECONDS:
-            if shared is None:
-                shared = shared_launch()
-            if shared.is_undecided:
-                shared.at_pause(work)
-
-    try:
-        status = work.run(at_pause)
-        if progress is not None and shared is None:
-            progress(work.blocks_done, work.launch.blocks)
-    except BaseException:
-        if shared is not None:
-            shared.abort()
-        raise
-    return shared, status
-
-
-def _counts(parts: Sequence[EndedPart], shared: SharedLaunch) -> Callable[[], Tally]:
-    """Returns a function that builds the tally of a launch from its parts, which are in the order
-    of their blocks. Raises the error of the first that did not end."""
-    for part in parts:
-        if part.counts is None:
-            raise error_of(part.work, Status(part.status))
-    counts, work = [part.counts for part in parts if part.counts is not None], parts[0].work
-    counted = Counted.of_parts(work.launch_template, counts, shared.workers, shared.serial_reason)
-    return _checked(counted, work)
-
-
-def _checked(counted: Counted, work: WorkerLaunch) -> Callable[[], Tally]:
-    """Returns a function that builds the tally of a launch that has ended. With `max_instructions`
-    the tally is built here, since only it shows that the last slice exceeded the limit."""
-    if work.launch.max_instructions is None:
-        return counted
-    tally = counted()
-    check_limit(tally, work)
-    return lambda: tally
+        return work, Status(run_alone(work, progress))

@@ -22,7 +22,8 @@ class SharedLaunch:
     for a while (`at_pause`, then `complete`).
 
     `workers` is the number of threads that run it, `serial_reason` why that is one, empty if it
-    could be several."""
+    could be several. `left`: the blocks that the first worker has left to several which record what
+    they access."""
 
     def __init__(
         self,
@@ -32,15 +33,19 @@ class SharedLaunch:
         workers: int | None,
         reason: Callable[[], str],
         reason_seconds: Callable[[], float],
+        speculates: Callable[[float], bool],
         updates_memory: bool,
     ) -> None:
         """`workers`: how many share the blocks at most, None for one on each core. `reason`
         returns why one worker has to run all blocks, empty if several can, `reason_seconds` the
-        expected time of that answer. `updates_memory`: the kernel has atomics on global memory."""
+        expected time of that answer. `speculates` decides whether several workers run blocks that
+        may conflict, for which one would need so many seconds. `updates_memory`: the kernel has
+        atomics on global memory."""
         self._launch, self._times = launch, times
         self._runner = PartRunner(prepare, launch, workers or usable_cores())
         self._reason, self._reason_seconds = reason, reason_seconds
-        self._updates_memory = updates_memory
+        self._speculates, self._updates_memory = speculates, updates_memory
+        self.left = range(0)
         self._shared_blocks = 0
         self._parts: LaunchParts | None = None
         self.serial_reason = TOO_SHORT
@@ -84,7 +89,8 @@ class SharedLaunch:
 
     def at_pause(self, work: WorkerLaunch) -> None:
         """Lets others join a launch that one worker has begun whole, and that pauses, if that
-        pays."""
+        pays; or leaves the blocks that have not begun to several, once the first worker has ended
+        (`left`), if blocks may conflict."""
         begun = work.following - work.blocks.start
         left = len(work.blocks) - begun
         seconds_of_block = work.seconds / max(1, begun)
@@ -92,6 +98,8 @@ class SharedLaunch:
             self._times.record_alone(work.kernel, seconds_of_block)
         if left and self._may_share(left, seconds_of_block):
             self._parts = self._start(work.leave_following(), seconds_of_block, running=1)
+        elif left and not self.is_undecided and self._speculates(left * seconds_of_block):
+            self.left = work.leave_following()
 
     def complete(
         self, work: WorkerLaunch, status: int, progress: Progress | None

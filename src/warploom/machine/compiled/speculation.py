@@ -14,7 +14,6 @@ conflicted is not tried again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -31,7 +30,6 @@ from warploom.machine.compiled.running import Progress
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.tally import Tally
 from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.program.tracking import Tracking
@@ -81,12 +79,13 @@ class Speculation:
         launch: Launch,
         memory: DeviceMemory,
         code: TieredTemplate,
+        blocks: range,
         seconds: float,
         progress: Progress | None,
-    ) -> Callable[[], Tally] | None:
-        """Runs a launch in `code`, which one worker would run for so many seconds; returns a
-        function that builds its tally. Returns None, and leaves memory as it was, if one worker has
-        to run the launch."""
+    ) -> Counted | None:
+        """Runs some blocks of a launch in `code`, which one worker would run for so many seconds;
+        returns their counts. Returns None, and leaves memory as it was, if one worker has to run
+        them."""
         tracking = code.tiers.variant.tracks
         assert tracking is not None
         sets = self._sets(memory, tracking)
@@ -97,7 +96,7 @@ class Speculation:
         began, failure = time.perf_counter(), ""
         parts: list[EndedPart] = []
         try:
-            parts = self._run_parts(launch, memory, code, sets, progress, seconds)
+            parts = self._run_parts(launch, memory, code, sets, blocks, seconds, progress)
         except _GivenUpError:
             failure = "" if launch.cancellation.requested else OVERDUE
         except BaseException:
@@ -114,10 +113,10 @@ class Speculation:
         sets.clear()
         self._last = sets if sets.are_small else None
         kernel, times = parts[-1].work.kernel, code.block_times
-        times.record_alone(kernel, seconds / launch.blocks)
+        times.record_alone(kernel, seconds / len(blocks))
         if was_touched:  # else the time has that of making the pages of the access sets
-            times.record_contention(kernel, (time.perf_counter() - began) / launch.blocks)
-        workers = min(sets.workers, launch.blocks)
+            times.record_contention(kernel, (time.perf_counter() - began) / len(blocks))
+        workers = min(sets.workers, len(blocks))
         return Counted.of_parts(parts[0].work.launch_template, counts, workers, "")
 
     def _run_parts(
@@ -126,31 +125,31 @@ class Speculation:
         memory: DeviceMemory,
         code: TieredTemplate,
         sets: AccessSets,
-        progress: Progress | None,
+        blocks: range,
         seconds: float,
+        progress: Progress | None,
     ) -> list[EndedPart]:
-        """Runs the parts of a launch, each with the access set of its worker; returns them in
+        """Runs parts of some blocks, each with the access set of its worker; returns them in
         order. Raises _GivenUpError if the launch is cancelled or takes too long."""
         # An exception cancels what runs, but the launch itself may have to run again.
         tried = replace(launch, cancellation=Cancellation())
         ends = time.perf_counter() + max(LEAST_LIMIT, LIMIT * seconds)
 
-        def prepare(blocks: range, worker: int) -> WorkerLaunch:
+        def prepare(part: range, worker: int) -> WorkerLaunch:
             """Returns a part of the launch with these blocks, ready to run."""
-            part = WorkerLaunch.prepare(code.current(), tried, memory, NO_CACHES, blocks, code)
-            part.environment[Slot.ACCESS_SET_AT] = sets.address(worker)
-            return part
+            work = WorkerLaunch.prepare(code.current(), tried, memory, NO_CACHES, part, code)
+            work.environment[Slot.ACCESS_SET_AT] = sets.address(worker)
+            return work
 
-        def report(done: int, blocks: int) -> None:
+        def report(done: int, all_blocks: int) -> None:
             """Calls `progress`, and ends the launch if it is time."""
             if launch.cancellation.requested or time.perf_counter() > ends:
                 raise _GivenUpError
             if progress is not None:
-                progress(done, blocks)
+                progress(blocks.start + done, all_blocks)
 
         runner = PartRunner(prepare, tried, sets.workers)
-        parts = runner.start(range(launch.blocks), seconds / launch.blocks)
-        return runner.work_off(parts, report)
+        return runner.work_off(runner.start(blocks, seconds / len(blocks)), report)
 
     def _sets(self, memory: DeviceMemory, tracking: Tracking) -> AccessSets | None:
         """Returns empty access sets for the memory that kernels can access now, None if there can

@@ -1,0 +1,234 @@
+"""Runs a launch to its end: in one worker, or with its blocks distributed over several, from its
+start or from a pause on, where that changes no result and saves time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from warploom.abi.environment import Status
+from warploom.machine.caches import NO_CACHES
+from warploom.machine.compiled.block_times import SHORTEST_SECONDS
+from warploom.machine.compiled.counted import Counted, in_sequence
+from warploom.machine.compiled.launch_template import TieredTemplate
+from warploom.machine.compiled.outcome import check_limit, error_of
+from warploom.machine.compiled.parts import EndedPart
+from warploom.machine.compiled.running import Progress, run_whole
+from warploom.machine.compiled.sharing import TOO_SHORT, SharedLaunch
+from warploom.machine.compiled.speculation import Speculation, failure_of
+from warploom.machine.compiled.work import Words, WorkerLaunch
+from warploom.machine.compiled.workers import (
+    expected_proof_seconds,
+    serial_reason_of,
+    tracking_of,
+    updates_memory,
+)
+from warploom.machine.launch import Launch
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.tally import Tally
+from warploom.program.program import Program
+from warploom.program.tracking import Tracking
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedLaunch:
+    """One launch of a program, to be run once.
+
+    `template`: that of its code. `caches`: the simulated caches, NO_CACHES if there are none.
+    `workers`: the most threads that share its blocks, None for one on each core. `speculation` runs
+    blocks that may conflict, in the code of the template that `tracked` returns for the accesses to
+    record.
+    """
+
+    program: Program
+    launch: Launch
+    memory: DeviceMemory
+    template: TieredTemplate
+    caches: Words
+    workers: int | None
+    speculation: Speculation
+    tracked: Callable[[Tracking], TieredTemplate]
+
+    def run(self, progress: Progress | None) -> Callable[[], Tally]:
+        """Runs the launch, its blocks distributed over workers unless there is a reason to run them
+        in one (`serial_reason_of`). Returns a function that builds the tally when it is called.
+        Raises the error of the first part that did not end; with `max_instructions`, the tally is
+        built here, since only it shows that the last slice exceeded the limit."""
+        progress = progress and _rising(progress)
+        shared, blocks = None, range(self.launch.blocks)
+        may_share = len(blocks) > 1 and self.workers != 1
+        if may_share and self.template.block_times.is_long:
+            shared = self._shared_launch()
+            if shared.begins_shared():
+                return _counts(shared.run(progress), shared)
+            if not shared.is_undecided:
+                counted = self._speculate(blocks, self.template.block_times.seconds, progress)
+                if counted is not None:
+                    return counted
+        work = self._prepare(blocks)
+        is_undecided = shared is None or shared.is_undecided
+        if may_share and is_undecided and not work.launch_template.calls_host:
+            shared, status = _run_until_shared(work, shared, self._shared_launch, progress)
+            if shared is not None and shared.left and status == Status.ENDED:
+                return self._run_left(work, shared, progress)
+            if shared is not None:
+                return _counts(shared.complete(work, status, progress), shared)
+        else:
+            status = run_alone(work, progress)
+        if status != Status.ENDED:
+            raise error_of(work, Status(status))
+        if may_share and work.seconds >= SHORTEST_SECONDS:
+            self.template.block_times.record(work.seconds, len(blocks))
+        reason = shared.serial_reason if shared is not None else TOO_SHORT if may_share else ""
+        return _checked(
+            self._counted(work, (may_share and failure_of(self.program)) or reason), work
+        )
+
+    def _prepare(self, blocks: range, _worker: int = 0) -> WorkerLaunch:
+        """Returns a part of the launch with these blocks, ready to run."""
+        code = self.template.current()
+        return WorkerLaunch.prepare(
+            code, self.launch, self.memory, self.caches, blocks, self.template
+        )
+
+    def _shared_launch(self) -> SharedLaunch:
+        """Returns what shares the blocks among workers."""
+        arguments = self.program, self.launch, self.memory
+        return SharedLaunch(
+            self._prepare,
+            self.launch,
+            self.template.block_times,
+            self.workers,
+            lambda: serial_reason_of(*arguments, caches=self._simulates_caches),
+            lambda: expected_proof_seconds(*arguments),
+            lambda seconds: self._speculative_code(seconds) is not None,
+            updates_memory(self.program),
+        )
+
+    @property
+    def _simulates_caches(self) -> bool:
+        """Returns whether the rules count accesses of simulated caches."""
+        return self.caches is not NO_CACHES
+
+    @staticmethod
+    def _counted(work: WorkerLaunch, serial_reason: str = "") -> Counted:
+        """Returns the counts of a part that has ended, and gives its buffers back."""
+        counted = Counted.of(work, serial_reason)
+        work.launch_template.give_back(work.buffers)
+        return counted
+
+    # ---- blocks that may conflict ---------------------------------------------------------------
+
+    def _speculative_code(self, seconds: float) -> TieredTemplate | None:
+        """Returns the template of code in which several workers run blocks that may conflict, if
+        that saves time where one would run them for so many seconds; else None."""
+        tracking = tracking_of(
+            self.program, self.launch, self.memory, caches=self._simulates_caches
+        )
+        code = None if tracking is None else self.tracked(tracking)
+        pays = code is not None and self.speculation.pays(self.program, code, seconds)
+        return code if pays else None
+
+    def _speculate(
+        self, blocks: range, seconds_of_block: float, progress: Progress | None
+    ) -> Counted | None:
+        """Runs blocks by several workers that record what they access, if that saves time; returns
+        their counts, None if one worker has to run them."""
+        seconds = seconds_of_block * len(blocks)
+        code = self._speculative_code(seconds)
+        if code is None:
+            return None
+        return self.speculation.run(self.launch, self.memory, code, blocks, seconds, progress)
+
+    def _run_left(
+        self, work: WorkerLaunch, shared: SharedLaunch, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        """Runs the blocks that `work`, which has ended, has left to several workers, or by one if
+        they conflict; returns a function that builds the tally of the launch. Raises the error of a
+        part that did not end."""
+        seconds_of_block, blocks = work.seconds / len(work.blocks), self.launch.blocks
+        self.template.block_times.record(seconds_of_block * blocks, blocks)
+        first = self._counted(work)
+        rest = self._speculate(shared.left, seconds_of_block, progress)
+        if rest is None:
+            work = self._prepare(shared.left)
+            status = run_alone(work, progress)
+            if status != Status.ENDED:
+                raise error_of(work, Status(status))
+            rest = self._counted(work, failure_of(self.program) or shared.serial_reason)
+        return in_sequence(first, rest)
+
+
+def _rising(progress: Progress) -> Progress:
+    """Returns a callback that calls `progress` with the most blocks that were done so far: those of
+    a launch that is undone and run again are done twice."""
+    most = 0
+
+    def report(done: int, blocks: int) -> None:
+        """Calls `progress`."""
+        nonlocal most
+        most = max(most, done)
+        progress(most, blocks)
+
+    return report
+
+
+def run_alone(work: WorkerLaunch, progress: Progress | None) -> int:
+    """Runs a launch of one part and returns the Status in which it ended."""
+    if progress is None and not work.launch_template.calls_host:
+        return work.run()
+    return run_whole(work, progress)
+
+
+def _run_until_shared(
+    work: WorkerLaunch,
+    shared: SharedLaunch | None,
+    shared_launch: Callable[[], SharedLaunch],
+    progress: Progress | None,
+) -> tuple[SharedLaunch | None, int]:
+    """Runs a launch of one part in this thread; from a pause on, when it has run for
+    SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns what shares the blocks,
+    `shared` or made by `shared_launch` when it is needed, None if the launch ended before, and the
+    Status in which the part ended."""
+
+    def at_pause() -> None:
+        """Calls `progress`, if given, and lets others join when it is time."""
+        nonlocal shared
+        if progress is not None:
+            progress(work.blocks_done, work.launch.blocks)
+        if work.seconds >= SHORTEST_SECONDS:
+            if shared is None:
+                shared = shared_launch()
+            if shared.is_undecided:
+                shared.at_pause(work)
+
+    try:
+        status = work.run(at_pause)
+        if progress is not None and shared is None:
+            progress(work.blocks_done, work.launch.blocks)
+    except BaseException:
+        if shared is not None:
+            shared.abort()
+        raise
+    return shared, status
+
+
+def _counts(parts: Sequence[EndedPart], shared: SharedLaunch) -> Callable[[], Tally]:
+    """Returns a function that builds the tally of a launch from its parts, which are in the order
+    of their blocks. Raises the error of the first that did not end."""
+    for part in parts:
+        if part.counts is None:
+            raise error_of(part.work, Status(part.status))
+    counts, work = [part.counts for part in parts if part.counts is not None], parts[0].work
+    counted = Counted.of_parts(work.launch_template, counts, shared.workers, shared.serial_reason)
+    return _checked(counted, work)
+
+
+def _checked(counted: Counted, work: WorkerLaunch) -> Callable[[], Tally]:
+    """Returns a function that builds the tally of a launch that has ended. With `max_instructions`
+    the tally is built here, since only it shows that the last slice exceeded the limit."""
+    if work.launch.max_instructions is None:
+        return counted
+    tally = counted()
+    check_limit(tally, work)
+    return lambda: tally
