@@ -213,7 +213,7 @@ def scattered(at: np.ndarray) -> np.ndarray:
 
 N = 4_096
 PLACES = np.random.default_rng(2).permutation(N).astype(np.int32)
-MEETING = np.where(np.arange(N) % 2, PLACES, PLACES[0]).astype(np.int32)
+CONFLICTING = np.where(np.arange(N) % 2, PLACES, PLACES[0]).astype(np.int32)
 
 
 @NEEDS_NVRTC
@@ -283,12 +283,14 @@ def test_several_workers_run_the_blocks_that_a_first_one_leaves(
 @NEEDS_NVRTC
 @pytest.mark.usefixtures("speculate", "both_have_a_part")
 def test_a_launch_that_conflicts_is_run_again_by_one_worker() -> None:
-    run, out = launched(MEETING)
+    run, out = launched(CONFLICTING)
     assert (run.workers, run.serial_reason) == (1, CONFLICTED)
     # Lanes of a warp that add to one place lose all updates but one: as one worker does.
     alone = wl.Device(workers=1)
     expected = alone.to_device(np.arange(N, dtype=np.int32))
-    serial = alone.compile(SCATTER)["scatter"][N // 64, 64](alone.to_device(MEETING), expected, N)
+    serial = alone.compile(SCATTER)["scatter"][N // 64, 64](
+        alone.to_device(CONFLICTING), expected, N
+    )
     assert (out == expected.copy_to_host()).all()
     assert run.counters == serial.counters
 

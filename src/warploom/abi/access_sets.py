@@ -2,8 +2,8 @@
 several workers run thread blocks that may conflict.
 
 Memory is divided in pages of PAGE_BYTES and, within these, in units of 1 to 16 bytes
-(`Tracking.unit`). An access set has a byte for each page, which says how the worker has touched it,
-and bitmaps of units. With units of 4 bytes, a store of 16 bytes at 8 in page 0:
+(`Tracking.unit`). An access set has a byte for each page, which states how the worker has touched
+it, and bitmaps of units. With units of 4 bytes, a store of 16 bytes at 8 in page 0:
 
     touched  02 00 00 ...     page 0 is WRITTEN
     writes   0x3c             units 2 to 5

@@ -20,7 +20,7 @@ from warploom.host.device import Device
 from warploom.host.engines import ENGINES
 from warploom.host.option_types import CODES
 from warploom.host.requests import Request
-from warploom.machine.launch import POLICIES
+from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
@@ -101,6 +101,14 @@ Workers = Annotated[
         min=1,
         help="The most threads that share the blocks, where results stay the same and it saves"
         " time; one on each core if left out.",
+    ),
+]
+AnyOrder = Annotated[
+    bool,
+    typer.Option(
+        "--any-order",
+        help="Run blocks on several threads even if they may conflict: any legal result, not the"
+        " same each time.",
     ),
 ]
 Scheduler = Annotated[
@@ -184,6 +192,7 @@ class DeviceOptions:
     engine: Engine = None
     warp_size: WarpSize = 32
     workers: Workers = None
+    any_order: AnyOrder = False
     strict_target: StrictTarget = False
     strict: Strict = True
     caches: Caches = False
@@ -202,6 +211,7 @@ class DeviceOptions:
             bank_bytes=rules.bank_bytes,
             schedule=rules.schedule,
             seed=rules.seed,
+            order=ORDERS[self.any_order],
             workers=self.workers,
             record=record,
             core=self.core or None,

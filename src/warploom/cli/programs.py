@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.options import Core, Engine, Schedule, Seed, Workers, grouped
+from warploom.cli.options import AnyOrder, Core, Engine, Schedule, Seed, Workers, grouped
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program, completed, found_nvcc
@@ -57,6 +57,7 @@ class ProgramOptions:
     engine: Engine = Settings.engine
     schedule: Schedule = Settings.schedule
     seed: Seed = Settings.seed
+    any_order: AnyOrder = Settings.any_order
     workers: Workers = Settings.workers
     memory: Memory = Settings.memory
     caching_allocator: CachingAllocator = Settings.caching_allocator

@@ -15,6 +15,7 @@ from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.context import schedule_of
 from warploom.host.device import Device
 from warploom.host.run import Run
+from warploom.machine.launch import ORDERS
 from warploom.sanitize.findings import TOOLS
 
 PREFIX = "WARPLOOM_"
@@ -38,6 +39,7 @@ class Settings:
     engine: str = "compiled"
     schedule: str = "converge"
     seed: int = 0
+    any_order: bool = False
     workers: int | None = None
     memory: str = ""
     caching_allocator: bool = False
@@ -60,7 +62,7 @@ class Settings:
         find_device(self.device)
         if self.memory:
             bytes_of(self.memory)
-        schedule_of(find_device(self.device), self.schedule, self.seed)
+        schedule_of(find_device(self.device), self.schedule, self.seed, ORDERS[self.any_order])
         return self
 
     @classmethod
@@ -101,6 +103,7 @@ class Settings:
             engine=self.engine,
             schedule=self.schedule,
             seed=self.seed,
+            order=ORDERS[self.any_order],
             workers=self.workers,
             memory_bytes=bytes_of(self.memory) if self.memory else None,
             on_run=on_run,

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from warploom.core.errors import WarploomError
 from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import AccessRules, MemoryOptions, access_rules
 from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, checking_engine, find_engine
-from warploom.machine.launch import INDEPENDENT_SINCE, Schedule
+from warploom.machine.launch import INDEPENDENT_SINCE, ORDERS, POLICIES, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
@@ -73,7 +74,14 @@ class Context:
         return checking_engine(self.engine_name, self.spec, self.options)
 
 
-def schedule_of(spec: DeviceSpec, policy: str, seed: int) -> Schedule:
-    """Returns the schedule of a device by the policy of that name, one of POLICIES."""
-    independent = spec.compute_capability >= INDEPENDENT_SINCE
-    return Schedule(policy, seed, independent, sms=spec.sms)
+def schedule_of(spec: DeviceSpec, policy: str, seed: int, order: str = ORDERS[0]) -> Schedule:
+    """Returns the schedule of a device by the policy of that name, one of POLICIES, and the order
+    of blocks, one of ORDERS. Raises WarploomError for another policy than "converge" if the order
+    is "any": a policy and a seed give one result."""
+    independent, any_order = spec.compute_capability >= INDEPENDENT_SINCE, order == "any"
+    if any_order and policy != POLICIES[0]:
+        raise WarploomError(
+            f'order="any" has blocks side by side, schedule={policy!r} one after the other, with'
+            f" one result for each seed: leave out one of them"
+        )
+    return Schedule(policy, seed, independent, sms=spec.sms, any_order=any_order)

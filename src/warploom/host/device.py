@@ -24,6 +24,7 @@ from warploom.host.option_types import (
     Content,
     Element,
     Engine,
+    Order,
     Policy,
     Seed,
     Shape,
@@ -90,7 +91,8 @@ class Device(MakesTextures, MakesTensorMaps):
     `schedule` and `seed` choose the order where the architecture leaves it open: "converge" runs
     one side of a branch after the other and reconverges lanes, "fair" and "random" mix what may be
     mixed, "adversarial" keeps every lane diverged from the others as long as it may. One input and
-    one seed give one result.
+    one seed give one result. `order` "any" has several workers run blocks that may conflict, with
+    atomics of the host: the result is one that the architecture allows, not the same each time.
 
     `sanitize` names the tools that check each launch: "mem", "race", "sync", "init" (`run.findings`
     has what they found). A launch can say otherwise.
@@ -112,6 +114,7 @@ class Device(MakesTextures, MakesTensorMaps):
         caches: bool = False,
         schedule: Policy = "converge",
         seed: Seed = 0,
+        order: Order = "blocks",
         workers: Workers | None = None,
         warp_size: int = WARP_SIZE,
         stack_bytes: Bytes = STACK_BYTES,
@@ -134,13 +137,13 @@ class Device(MakesTextures, MakesTensorMaps):
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         access_rules(self.spec, options)  # raises where the device does not have these
-        order = schedule_of(self.spec, schedule, seed)
+        chosen = schedule_of(self.spec, schedule, seed, order)
         memory = DeviceMemory(self.spec.memory_bytes if memory_bytes is None else memory_bytes)
         self._context = Context(
             self.spec,
             options,
             self.engine,
-            order,
+            chosen,
             workers,
             output,
             stack_bytes,

@@ -258,6 +258,7 @@ class Launcher:
                 cooperative=bool(options.get("cooperative")),
                 schedule=options.get("schedule"),
                 seed=options.get("seed"),
+                order=options.get("order"),
                 interrupts=frozenset(options.get("interrupts", ())),
                 turns=turns_of(options.get("turns", ())),
                 cluster=as_dims(options.get("cluster_dims")),

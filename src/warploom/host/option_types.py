@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warploom.core.values import ElementType, Integer, OneOf, Rule
 from warploom.host.engines import ENGINES
-from warploom.machine.launch import POLICIES
+from warploom.machine.launch import ORDERS, POLICIES
 from warploom.sanitize.findings import TOOLS
 
 MOST_BYTES = 1 << 47
@@ -27,6 +27,7 @@ Workers = Annotated[int, Integer(1, MOST_WORKERS)]
 
 Engine = Annotated[str, OneOf(ENGINES)]
 Policy = Annotated[str, OneOf(POLICIES)]
+Order = Annotated[str, OneOf(ORDERS)]
 
 Tools = Sequence[Annotated[str, OneOf(TOOLS)]]
 """Tools that check a launch."""

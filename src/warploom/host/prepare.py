@@ -10,7 +10,7 @@ from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.resources import launched_registers
-from warploom.machine.launch import Launch, WarpId, shared_bytes
+from warploom.machine.launch import ORDERS, Launch, WarpId, shared_bytes
 from warploom.ptx.module import Function
 
 KEPT = 64
@@ -23,7 +23,8 @@ BLOCKS = ("maxntid", "reqntid")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The options of a launch; `schedule` and `seed` are the device's where they are None."""
+    """The options of a launch; `schedule`, `seed` and `order` are the device's where they are
+    None."""
 
     grid: Dim3
     block: Dim3
@@ -32,6 +33,7 @@ class Configuration:
     cooperative: bool = False
     schedule: str | None = None
     seed: int | None = None
+    order: str | None = None
     interrupts: frozenset[int] = frozenset()
     turns: tuple[WarpId, ...] = ()
     cluster: Dim3 | None = None
@@ -82,14 +84,14 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
         )
     policy = asked.schedule or context.schedule.policy
     seed = context.schedule.seed if asked.seed is None else asked.seed
-    order = schedule_of(context.spec, policy, seed)
-    order = replace(
-        order,
+    order = asked.order or ORDERS[context.schedule.any_order]
+    schedule = replace(
+        schedule_of(context.spec, policy, seed, order),
         resident_blocks=max(1, resident),
         interrupts=asked.interrupts,
         turns=asked.turns,
     )
-    return replace(launch, schedule=order)
+    return replace(launch, schedule=schedule)
 
 
 def _resident_blocks(kernel: LoadedKernel, launch: Launch) -> int:

@@ -150,6 +150,12 @@ class Run:
         return self.tally.serial_reason
 
     @property
+    def any_order(self) -> bool:
+        """Returns whether blocks ran in any order, side by side (`order="any"`), so that another
+        launch may leave another result and other counts."""
+        return self.launch.schedule.any_order
+
+    @property
     def tier(self) -> str:
         """Returns the code that the launch ended in: "baseline", which is compiled fast and takes 4
         times as long in the median, or optimised code by LLVM's effort, "level 0", "level 1" or
@@ -291,6 +297,7 @@ class Run:
             compile_seconds=execution.compile_seconds,
             tier=execution.tally.tier,
             terms=kernel.terms,
+            any_order=self.any_order,
         )
         return make_report(facts, program, self.counters, self.occupancy, self.examples)
 

@@ -70,10 +70,11 @@ class KernelVariant:
     of a block have the same layout. `size`: the size of thread blocks, None in code for any size.
 
     Scheduling: `independent`: each thread has its own program counter, as from compute capability
-    7.0 on. `interleaves_paths`: diverged lanes run in turn by a policy, instead of one side after
-    the other. `shuffles`: the launch's policy chooses the order of warps, blocks and the lanes of
-    an atomic. `clusters`: clusters have several blocks, or the program uses `mapa` or cancels
-    launches.
+    7.0 on. `concurrent`: several workers run blocks that may conflict, so that atomics and fences
+    are those of the host. `interleaves_paths`: diverged lanes run in turn by a policy, instead of
+    one side after the other. `shuffles`: the launch's policy chooses the order of warps, blocks and
+    the lanes of an atomic. `clusters`: clusters have several blocks, or the program uses `mapa` or
+    cancels launches.
 
     Instrumentation: `records`: code writes a log (`abi.log`). `sanitizes`: the events for a
     detector. `debugging`: the needs of a debugger. `observes`: the events for an observer.
@@ -98,6 +99,7 @@ class KernelVariant:
     disabled: frozenset[Pass] = frozenset()
     observes: Observing | None = None
     tracks: Tracking | None = None
+    concurrent: bool = False
 
     def does(self, one: Pass) -> bool:
         """Returns whether a transformation is enabled."""
@@ -146,6 +148,11 @@ class KernelVariant:
         """Returns whether the sides of a branch run one after the other in an order that the
         launch's policy chooses: the variant `shuffles`, and threads are not `independent`."""
         return self.shuffles and not self.independent
+
+    @property
+    def runs_side_by_side(self) -> bool:
+        """Returns whether the code is for workers whose blocks may conflict."""
+        return self.concurrent or self.tracks is not None
 
     @property
     def is_watched(self) -> bool:

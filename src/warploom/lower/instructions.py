@@ -102,6 +102,8 @@ class InstructionCode:
         self.preconditions.check(index, instruction, on)
         self.tensor_waits.emit(instruction, on)
         self.tensor_memory.wait(instruction, on)
+        if instruction.operation.kind is OpKind.FENCE and self.memory.frame.variant.concurrent:
+            self.memory.b.fence("seq_cst")
         if _has_no_code(instruction) or self._emit_without_results(index, instruction, on):
             return
         if self._emit_affine(index, instruction, on):

@@ -28,6 +28,10 @@ INDEPENDENT_SINCE = (7, 0)
 """The compute capability from which each thread has its own program counter (CUDA C++ Programming
 Guide, "Independent Thread Scheduling")."""
 
+ORDERS = ("blocks", "any")
+"""What several workers may leave: what blocks leave that run in the order of their numbers, or
+what blocks leave in any order, side by side."""
+
 POLICIES = ("converge", "fair", "random", "adversarial")
 """The names of the scheduling policies, in the order of their numbers in `simt.split_policy`."""
 
@@ -45,7 +49,9 @@ class Schedule:
     later); `resident_blocks` is how many thread blocks the device holds at once, `sms` its number
     of SMs. On the reference machine a warp yields each time before it executes one of the
     instructions `interrupts` (indices in the program), and the first turns of the launch go to the
-    warps `turns`, one turn for each entry.
+    warps `turns`, one turn for each entry. `any_order`: on the compiled engine several workers run
+    thread blocks whether or not they may conflict, and so leave any result that the architecture
+    allows.
     """
 
     policy: str = "converge"
@@ -55,6 +61,7 @@ class Schedule:
     interrupts: frozenset[int] = frozenset()
     turns: tuple[WarpId, ...] = ()
     sms: int = 1
+    any_order: bool = False
 
     @property
     def needs_reference(self) -> bool:

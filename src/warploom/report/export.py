@@ -31,6 +31,7 @@ def as_json(report: Report) -> dict[str, object]:
         "seconds": facts.seconds,
         "compile_seconds": facts.compile_seconds,
         "tier": facts.tier,
+        "order": "any" if facts.any_order else "blocks",
         "sections": {section.title: _section(section) for section in report.sections},
         "metrics": {
             metric.nsight: _finite(metric.value)

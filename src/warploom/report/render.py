@@ -81,6 +81,10 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
             f"The PTX is for {facts.newer_target}, which this device is older than; it has every"
             f" instruction in it. A driver would refuse it (--strict-target)."
         )
+    if facts.any_order:
+        console.print(
+            "Blocks ran in any order: another launch may leave another result, and other counts."
+        )
     for section in report.sections:
         if section.metrics:
             console.print(section_table(section, say, console.width))

@@ -28,7 +28,8 @@ class Facts:
 
     `terms` are those in which the report is written, if not asked for in others. `registers_from`
     is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could determine it.
-    `newer_target` is the module's `.target` where the device is older than it.
+    `newer_target` is the module's `.target` where the device is older than it. `any_order`: the
+    result is one of several that the architecture allows (`Run.any_order`).
     """
 
     kernel: str
@@ -48,6 +49,7 @@ class Facts:
     compile_seconds: float
     tier: str = ""
     terms: str = "cuda"
+    any_order: bool = False
 
     @property
     def blocks(self) -> int:

@@ -207,7 +207,7 @@ class Replay:
         return True
 
     def _workers_for(self, sms: int) -> int:
-        """Returns how many workers run the next quantum of so many SMs: one, if several would not
+        """Returns how many workers run the next quantum of `sms` SMs: one, if several would not
         save the time to hand it over, by the time of the last quantum."""
         workers = min(self._workers, sms)
         saved = self._seconds_of_sm * (sms - -(-sms // workers))

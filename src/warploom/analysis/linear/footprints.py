@@ -8,7 +8,7 @@ Independent blocks can run on several workers at a time, with the same result in
     x[y[threadIdx.x]] = 1;                            unknown: accesses to x are to be tracked
 
 Atomics that leave the same in any order may access one address. Of other atomics, and of addresses
-from memory, it says which accesses a launch has to track to find out. Not handled: instructions
+from memory, it states which accesses a launch has to track to find out. Not handled: instructions
 whose results depend on block order otherwise."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BY_LANE = ACCESSES_BY_LANE | {OpKind.COPY, OpKind.BULK_COPY}
 
 @dataclass(frozen=True, slots=True)
 class BlockConflicts:
-    """Says why blocks of a launch may conflict, as a sentence with a source line (`reason`, empty
+    """States why blocks of a launch may conflict, as a sentence with a source line (`reason`, empty
     if they cannot), and which accesses show at run time whether they do (`tracking`, None if none
     can)."""
 

@@ -123,7 +123,7 @@ class _Opening:
             given.cooperative,
             given.policy,
             given.seed,
-            frozenset(given.interrupts),
+            interrupts=frozenset(given.interrupts),
             cluster=given.cluster if given.explicit_cluster else None,
         )
         launch = prepare(kernel, asked)

@@ -35,13 +35,16 @@ class AccessCall:
         rules: AccessRules,
         *,
         shuffles: bool,
+        concurrent: bool = False,
         addresses: ir.Type = WIDE,
     ) -> None:
         """Declares `name` in the module as an internal function that is not inlined, with
         `access_signature`, begins its entry block, to which `lanes` emits, and stores its arguments
         as attributes. `rules` count the access; `shuffles`: an order policy may choose among lanes;
-        `addresses` is the type of that argument."""
+        `concurrent`: other workers may access the same memory, so that atomics are those of the
+        host; `addresses` is the type of that argument."""
         self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
+        self.concurrent = concurrent
         self.plan = general(access_type)
         self.function = ir.Function(module, access_signature(addresses), name)
         self.function.linkage = "internal"

@@ -44,12 +44,14 @@ class AccessFunctions:
         rules: AccessRules,
         *,
         shuffles: bool,
+        concurrent: bool = False,
         shared: SharedFunctions | None = None,
     ) -> None:
         """Sets the rules by which functions count and, in `shuffles`, whether an order policy may
-        choose among lanes; with `shared`, functions are declared there, not defined in the module
-        (but for deferred atomics)."""
+        choose among lanes, in `concurrent`, whether workers may conflict; with `shared`, functions
+        are declared there, not defined in the module (but for deferred atomics)."""
         self.module, self.rules, self.shuffles = module, rules, shuffles
+        self.concurrent = concurrent
         self._shared = shared
 
     def plain(self, access_type: AccessType) -> Value:
@@ -120,7 +122,14 @@ class AccessFunctions:
         if self._shared is not None:
             return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:
-            access = AccessCall(self.module, name, access_type, self.rules, shuffles=self.shuffles)
+            access = AccessCall(
+                self.module,
+                name,
+                access_type,
+                self.rules,
+                shuffles=self.shuffles,
+                concurrent=self.concurrent,
+            )
             _emit(access, update)
         return self.module.globals[name]
 

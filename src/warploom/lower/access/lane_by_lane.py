@@ -11,7 +11,9 @@ no vectorised form: lanes may have one address.
 
 Where several workers share a launch (`Slot.IS_SHARED`), updates of global memory that leave the
 same in any order, and whose old values nobody reads, are atomic operations of the host. They have a
-loop of their own, for these last several times as long as a load and a store.
+loop of their own, for these last several times as long as a load and a store. In code for workers
+that may conflict (`AccessCall.concurrent`) all updates of global memory are; those that the host
+has no operation for compare and exchange until nobody comes between.
 """
 
 from __future__ import annotations
@@ -100,7 +102,13 @@ class LaneByLane:
         self._begin()
         if self.access.shuffles:
             self._policy_order(bits, offsets, offset_of)
-        elif self._update.operator is not None and self.access.access_type.space is Space.GLOBAL:
+        elif self.access.access_type.space is not Space.GLOBAL:
+            self._in_order(offset_of)
+        elif self.access.concurrent:
+            has_operation = self._update.operator is not None
+            combine = self._combine_atomically if has_operation else self._combine_by_exchange
+            self._lowest_first(offset_of, combine)
+        elif self._update.operator is not None:
             is_shared = b.icmp_unsigned("!=", self.access.slot(Slot.IS_SHARED), I64(0))
             with b.if_else(is_shared, likely=False) as (shared, alone):
                 with shared:
@@ -263,8 +271,37 @@ class LaneByLane:
         if operator in ("min", "max") and not self._update.combine.type.is_signed:
             operator = f"u{operator}"
         element = self.lanes.lane(operand, 0)
-        old = self.lanes.splat(b.atomic_rmw(operator, at, element, "monotonic"), 1)
+        order = "seq_cst" if self.access.concurrent else "monotonic"
+        old = self.lanes.splat(b.atomic_rmw(operator, at, element, order), 1)
         self._count_change(old, Lowering(self.lanes, 1)(self._update.combine, [old, operand]))
+
+    def _combine_by_exchange(self, at: Value, part: int, lane: Value, _: Value) -> None:
+        """Emits the update of part `part` of one lane, at host address `at`, as a loop that
+        exchanges the combined value for the old one until nobody has changed that between; counts
+        it if its bits changed (unless operands determine that), and stores the old value to the
+        data buffer if that is a result."""
+        b, access_type = self.b, self.access.access_type
+        single, bits = lane_type(access_type.type, 1), ir.VectorType(access_type.element, 1)
+        operands = [self._operand(n * access_type.parts + part, lane, single) for n in (0, 1)]
+        seen = b.load_atomic(at, "monotonic", access_type.type.bytes, typ=access_type.element)
+        before, body, done = (
+            b.block,
+            *(self.access.function.append_basic_block(n) for n in ("exchange", "exchanged")),
+        )
+        b.branch(body)
+        b.position_at_end(body)
+        expected = b.phi(access_type.element)
+        expected.add_incoming(seen, before)
+        old = b.bitcast(self.lanes.splat(expected, 1), single)
+        new = Lowering(self.lanes, 1)(self._update.combine, [old, *operands])
+        element = self.lanes.lane(b.bitcast(new, bits), 0)
+        exchanged = b.cmpxchg(at, expected, element, "seq_cst")
+        expected.add_incoming(b.extract_value(exchanged, 0), b.block)
+        b.cbranch(b.extract_value(exchanged, 1), done, body)
+        b.position_at_end(done)
+        self._count_change(old, new)
+        if self._update.returns_old:
+            b.store(old, self._buffer_address(2 * access_type.parts + part, lane), align=1)
 
     def _count_change(self, old: Value, new: Value) -> None:
         """Emits the count of an element whose bits an update changed, unless operands determine

@@ -70,7 +70,13 @@ class MemoryCode:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
-        self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
+        self.functions = AccessFunctions(
+            self.frame.module,
+            rules,
+            shuffles=shuffles,
+            concurrent=self.frame.variant.concurrent,
+            shared=shared,
+        )
         self.storage = AccessStorage(self.frame)
         self.pieces, self.faults = CallParameterCode(operands), FaultExit(self.frame)
         self.instruments, self.clusters = instruments, clusters

@@ -123,7 +123,7 @@ class TrackingFunctions:
 
     def ranges(self, kind: int) -> ir.Function:
         """Returns the function `(access set, first byte, length, elements, stride, warps, step)`
-        that records the ranges of so many elements of each warp, at distances of `stride` bytes,
+        that records the ranges of `elements` elements of each warp, at distances of `stride` bytes,
         `step` bytes after those of the warp before; of one element and with a step of their length
         they are one range."""
         emit = functools.partial(self._emit_ranges, kind)

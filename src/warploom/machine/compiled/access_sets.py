@@ -24,8 +24,8 @@ Words = npt.NDArray[np.uint64]
 
 UNITS_IN_WORD = 64
 
-KEPT_BYTES = 1 << 28
-"""Access sets of more memory are not kept for the next launch, but made anew."""
+REUSED_BYTES = 1 << 28
+"""Access sets of more memory do not serve the next launch, which makes new ones."""
 
 
 def recorded_pages(memory: DeviceMemory) -> range | None:
@@ -81,15 +81,15 @@ class AccessSets:
 
     def serve(self, recorded: range, unit: int, workers: int) -> bool:
         """Returns whether there is a set for each of `workers` workers, which records some memory
-        in units of so many bytes."""
+        in units of `unit` bytes."""
         within = self.recorded.start <= recorded.start and recorded.stop <= self.recorded.stop
         return within and (unit, workers) == (self.unit, self.workers)
 
     @property
-    def are_small(self) -> bool:
-        """Returns whether to keep the access sets for another launch: the memory that they record
-        has at most KEPT_BYTES, to which the pages of the sets are in proportion."""
-        return len(self.recorded) <= KEPT_BYTES
+    def are_reusable(self) -> bool:
+        """Returns whether the access sets may serve another launch: the memory that they record has
+        at most REUSED_BYTES, to which the pages of the sets are in proportion."""
+        return len(self.recorded) <= REUSED_BYTES
 
     def address(self, worker: int) -> int:
         """Returns the address of a worker's access set, for its code."""

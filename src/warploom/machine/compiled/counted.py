@@ -86,7 +86,7 @@ def in_sequence(first: Counted, rest: Counted) -> Callable[[], Tally]:
     and the others the workers of `rest`, perhaps in other code."""
 
     def tally() -> Tally:
-        """Returns the sums of both, with what is said of `rest` of how it ran."""
+        """Returns the sums of both, with the workers, the reason and the tier of `rest`."""
         return replace(
             combined_tally([first, rest]),
             workers=rest.workers,

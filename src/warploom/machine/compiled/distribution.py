@@ -7,18 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from warploom.abi.environment import Status
+from warploom.core.host_cores import usable_cores
 from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.block_times import SHORTEST_SECONDS
 from warploom.machine.compiled.counted import Counted, in_sequence
 from warploom.machine.compiled.launch_template import TieredTemplate
 from warploom.machine.compiled.outcome import check_limit, error_of
-from warploom.machine.compiled.parts import EndedPart
+from warploom.machine.compiled.parts import EndedPart, PartRunner
 from warploom.machine.compiled.running import Progress, run_whole
 from warploom.machine.compiled.sharing import TOO_SHORT, SharedLaunch
 from warploom.machine.compiled.speculation import Speculation, failure_of
 from warploom.machine.compiled.work import Words, WorkerLaunch
 from warploom.machine.compiled.workers import (
+    CALLS_HOST,
     expected_proof_seconds,
+    order_reason_of,
     serial_reason_of,
     tracking_of,
     updates_memory,
@@ -29,15 +32,18 @@ from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.program.tracking import Tracking
 
+CAUSES = (Status.FAULT, Status.LIMIT, Status.DEADLOCK, Status.PAUSED)
+"""The states of parts that did not end, those first that may be why others have not."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False, slots=True)
 class DistributedLaunch:
     """One launch of a program, to be run once.
 
     `template`: that of its code. `caches`: the simulated caches, NO_CACHES if there are none.
     `workers`: the most threads that share its blocks, None for one on each core. `speculation` runs
-    blocks that may conflict, in the code of the template that `tracked` returns for the accesses to
-    record.
+    blocks that may conflict, in the code of the template that `find_template` returns for the
+    accesses to record.
     """
 
     program: Program
@@ -47,7 +53,7 @@ class DistributedLaunch:
     caches: Words
     workers: int | None
     speculation: Speculation
-    tracked: Callable[[Tracking], TieredTemplate]
+    find_template: Callable[[Program, Launch, None, Tracking], TieredTemplate]
 
     def run(self, progress: Progress | None) -> Callable[[], Tally]:
         """Runs the launch, its blocks distributed over workers unless there is a reason to run them
@@ -57,6 +63,8 @@ class DistributedLaunch:
         progress = progress and _rising(progress)
         shared, blocks = None, range(self.launch.blocks)
         may_share = len(blocks) > 1 and self.workers != 1
+        if may_share and self.launch.schedule.any_order:
+            return self._run_side_by_side(progress)
         if may_share and self.template.block_times.is_long:
             shared = self._shared_launch()
             if shared.begins_shared():
@@ -79,10 +87,10 @@ class DistributedLaunch:
             raise error_of(work, Status(status))
         if may_share and work.seconds >= SHORTEST_SECONDS:
             self.template.block_times.record(work.seconds, len(blocks))
-        reason = shared.serial_reason if shared is not None else TOO_SHORT if may_share else ""
-        return _checked(
-            self._counted(work, (may_share and failure_of(self.program)) or reason), work
-        )
+        reason = TOO_SHORT if may_share else ""
+        if shared is not None:
+            reason = failure_of(self.program) or shared.serial_reason
+        return _checked(self._counted(work, reason), work)
 
     def _prepare(self, blocks: range, _worker: int = 0) -> WorkerLaunch:
         """Returns a part of the launch with these blocks, ready to run."""
@@ -106,6 +114,11 @@ class DistributedLaunch:
         )
 
     @property
+    def _order_reason(self) -> str:
+        """Returns why blocks have to run in order, whatever they access; empty if for nothing."""
+        return order_reason_of(self.program, self.launch, caches=self._simulates_caches)
+
+    @property
     def _simulates_caches(self) -> bool:
         """Returns whether the rules count accesses of simulated caches."""
         return self.caches is not NO_CACHES
@@ -117,17 +130,35 @@ class DistributedLaunch:
         work.launch_template.give_back(work.buffers)
         return counted
 
+    def _run_side_by_side(self, progress: Progress | None) -> Callable[[], Tally]:
+        """Runs the launch on all workers, whether or not blocks conflict; on one where it has to
+        be in order for another reason (`order_reason`), or calls the host."""
+        code = self.template.current()
+        reason = CALLS_HOST if code.calls_host else self._order_reason
+        most = 1 if reason else self.workers or usable_cores()
+        runner = PartRunner(self._prepare, self.launch, most)
+        parts = runner.work_off(runner.start(range(self.launch.blocks), 0.0), progress)
+        failed = [part for part in parts if part.counts is None]
+        if failed:
+            # Of parts that waited for another one, that one's error is the cause.
+            part = min(failed, key=lambda part: CAUSES.index(Status(part.status)))
+            raise error_of(part.work, Status(part.status))
+        counts = [part.counts for part in parts if part.counts is not None]
+        counted = Counted.of_parts(code, counts, runner.workers, reason)
+        return _checked(counted, parts[0].work)
+
     # ---- blocks that may conflict ---------------------------------------------------------------
 
     def _speculative_code(self, seconds: float) -> TieredTemplate | None:
         """Returns the template of code in which several workers run blocks that may conflict, if
-        that saves time where one would run them for so many seconds; else None."""
+        that saves time where one worker needs `seconds`; else None."""
         tracking = tracking_of(
             self.program, self.launch, self.memory, caches=self._simulates_caches
         )
-        code = None if tracking is None else self.tracked(tracking)
-        pays = code is not None and self.speculation.pays(self.program, code, seconds)
-        return code if pays else None
+        if tracking is None:
+            return None
+        code = self.find_template(self.program, self.launch, None, tracking)
+        return code if self.speculation.pays(self.program, code, seconds) else None
 
     def _speculate(
         self, blocks: range, seconds_of_block: float, progress: Progress | None

@@ -175,6 +175,7 @@ class CompiledEngine:
             or Needs.CLUSTER_ADDRESSES in program.needs
             or Needs.LAUNCH_CANCELLATION in program.needs,
             tracks=tracks,
+            concurrent=schedule.any_order,
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:
@@ -242,12 +243,15 @@ class CompiledEngine:
         callback."""
         template, caches = self._template(program, launch), self._caches(program, launch, memory)
 
-        def tracked(tracking: Tracking) -> TieredTemplate:
-            """Returns the template of code that records accesses."""
-            return self._template(program, launch, tracks=tracking)
-
         distributed = DistributedLaunch(
-            program, launch, memory, template, caches, self._workers, self._speculation, tracked
+            program,
+            launch,
+            memory,
+            template,
+            caches,
+            self._workers,
+            self._speculation,
+            self._template,
         )
         return distributed.run(progress)
 

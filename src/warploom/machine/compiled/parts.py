@@ -30,6 +30,9 @@ Prepare = Callable[[range, int], WorkerLaunch]
 PARTS_OF_A_WORKER = 8
 """No part is smaller than this share of what a worker has in all."""
 
+STUCK_SECONDS = 0.0001
+"""How long a part whose blocks all wait leaves the others to run before it looks again."""
+
 PART_SECONDS = 0.002
 """The least time of a part, as far as it is known: preparing one lasts 0.1 to 0.2 ms."""
 
@@ -58,11 +61,14 @@ class LaunchParts:
 
     def __init__(self, prepare: Prepare, blocks: range, workers: int, smallest: int) -> None:
         """Hands out `blocks`, which may be fewer than the launch has, to `workers` workers, at
-        least `smallest` at once; `prepare` returns a part of the launch that is ready to run."""
+        least `smallest` at once; `prepare` returns a part of the launch that is ready to run. Where
+        blocks of the launch may conflict, those of a part may wait for those of others."""
         self._prepare, self._left, self._workers = prepare, blocks, workers
         self._smallest, self._lock = smallest, threading.Lock()
         self._running: list[WorkerLaunch] = []
         self.ended: list[EndedPart] = []
+        self._preparing = self._progress = 0
+        self._stuck: dict[WorkerLaunch, int] = {}
 
     def work_off(self, worker: int, report: Report | None = None) -> int:
         """Runs parts as worker number `worker` until none is left, or one did not end; returns 0.
@@ -74,18 +80,50 @@ class LaunchParts:
                 # A part of earlier blocks may have failed since this one was handed out.
                 work.is_stopped = self._has_failed_before(part.start)
                 self._running.append(work)
-            self.finish(work, work.run(report))
+                self._preparing -= 1
+            self.finish(work, self._run(work, report))
         return 0
+
+    def _run(self, work: WorkerLaunch, report: Report | None) -> int:
+        """Runs a part until it ends, or cannot go on; returns its last status. Where blocks of
+        parts may wait for each other, one that is in a deadlock by itself is run again until all
+        are that run, and none has gone on since."""
+        if not work.launch.schedule.any_order:
+            return work.run(report)
+        while True:
+            began, changes = self._progress, work.expect_changes()
+            status = work.run(report)
+            if work.is_cancelled and status == Status.DEADLOCK:
+                status = Status.PAUSED
+            changes = work.changes - changes
+            if status != Status.DEADLOCK or self._are_all_stuck(work, began, changes):
+                break
+            time.sleep(STUCK_SECONDS)
+        with self._lock:
+            self._progress += 1
+        return status
+
+    def _are_all_stuck(self, work: WorkerLaunch, began: int, changes: int) -> bool:
+        """Notes that a part cannot go on, which began to run when `_progress` was `began` and has
+        changed memory so often since; returns whether all parts have looked at memory since its
+        last change, and none of them can go on."""
+        with self._lock:
+            self._progress += changes > 0
+            self._stuck[work] = began
+            if self._left or self._preparing:
+                return False
+            return all(self._stuck.get(each) == self._progress for each in self._running)
 
     def finish(self, work: WorkerLaunch, status: int) -> None:
         """Adds a part that has run to `status` to `ended`. If it did not end, it stops the parts of
-        later blocks, whose failures would not be reported."""
+        later blocks, whose failures would not be reported, or all where they may wait for it."""
         ended = EndedPart.of(work, status)
         with self._lock:
             self._running = [each for each in self._running if each is not work]
             self.ended.append(ended)
             for other in self._running if ended.counts is None else ():
-                other.is_stopped |= other.blocks.start > work.blocks.start
+                is_later = other.blocks.start > work.blocks.start
+                other.is_stopped |= is_later or work.launch.schedule.any_order
 
     def _next_part(self) -> range | None:
         """Returns the blocks of the next part; None if there is none, or if a part did not end."""
@@ -95,6 +133,7 @@ class LaunchParts:
                 return None
             size = max(len(left) * 2 // (3 * self._workers), self._smallest)
             part, self._left = left[:size], left[size:]
+            self._preparing += 1
             return part
 
     def _has_failed_before(self, block: int) -> bool:
@@ -131,7 +170,10 @@ class PartRunner:
         self.workers = min(self.most, len(blocks) + running)
         self._began = time.perf_counter()
         smallest = max(1, len(blocks) // (PARTS_OF_A_WORKER * self.workers))
-        if seconds_of_block:
+        if self._launch.schedule.any_order:
+            # A block may wait for any other: no part is to be left that nobody begins.
+            smallest = ceil(len(blocks) / self.workers)
+        elif seconds_of_block:
             smallest = max(smallest, ceil(PART_SECONDS / seconds_of_block))
         parts = LaunchParts(self._prepare, blocks, self.workers, smallest)
         try:

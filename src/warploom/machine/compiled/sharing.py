@@ -36,10 +36,10 @@ class SharedLaunch:
         speculates: Callable[[float], bool],
         updates_memory: bool,
     ) -> None:
-        """`workers`: how many share the blocks at most, None for one on each core. `reason`
-        returns why one worker has to run all blocks, empty if several can, `reason_seconds` the
-        expected time of that answer. `speculates` decides whether several workers run blocks that
-        may conflict, for which one would need so many seconds. `updates_memory`: the kernel has
+        """`workers`: how many share the blocks at most, None for one on each core. `reason` returns
+        why one worker has to run all blocks, empty if several can, `reason_seconds` the expected
+        time of that answer. `speculates` decides whether several workers run blocks that may
+        conflict, by the seconds that one worker needs for them. `updates_memory`: the kernel has
         atomics on global memory."""
         self._launch, self._times = launch, times
         self._runner = PartRunner(prepare, launch, workers or usable_cores())

@@ -6,9 +6,9 @@ undoes a launch in which blocks have conflicted: speculative parallelisation, by
 Each worker records its accesses (`abi.access_sets`) in code compiled for that. If no worker has
 written what another accessed, the launch has left what one worker leaves: each read what blocks
 before it on its own worker wrote, or what was there before. Otherwise memory gets its old contents,
-nothing else of the launch is kept, and one worker runs it again; so does one after a fault, a
-deadlock, or if the launch takes too long, which conflicts may cause. A kernel whose blocks have
-conflicted is not tried again.
+everything else of the launch is dropped, and one worker runs it again; so does one after a fault, a
+deadlock, or a launch that does not end in time, which conflicts may cause. A kernel whose blocks
+have conflicted is not tried again.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ not before LEAST_LIMIT seconds: a loop whose end depends on a conflict may have 
 
 
 class _GivenUpError(Exception):
-    """Ends a launch that takes too long, or that is to be cancelled."""
+    """Ends a launch that does not end in time, or that is to be cancelled."""
 
 
 @dataclass(eq=False)
 class Speculation:
     """Runs launches of one engine on up to `workers` workers, None for one on each core. The access
-    sets of the last launch are kept for the next."""
+    sets of the last launch serve the next."""
 
     workers: int | None
     _last: AccessSets | None = None
@@ -66,9 +66,9 @@ class Speculation:
         return self.workers or usable_cores()
 
     def pays(self, program: Program, code: TieredTemplate, seconds: float) -> bool:
-        """Returns whether to run a launch in `code`, which records accesses, that one worker would
-        run for so many seconds: unless an earlier one failed, if that saves time, and launches
-        would have saved the time to compile the code."""
+        """Returns whether to run a launch, for which one worker needs `seconds`, in `code`, which
+        records accesses: unless an earlier one failed, if that saves time, and launches would have
+        saved the time to compile the code."""
         times, saved = code.block_times, seconds * (1 - COST / self._most)
         if failure_of(program) or times.is_contended or saved < SHORTEST_SECONDS / 2:
             return False
@@ -83,8 +83,8 @@ class Speculation:
         seconds: float,
         progress: Progress | None,
     ) -> Counted | None:
-        """Runs some blocks of a launch in `code`, which one worker would run for so many seconds;
-        returns their counts. Returns None, and leaves memory as it was, if one worker has to run
+        """Runs some blocks of a launch, for which one worker needs `seconds`, in `code`; returns
+        their counts. Returns None, and leaves memory as it was, if one worker has to run
         them."""
         tracking = code.tiers.variant.tracks
         assert tracking is not None
@@ -111,7 +111,7 @@ class Speculation:
             code.tiers.program.cache[FAILURE] = failure
             return None
         sets.clear()
-        self._last = sets if sets.are_small else None
+        self._last = sets if sets.are_reusable else None
         kernel, times = parts[-1].work.kernel, code.block_times
         times.record_alone(kernel, seconds / len(blocks))
         if was_touched:  # else the time has that of making the pages of the access sets
@@ -130,7 +130,7 @@ class Speculation:
         progress: Progress | None,
     ) -> list[EndedPart]:
         """Runs parts of some blocks, each with the access set of its worker; returns them in
-        order. Raises _GivenUpError if the launch is cancelled or takes too long."""
+        order. Raises _GivenUpError if the launch is cancelled or does not end in time."""
         # An exception cancels what runs, but the launch itself may have to run again.
         tried = replace(launch, cancellation=Cancellation())
         ends = time.perf_counter() + max(LEAST_LIMIT, LIMIT * seconds)

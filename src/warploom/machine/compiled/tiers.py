@@ -100,8 +100,8 @@ class Tiers:
         return self._current
 
     def seconds_to_begin(self) -> float:
-        """Returns the expected seconds until launches can begin: those that level 1 takes to
-        compile, 0 if some code is compiled or on disk."""
+        """Returns the expected seconds until launches can begin: those to compile level 1, 0 if
+        some code is compiled or on disk."""
         on_disk = any(is_cached(self._compilation(level)) for level in self._levels)
         return 0.0 if self._current is not None or on_disk else self._compile_seconds
 
@@ -129,7 +129,7 @@ class Tiers:
         recorded, observed, sanitized or debugged."""
         variant = self.variant
         is_plain = variant.sanitizes is None and variant.debugging is None
-        return is_plain and not variant.is_watched and variant.tracks is None
+        return is_plain and not (variant.is_watched or variant.runs_side_by_side)
 
     @cached_property
     def _levels(self) -> tuple[Effort, ...]:
@@ -137,7 +137,7 @@ class Tiers:
         level 3 as far as the size of the program allows."""
         most = effort(self.program)
         better = tuple(one for one in (Effort.LESS, Effort.FULL) if one.value <= most.value)
-        if better and self.variant.tracks is not None:
+        if better and self.variant.runs_side_by_side:
             return better
         return (Effort.NONE if self._has_baseline else Effort.LEAST, *better)
 

@@ -20,13 +20,16 @@ from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
 from warploom.simt import schedule_layout
-from warploom.simt.schedule_layout import WarpState, table_of
+from warploom.simt.schedule_layout import Plan, WarpState, table_of
 from warploom.simt.warp_table import WarpTable
 
 LIMIT_STEP = 1 << 20
 """The most warp instructions that run between two checks of `max_instructions`."""
 
 Words = npt.NDArray[np.int64]
+
+_FIRST, _END = Plan.next_block, Plan.blocks
+"""The words of the schedule that hold the range of a part's blocks."""
 
 
 @dataclass(eq=False)
@@ -67,8 +70,8 @@ class WorkerLaunch:
         caches (`cost.caches`). Without `tiered` the part ends in the code in which it began, and
         its seconds are not counted."""
         buffers = launch_template.buffers()
-        plan, environment = buffers.plan, buffers.environment
-        plan.next_block, plan.blocks = blocks.start, blocks.stop
+        plan, environment = buffers.plan.words, buffers.environment
+        plan[_FIRST], plan[_END] = blocks.start, blocks.stop
         buffers.parameters[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
         if launch.globals:
             buffers.globals[: len(launch.globals)] = launch.globals
@@ -103,9 +106,8 @@ class WorkerLaunch:
     def run(self, report: Callable[[], None] | None = None) -> int:
         """Runs the part slice by slice until it ends, it is stopped or its launch is cancelled;
         calls `report` at each pause. Returns its last Status."""
-        cancellation = self.launch.cancellation
         while (status := self.run_slice()) == Status.PAUSED:
-            if cancellation.requested or self.is_stopped:
+            if self.is_cancelled:
                 break
             if report is not None:
                 report()
@@ -213,6 +215,22 @@ class WorkerLaunch:
         """Returns the number of the part's blocks that have ended, or that have begun if several
         are resident."""
         return int(self.environment[Slot.BLOCKS_DONE]) - self.blocks.start
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Returns whether the part is to end at its next pause."""
+        return self.launch.cancellation.requested or self.is_stopped
+
+    @property
+    def changes(self) -> int:
+        """Returns how often the part has changed memory."""
+        return int(self.buffers.plan.changes)
+
+    def expect_changes(self) -> int:
+        """Lets warps that wait for a change of memory look again, for other workers may have
+        changed it; returns how often this part has changed memory, with this as one change."""
+        self.buffers.plan.changes += 1
+        return self.changes
 
     def share(self) -> None:
         """Has atomics on global memory performed as atomic operations of the host: other workers

@@ -22,6 +22,8 @@ from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.program.tracking import Tracking
 
+CALLS_HOST = "the kernel calls printf, malloc or assert"
+
 
 def serial_reason_of(
     program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
@@ -29,7 +31,7 @@ def serial_reason_of(
     """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
     a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), or
     accesses of blocks that may conflict; empty if several can. The program caches the proof."""
-    in_order = _order_reason(program, launch, caches=caches)
+    in_order = order_reason_of(program, launch, caches=caches)
     return in_order or cached_proof(program, launch, memory, block_conflicts).reason
 
 
@@ -39,12 +41,12 @@ def tracking_of(
     """Returns the accesses by which several workers that run the blocks of a launch find whether
     they conflict; None if one worker has to run them whatever they access, or if those accesses
     cannot be tracked. Blocks of a cooperative launch wait for each other, so that they do."""
-    if launch.cooperative or _order_reason(program, launch, caches=caches):
+    if launch.cooperative or order_reason_of(program, launch, caches=caches):
         return None
     return cached_proof(program, launch, memory, block_conflicts).tracking
 
 
-def _order_reason(program: Program, launch: Launch, *, caches: bool) -> str:
+def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
     """Returns the reason why blocks have to run in order, whatever they access; empty if there is
     none."""
     if launch.schedule.policy != "converge":
