@@ -3,7 +3,7 @@
 Blocks are handed out in parts, which become smaller, in the order of their numbers, so that threads
 end at about the same time:
 
-    1,000 blocks, 2 workers:  333  222  148  99  66  62  62  8
+    1,000 blocks, 2 workers:  333  222  148  99  99  99
 
 Each part has buffers of its own, whose counts are copied when it ends. Added up in the order of
 blocks, the counts of all parts are those of one worker.
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -63,8 +64,8 @@ class LaunchParts:
         """Hands out `blocks`, which may be fewer than the launch has, to `workers` workers, at
         least `smallest` at once; `prepare` returns a part of the launch that is ready to run. Where
         blocks of the launch may conflict, those of a part may wait for those of others."""
-        self._prepare, self._left, self._workers = prepare, blocks, workers
-        self._smallest, self._lock = smallest, threading.Lock()
+        self._prepare, self._lock = prepare, threading.Lock()
+        self._left = deque(_parts_of(blocks, workers, smallest))
         self._running: list[WorkerLaunch] = []
         self.ended: list[EndedPart] = []
         self._preparing = self._progress = 0
@@ -128,13 +129,10 @@ class LaunchParts:
     def _next_part(self) -> range | None:
         """Returns the blocks of the next part; None if there is none, or if a part did not end."""
         with self._lock:
-            left = self._left
-            if not left or self._has_failed_before(left.start):
+            if not self._left or self._has_failed_before(self._left[0].start):
                 return None
-            size = max(len(left) * 2 // (3 * self._workers), self._smallest)
-            part, self._left = left[:size], left[size:]
             self._preparing += 1
-            return part
+            return self._left.popleft()
 
     def _has_failed_before(self, block: int) -> bool:
         """Returns whether some part of blocks before one did not end."""
@@ -150,6 +148,20 @@ class LaunchParts:
     def in_order(self) -> list[EndedPart]:
         """Returns the parts that have run, in the order of their blocks."""
         return sorted(self.ended, key=lambda part: part.work.blocks.start)
+
+
+def _parts_of(blocks: range, workers: int, smallest: int) -> Iterator[range]:
+    """Yields parts of `blocks`, in order: two thirds of what each worker would get of those that
+    are left, as long as the rest is enough for two parts of `smallest` blocks each; then one equal
+    part for each worker."""
+    while len(blocks) > 2 * workers * smallest:
+        size = len(blocks) * 2 // (3 * workers)
+        yield blocks[:size]
+        blocks = blocks[size:]
+    for each in range(min(workers, len(blocks)), 0, -1):
+        size = ceil(len(blocks) / each)
+        yield blocks[:size]
+        blocks = blocks[size:]
 
 
 class PartRunner:
