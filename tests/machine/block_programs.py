@@ -206,7 +206,8 @@ def with_workers(text: str, given: BlockLaunch, workers: int) -> tuple[object, i
     try:
         tally: Tally = engine.launch(prepared.program, prepared.launch, prepared.memory)
     except MemoryFault as fault:
-        return (fault.kind, fault.address, fault.block, fault.thread, fault.line), 0, ""
+        at = fault.address - prepared.arrays[0]  # memory is elsewhere each time
+        return (fault.kind, at, fault.block, fault.thread, fault.line), 0, ""
     return (prepared.contents(), counts(tally)), tally.workers, tally.serial_reason
 
 

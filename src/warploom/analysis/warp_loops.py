@@ -130,11 +130,15 @@ class WarpLoopSearch:
         """Returns the warp loop from a site (the block before it; None: the entry) through the
         blocks of a path, without its access groups (`passes.warp_loop_accesses`). `choices` maps
         blocks at whose ends all threads follow the same path to whether they branch. The block that
-        the first other `if` on the path guards (`if_bodies`) is the loop's body; a partial warp may
-        run it if it is in `predicated_bodies` and `_reads_fixed_shapes`. None if an instruction
-        must not be on such a path (`_step_kind`), if registers would need another representation
-        after it, or if the comparison before the body cannot be computed once for all warps."""
-        branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
+        another `if` on the path guards (`if_bodies`) is the loop's body; a partial warp may run it
+        if it is in `predicated_bodies` and `_reads_fixed_shapes`. None if there are two such `if`s,
+        if an instruction must not be on such a path (`_step_kind`), if registers would need another
+        representation after it, or if the comparison before the body cannot be computed once for
+        all warps."""
+        ifs = [block for block in path if block in self.if_bodies and block not in choices]
+        if len(ifs) > 1:
+            return None
+        branch = ifs[0] if ifs else None
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
         own = () if body is None else (body,)

@@ -154,7 +154,7 @@ class _Packing:
         """Returns a structure by value: bytes, or a NumPy scalar or array of just its size."""
         size = self.parameter.size
         if isinstance(value, TensorMap):
-            self.memory.check_owner(value.memory, f"{self.what}: the tensor map")
+            self.memory.check_owner(value.memory, self.what, "the tensor map")
             value = bytes(value)
         if not isinstance(value, (bytes, bytearray, memoryview, np.generic, np.ndarray)):
             raise self._refuse(
@@ -174,7 +174,7 @@ class _Packing:
             raise self._refuse(buffer, "takes a number, not a pointer")
         if packed.strict and buffer.dtype not in self._fitting:
             self._check_elements("buffer", buffer.dtype)
-        self.memory.check_owner(buffer.memory, f"{self.what}: {buffer}")
+        self.memory.check_owner(buffer.memory, self.what, buffer)
         packed.buffers.append(buffer)
         return buffer.address.to_bytes(8, "little")
 
@@ -182,7 +182,7 @@ class _Packing:
         """Returns a texture or a surface by its number."""
         if not self._takes_pointers:
             raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
-        self.memory.check_owner(value.memory, f"{self.what}: {value}")
+        self.memory.check_owner(value.memory, self.what, value)
         packed.handles.append(value)
         return value.handle.to_bytes(8, "little")
 

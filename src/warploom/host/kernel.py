@@ -34,7 +34,7 @@ class Kernel(LaunchableKernel):
                 f" not {stream!r}; bytes of dynamic shared memory come fourth"
             )
         if isinstance(stream, Stream):
-            self.context.memory.check_owner(stream.memory, f"{self.name}[...]: its stream")
+            self.context.memory.check_owner(stream.memory, f"{self.name}[...]", "its stream")
         [dynamic] = _integers("shared memory", "a number of bytes", shared, 1)
         if dynamic < 0:
             raise LaunchError(f"{self.name}[...]: {dynamic} bytes of shared memory make no sense")

@@ -72,7 +72,7 @@ class Module:
         """Binds a variable of type .texref or .surfref to a texture or a surface, from the next
         launch on; WarploomError where the module has no such variable, LaunchError for a handle of
         another device."""
-        self._context.memory.check_owner(handle.memory, f"{handle}")
+        self._context.memory.check_owner(handle.memory, handle)
         opaque = {v.name for v in self.ir.variables if v.type.name in OPAQUE}
         if variable not in opaque:
             known = ", ".join(sorted(opaque)) or "none"

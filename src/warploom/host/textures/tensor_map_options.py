@@ -115,7 +115,7 @@ class MakesTensorMaps:
         bits. Raises WarploomError for what cuTensorMapEncodeTiled refuses.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
-        self.memory.check_owner(buffer.memory, f"{buffer}")
+        self.memory.check_owner(buffer.memory, buffer)
         made = encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])
         made.buffer = buffer
         return made
@@ -145,7 +145,7 @@ class MakesTensorMaps:
         WarploomError for what cuTensorMapEncodeIm2col and -Im2colWide refuse.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
-        self.memory.check_owner(buffer.memory, f"{buffer}")
+        self.memory.check_owner(buffer.memory, buffer)
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)
         corners = tuple(lower)[::-1], tuple(upper)[::-1]
         made = encode_im2col(tensor, *corners, channels, pixels, COLUMN_MODES[mode])

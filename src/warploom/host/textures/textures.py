@@ -201,7 +201,7 @@ class MakesTextures:
         the first. Raises WarploomError for what does not go together.
         """
         if isinstance(array, Surface):
-            self.memory.check_owner(array.memory, f"{array}")
+            self.memory.check_owner(array.memory, array)
             texels = array.texels
         else:
             texels = store_texels(

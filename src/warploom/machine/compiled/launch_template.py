@@ -210,13 +210,18 @@ class LaunchBuffers:
     def are_reusable(self) -> bool:
         """Returns whether the next launch may reuse the buffers: the arena has at most
         REUSED_BYTES, and the counts in use at most REUSED_COUNT_BYTES."""
+        return self._is_reusable_with(self.counted)
+
+    def _is_reusable_with(self, counted: Bytes) -> bool:
+        """Returns `are_reusable`, given the counts in use."""
         small = self._launch_template.size <= REUSED_BYTES
-        return small and self.counted.nbytes <= REUSED_COUNT_BYTES
+        return small and counted.nbytes <= REUSED_COUNT_BYTES
 
     def counts(self) -> Bytes:
         """Returns the bytes of counts and access records, for use after the buffers are given back:
         a copy if another launch may reuse the buffers."""
-        return self.counted.copy() if self.are_reusable else self.counted
+        counted = self.counted
+        return counted.copy() if self._is_reusable_with(counted) else counted
 
     def clear(self) -> None:
         """Restores the initial state for the next launch. Of the range caches, only

@@ -80,11 +80,13 @@ class DeviceMemory:
         self._lock = FinalizerLock("use device memory")
         forget_in_child(self)
 
-    def check_owner(self, owner: DeviceMemory | None, what: str) -> None:
-        """Raises LaunchError where `what`, an object of the device with memory `owner`, is used
-        with the device of this one. None stands for an object of no device."""
+    def check_owner(self, owner: DeviceMemory | None, *what: object) -> None:
+        """Raises LaunchError where an object of the device with memory `owner` is used with the
+        device of this one; `what` are texts and objects that name it. None stands for an object of
+        no device."""
         if owner is not None and owner is not self:
-            raise LaunchError(f"{what} belongs to another device; make it with this one")
+            named = ": ".join(map(str, what))
+            raise LaunchError(f"{named} belongs to another device; make it with this one")
 
     def forget(self) -> None:
         """Drops the parent's running launches in a forked child process."""
