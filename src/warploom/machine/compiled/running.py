@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import repeat
 
+from warploom.core.interrupts import interrupts_held
 from warploom.machine.compiled.cores import other_cores
 from warploom.machine.compiled.threads import Job, Runner
 from warploom.machine.compiled.work import WorkerLaunch
@@ -36,10 +37,13 @@ class PooledThreads:
 
     def start(self, jobs: Sequence[Job], *, spread: bool) -> None:
         """Starts each job in a thread of the pool, if `spread` on a core of its own."""
-        for job, core in zip(jobs, other_cores() if spread else repeat(None), strict=False):
-            runner = Runner.borrow()
-            self._running.append(runner)
-            runner.start(job, core)
+        # An interrupt between the two halves of `Runner.start` would leave a job that never begins,
+        # and that `abort` would wait for.
+        with interrupts_held():
+            for job, core in zip(jobs, other_cores() if spread else repeat(None), strict=False):
+                runner = Runner.borrow()
+                self._running.append(runner)
+                runner.start(job, core)
 
     def wait(self, report: Report) -> list[int]:
         """Waits until all jobs have ended, and calls `report` each POLL_SECONDS; returns their

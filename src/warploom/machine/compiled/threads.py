@@ -24,6 +24,7 @@ class Runner:
     def __init__(self) -> None:
         """Starts the thread, which waits for its first job."""
         self._job: Job | None = None
+        self._started = self._ended = 0
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
         self._result = 0
@@ -46,20 +47,22 @@ class Runner:
         """Starts a job in the thread, which must be idle. If `core` is given and the thread has run
         before, so that its id is known, it is bound to that core so that it wakes up there;
         `_serve` restores its cores."""
-        # An interrupted wait may have left the last job's signal.
-        self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
             cores_before = bind(self._thread, {core})
             # An interrupt may have ended an earlier `start` after its `bind`: the first mask is the
             # one to restore.
             self._bound_from = self._bound_from or cores_before
         self._job = job
+        self._started += 1
         self._job_ready.release()
 
     def wait_until_idle(self, seconds: float) -> bool:
         """Waits at most `seconds` for the job to end and returns true if it has. Calling it again
-        is always correct, even if an interrupt ended the last call early."""
-        return self._job is None or self._job_done.acquire(timeout=seconds)
+        is always correct, even if an interrupt ended the last call early: the numbers of jobs
+        decide. The lock only ends the wait, and may be free for a job before."""
+        if self._ended < self._started:
+            self._job_done.acquire(timeout=seconds)
+        return self._ended == self._started
 
     def give_back(self) -> int:
         """Returns the result of the job, which must have ended (`wait_until_idle`), or raises the
@@ -89,7 +92,9 @@ class Runner:
                 except BaseException as error:
                     self._error = error
             self._job = None
-            self._job_done.release()
+            self._ended += 1
+            if self._job_done.locked():  # else nobody has waited for an earlier job
+                self._job_done.release()
 
     @classmethod
     def forget(cls) -> None:
