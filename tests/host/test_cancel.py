@@ -67,6 +67,45 @@ def test_an_interrupt_that_does_not_wake_the_thread_ends_its_wait(wait: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
+FINALIZERS = """
+import gc
+from warploom.core import interrupts
+from warploom.machine.compiled.pace import Pace
+from warploom.machine.reference.state import LaunchState
+
+class Slow:
+    def __init__(self): self.me = self
+    def __del__(self):
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end: pass
+
+def littered(call):
+    def littering(*given):
+        Slow(); gc.collect()
+        return call(*given)
+    return littering
+
+LaunchState.count_issue = littered(LaunchState.count_issue)
+Pace.adjust = littered(Pace.adjust)
+"""
+
+
+@NEEDS_NVRTC
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_an_interrupt_that_arrives_in_a_finalizer_is_not_lost(engine: str) -> None:
+    """Python only prints what a finalizer raises. Here one runs for as long as code does, in every
+    pause or before every instruction."""
+    done = run_python(
+        FINALIZERS + "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"gpu = wl.Device(engine='{engine}'); module = gpu.compile(ENDLESS)\n"
+        "a = gpu.zeros(64, np.int32)\n"
+        "threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try: module['endless'][1, 32](a)\n"
+        "except KeyboardInterrupt: print('interrupted', flush=True)"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
 @NEEDS_NVRTC
 def test_the_process_ends_though_a_stream_runs_an_endless_kernel() -> None:
     done = run_python(
@@ -190,8 +229,10 @@ def test_a_launch_from_the_output_callback_is_refused() -> None:
 
     gpu = wl.Device(output=output)
     module, a, queued = gpu.compile(ENDLESS), gpu.zeros(64, np.int32), gpu.stream()
-    queued.submit(lambda: time.sleep(0.5))
+    gate = threading.Event()
+    queued.submit(lambda: gate.wait(60))
     module["prints"][1, 1](a)
+    gate.set()
     assert len(refused) == 2
     assert refused[0].startswith("cannot launch a kernel from the output callback")
     assert refused[1].startswith("cannot wait for a stream from the output callback")

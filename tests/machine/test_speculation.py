@@ -3,6 +3,7 @@ they find each conflict."""
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +19,13 @@ import warploom as wl
 from warploom.abi.access_sets import PAGE_BYTES
 from warploom.abi.environment import Slot, Status
 from warploom.machine.caches import NO_CACHES
-from warploom.machine.compiled import block_times, distribution, parts, speculation
+from warploom.machine.compiled import (
+    access_sets,
+    block_times,
+    distribution,
+    parts,
+    speculation,
+)
 from warploom.machine.compiled.access_sets import AccessSets, recorded_pages
 from warploom.machine.compiled.block_times import BlockTimes
 from warploom.machine.compiled.engine import CompiledEngine
@@ -314,6 +321,17 @@ def test_host_memory_that_kernels_can_access_keeps_a_launch_serial() -> None:
     )
     assert run.workers == 1
     assert "may reach the same addresses" in run.serial_reason
+    assert (out == scattered(PLACES)).all()
+
+
+@NEEDS_NVRTC
+@pytest.mark.usefixtures("speculate")
+def test_a_system_that_reserves_too_little_keeps_a_launch_serial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(access_sets, "reserve", lambda size: mmap.mmap(-1, size // 2))
+    run, out = launched(PLACES)
+    assert run.workers == 1
     assert (out == scattered(PLACES)).all()
 
 

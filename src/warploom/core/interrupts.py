@@ -2,7 +2,8 @@
 
 Python raises KeyboardInterrupt wherever the main thread is. In a finalizer, or in a callback from
 C, it prints the exception and goes on; and each object of LLVM that `llvmlite` hands out has a
-finalizer, so that a kernel's compilation is full of them.
+finalizer, so that a kernel's compilation is full of them. What may run without end (launches,
+waits) holds interrupts, therefore, and lets them through where it looks for them anyway.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def interrupts_held() -> Generator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is held:  # else somebody has set another one meanwhile
+            signal.signal(signal.SIGINT, before)
         held.let_through()
 
 
@@ -73,10 +75,12 @@ def wait_until(ready: Callable[[float], bool]) -> None:
     """Waits until `ready`, which waits for so many seconds at most, returns true.
 
     A wait of Python without a limit goes on if an interrupt arrives just before it begins: a signal
-    wakes the main thread, but does not stop it from going to sleep.
+    wakes the main thread, but does not stop it from going to sleep. One that arrives in a finalizer
+    is held until the next look.
     """
-    while not ready(WAKE_SECONDS):
-        pass
+    with interrupts_held():
+        while not ready(WAKE_SECONDS):
+            let_interrupts_through()
 
 
 def end_at_interrupts() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.access_sets import PAGE_BYTES, READ, SAVED, WRITTEN, AccessSet
+from warploom.core.errors import LaunchError
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.reservation import reserve
 
@@ -53,7 +54,10 @@ class AccessSets:
         words = PAGE_BYTES // unit // UNITS_IN_WORD
         flags, bitmap = _whole_pages(pages), _whole_pages(8 * pages * words)
         of_worker = flags + 3 * bitmap
-        self._map = reserve(flags + len(recorded) + workers * of_worker)
+        size = flags + len(recorded) + workers * of_worker
+        self._map = reserve(size)
+        if len(self._map) < size:
+            raise LaunchError(f"the system reserves fewer than the {size:,} bytes of access sets")
         arrays = np.frombuffer(self._map, np.uint8)
         self._states = arrays[:pages]
         self._saved = arrays[flags:][: len(recorded)].reshape(pages, PAGE_BYTES)

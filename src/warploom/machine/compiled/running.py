@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import repeat
 
-from warploom.core.interrupts import interrupts_held
+from warploom.core.interrupts import interrupts_held, let_interrupts_through
 from warploom.machine.compiled.cores import other_cores
 from warploom.machine.compiled.threads import Job, Runner
 from warploom.machine.compiled.work import WorkerLaunch
@@ -58,10 +58,12 @@ class PooledThreads:
 
     def _wait(self, report: Report) -> None:
         """Waits until all jobs have ended."""
-        for runner in self._running:
-            # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
-            while not runner.wait_until_idle(POLL_SECONDS):
-                report()
+        with interrupts_held():
+            for runner in self._running:
+                # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
+                while not runner.wait_until_idle(POLL_SECONDS):
+                    let_interrupts_through()
+                    report()
 
 
 def run_whole(work: WorkerLaunch, progress: Progress | None) -> int:

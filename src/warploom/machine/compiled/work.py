@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from warploom.abi.environment import Slot, Status
 from warploom.compilation.jit import CompiledKernel
+from warploom.core.interrupts import interrupts_held, let_interrupts_through
 from warploom.core.lazy import cached_property
 from warploom.machine.compiled.handover import hand_over
 from warploom.machine.compiled.host_callbacks import HostCallbacks
@@ -106,11 +107,15 @@ class WorkerLaunch:
     def run(self, report: Callable[[], None] | None = None) -> int:
         """Runs the part slice by slice until it ends, it is stopped or its launch is cancelled;
         calls `report` at each pause. Returns its last Status."""
-        while (status := self.run_slice()) == Status.PAUSED:
-            if self.is_cancelled:
-                break
-            if report is not None:
-                report()
+        status = self.run_slice()
+        if status != Status.PAUSED:
+            return status
+        with interrupts_held():  # short launches need not be interrupted
+            while status == Status.PAUSED and not self.is_cancelled:
+                let_interrupts_through()
+                if report is not None:
+                    report()
+                status = self.run_slice()
         return status
 
     def run_slice(self) -> int:

@@ -6,6 +6,7 @@ machines must agree with it on every register, byte of memory and count.
 
 from __future__ import annotations
 
+from warploom.core.interrupts import interrupts_held
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.cost.fields import CostRecord
 from warploom.devices.catalog import find_device
@@ -75,5 +76,6 @@ class ReferenceEngine:
             sanitizer,
             None if observer is None else ObserverCalls(observer, launch.warp_size),
         )
-        run_blocks(run)
+        with interrupts_held():
+            run_blocks(run)
         return tally

@@ -19,6 +19,7 @@ from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.asynchronous.records import WarpIssue
 from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.core.errors import Dim3
+from warploom.core.interrupts import let_interrupts_through
 from warploom.core.lazy import cached_property
 from warploom.core.types import PRED, U32, U64
 from warploom.cost.address_pattern import AddressPattern
@@ -222,6 +223,7 @@ class LaunchState:
         """Counts a warp instruction that is about to execute, with its active lanes and those whose
         guard holds (masks); hidden instructions are not counted. Raises InstructionLimit if the
         launch has used up `max_instructions`, and LaunchCancelled if it should stop."""
+        let_interrupts_through()
         self.launch.cancellation.check()
         if instruction in self.program.hidden:
             return
