@@ -91,6 +91,7 @@ def test_a_signal_handler_launches_while_nothing_runs() -> None:
 @pytest.mark.parametrize("work", ["another()", "kernel[1, 1](np.zeros(1, np.float32), 1)"])
 def test_children_that_are_forked_while_a_thread_compiles_work(work: str) -> None:
     lines = run(f"""
+import warploom.compilation.emission  # forks do not wait for an import (docs/processes.md)
 stop = False
 def compile():
     while not stop:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import time
 from collections.abc import Callable
 
 from warploom.machine.compiled.cores import bind
@@ -60,8 +61,11 @@ class Runner:
         """Waits at most `seconds` for the job to end and returns true if it has. Calling it again
         is always correct, even if an interrupt ended the last call early: the numbers of jobs
         decide. The lock only ends the wait, and may be free for a job before."""
-        if self._ended < self._started:
-            self._job_done.acquire(timeout=seconds)
+        end = time.monotonic() + seconds
+        while self._ended < self._started:
+            left = end - time.monotonic()
+            if left <= 0 or not self._job_done.acquire(timeout=left):
+                break
         return self._ended == self._started
 
     def give_back(self) -> int:
