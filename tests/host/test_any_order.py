@@ -13,6 +13,8 @@ import pytest
 from needs import NEEDS_NVRTC
 
 import warploom as wl
+from warploom.machine.compiled.distribution import DistributedLaunch
+from warploom.machine.compiled.work import WorkerLaunch
 
 pytestmark = NEEDS_NVRTC
 
@@ -62,6 +64,11 @@ extern "C" __global__ void together(int* a, int* out, int n) {
     }
 }
 extern "C" __global__ void never(volatile int* flags) { while (flags[blockIdx.x] == 0); }
+extern "C" __global__ void counts(volatile int* flags, int* out) {
+    int turns = 0;
+    while (flags[gridDim.x - 1] == 0) turns++;
+    out[blockIdx.x] = turns;
+}
 extern "C" __global__ void faults(volatile int* flags) {
     if (blockIdx.x == gridDim.x - 1) flags[1 << 24] = 1;
     while (flags[0] == 0);
@@ -156,6 +163,24 @@ def test_a_fault_ends_the_blocks_that_wait(gpu: wl.Device, module: wl.Module) ->
         module["faults"][8, 32](gpu.zeros(8, np.int32))
     assert caught.value.block == (7, 0, 0)
     assert time.monotonic() - began < 60
+
+
+def test_an_exception_of_another_worker_ends_the_blocks_that_wait(
+    monkeypatch: pytest.MonkeyPatch, gpu: wl.Device, module: wl.Module
+) -> None:
+    """The last part cannot be prepared, and the first waits for a value of its blocks, in a loop
+    that changes registers."""
+    prepare = DistributedLaunch._prepare
+
+    def failing(self: DistributedLaunch, blocks: range, worker: int = 0) -> WorkerLaunch:
+        if blocks.stop == self.launch.blocks:
+            time.sleep(0.3)
+            raise MemoryError("no buffers")
+        return prepare(self, blocks, worker)
+
+    monkeypatch.setattr(DistributedLaunch, "_prepare", failing)
+    with pytest.raises((MemoryError, wl.LaunchCancelled)):
+        module["counts"][10, 32](gpu.zeros(10, np.int32), gpu.zeros(10, np.int32))
 
 
 def test_what_has_one_worker_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:

@@ -70,16 +70,21 @@ class LaunchParts:
         self.ended: list[EndedPart] = []
         self._preparing = self._progress = 0
         self._stuck: dict[WorkerLaunch, int] = {}
+        self._is_broken = False
 
     def work_off(self, worker: int, report: Report | None = None) -> int:
         """Runs parts as worker number `worker` until none is left, or one did not end; returns 0.
         Calls `report` at each pause."""
         while (part := self._next_part()) is not None:
-            work = self._prepare(part, worker)
+            try:
+                work = self._prepare(part, worker)
+            except BaseException:
+                self._stop_all()  # blocks of other parts may wait for these
+                raise
             work.share()
             with self._lock:
                 # A part of earlier blocks may have failed since this one was handed out.
-                work.is_stopped = self._has_failed_before(part.start)
+                work.is_stopped = self._is_broken or self._has_failed_before(part.start)
                 self._running.append(work)
                 self._preparing -= 1
             self.finish(work, self._run(work, report))
@@ -135,8 +140,22 @@ class LaunchParts:
             return self._left.popleft()
 
     def _has_failed_before(self, block: int) -> bool:
-        """Returns whether some part of blocks before one did not end."""
-        return any(p.counts is None and p.work.blocks.start < block for p in self.ended)
+        """Returns whether some part of blocks before one did not end, or of any blocks where they
+        may wait for each other."""
+        return any(
+            part.counts is None
+            and (part.work.blocks.start < block or part.work.launch.schedule.any_order)
+            for part in self.ended
+        )
+
+    def _stop_all(self) -> None:
+        """Stops all parts, and hands out no more, after one could not be prepared."""
+        with self._lock:
+            self._is_broken = True
+            self._left.clear()
+            self._preparing -= 1
+            for work in self._running:
+                work.is_stopped = True
 
     def blocks_done(self) -> int:
         """Returns how many blocks of all parts have ended, or have begun where several are
