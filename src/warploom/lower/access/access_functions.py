@@ -90,14 +90,7 @@ class AccessFunctions:
             returns_old=returns_old,
         )
         if name not in self.module.globals:
-            access = AccessCall(
-                self.module,
-                name,
-                access_type,
-                self.rules,
-                shuffles=self.shuffles,
-                addresses=KEYS_TYPE,
-            )
+            access = self._begin(name, access_type, KEYS_TYPE)
             update = AtomicUpdate.of(
                 operation, count, access_type.space.value, returns_old=returns_old
             )
@@ -122,16 +115,20 @@ class AccessFunctions:
         if self._shared is not None:
             return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:
-            access = AccessCall(
-                self.module,
-                name,
-                access_type,
-                self.rules,
-                shuffles=self.shuffles,
-                concurrent=self.concurrent,
-            )
-            _emit(access, update)
+            _emit(self._begin(name, access_type), update)
         return self.module.globals[name]
+
+    def _begin(self, name: str, access_type: AccessType, addresses: ir.Type = WIDE) -> AccessCall:
+        """Declares a function of the module, and begins its body."""
+        return AccessCall(
+            self.module,
+            name,
+            access_type,
+            self.rules,
+            shuffles=self.shuffles,
+            concurrent=self.concurrent,
+            addresses=addresses,
+        )
 
     def _declare_shared(
         self,
