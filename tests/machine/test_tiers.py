@@ -170,6 +170,7 @@ def test_better_code_is_compiled_beside_launches(tiers: Callable[[], Tiers]) -> 
     one.add_seconds(baseline, 0.02)
     assert one.kernel() is baseline
     assert one.is_compiling
+    assert one.reserves_core
     less = improved(one, baseline)
     assert less.effort is Effort.LESS
     # A process that begins now finds it in the cache; so do those after the next level.
@@ -178,6 +179,9 @@ def test_better_code_is_compiled_beside_launches(tiers: Callable[[], Tiers]) -> 
     assert one.kernel() is less
     assert not one.is_compiling
     one.add_seconds(less, 1.1)
+    assert one.kernel() is less
+    assert one.is_compiling
+    assert not one.reserves_core
     full = improved(one, less)
     assert full.effort is Effort.FULL
     one.add_seconds(full, 5.0)

@@ -98,19 +98,6 @@ def find_groups(
     return [one.closed() for one in open_groups.values()]
 
 
-def group_alone(
-    accesses: KernelAccesses, operand_shapes: OperandShapes, index: int, instruction: Instruction
-) -> AccessGroup | None:
-    """Returns an access (instruction number `index`) as a group of its own, whether guarded or not.
-    None for an instruction that is no load or store (`st.async` is one), or whose address has no
-    base, and for an access whose plan is general."""
-    described = _describe(accesses, operand_shapes, index, instruction)
-    if described is None:
-        return None
-    address, group, _ = described
-    return AccessGroup(group.shape, group.plan, group.base, ((index, address.offset),))
-
-
 def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:
     """Returns a map from the instruction of each member to its group."""
     return {index: group for group in groups for index, _ in group.members}

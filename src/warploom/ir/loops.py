@@ -84,8 +84,7 @@ class WarpLoopPath:
 
     `condition` is the comparison (an instruction) that selects the threads of the body: the first
     ones of the block. `groups` are the accesses by full warps, whose addresses in all warps follow
-    from the first one's; `partial` those of a warp of which only some lanes run the body, each a
-    group of its own.
+    from the first one's; `partial` those of a warp of which only some lanes run the body.
     """
 
     site: int | None

@@ -97,8 +97,8 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass("plans", complete_plans),
     WarpPass(Pass.STRIDED_LOOPS, find_strided_loops),
     WarpPass("block-shapes", find_block_shapes),
-    WarpPass(Pass.WARP_LOOPS, find_warp_loops),
     WarpPass(Pass.STATIC_SCHEDULE, find_static_schedule),
+    WarpPass(Pass.WARP_LOOPS, find_warp_loops),
     WarpPass(Pass.REGION_VERSIONS, mark_region_versions),
 )
 """All passes, in order."""

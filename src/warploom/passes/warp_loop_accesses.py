@@ -1,5 +1,6 @@
 """Plans the accesses of a warp loop: those whose addresses in all warps follow from the first one's
-become its groups, and those of a body that a partial warp runs become groups of their own.
+become its groups; in a body that a partial warp runs, it has the groups of the predicated block,
+whose entries of the range cache are filled wherever the block runs under a mask.
 
     part[tid] = a[tid], 256 threads    ->  groups: the load and the store, each affine<4>
     if (tid < n) part[tid] += 1        ->  partial: the same in the warp with n % 32 threads
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.ir.access_groups import AccessGroup, find_groups, group_alone
+from warploom.ir.access_groups import AccessGroup, by_instruction, find_groups
 from warploom.ir.access_plans import Guard, Move
 from warploom.ir.loops import StepKind, WarpLoop, WarpLoopPath
 from warploom.ir.warp_ir import WarpIR
@@ -31,21 +32,23 @@ def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
     """Returns the path of a warp loop with the groups of its accesses (`groups`, `partial`). None
     if the threads of its body are not the first ones of the block, or an access outside of the body
     is not extrapolated from the first warp. Accesses in the body have to be extrapolated if it
-    needs all threads; else each has to fit a partial warp (`_partial_warp`), and one that is not
-    extrapolated is done by that warp alone."""
+    needs all threads; else each has to fit a partial warp (`_fits_partial_warp`), and one that is
+    not extrapolated is done by that warp alone."""
     if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
         return None
     planned = replace(warp_loop, groups=_extrapolated_groups(ir, warp_loop))
     if warp_loop.body is None or warp_loop.needs_all_threads:
         return planned.path if planned.handles_full_warps else None
-    accesses = _accesses(warp_loop, warp_loop.body_blocks)
-    partial = [_partial_warp(ir, warp_loop, index) for index in accesses]
+    partial = ir.blocks[warp_loop.body].masked.groups
+    accesses = set(_accesses(warp_loop, warp_loop.body_blocks))
+    fit = accesses <= by_instruction(partial).keys() and all(map(_fits_partial_warp, partial))
     # Accesses of the body that are not extrapolated are left to the partial warp: the loop then
     # runs only where no full warp enters the body.
     outside = set(_accesses(warp_loop, warp_loop.blocks))
-    if not outside <= planned.extrapolated or None in partial:
+    if not outside <= planned.extrapolated or not fit:
         return None
-    return replace(planned, partial=tuple(one for one in partial if one is not None)).path
+    groups = (replace(group, plan=group.plan.in_one_version()) for group in partial)
+    return replace(planned, partial=tuple(groups)).path
 
 
 def _accesses(warp_loop: WarpLoop, blocks: tuple[int, ...]) -> list[int]:
@@ -80,16 +83,14 @@ def _extrapolated_groups(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, 
     )
 
 
-def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | None:
-    """Returns an access of a body as a group for the warp of which only some lanes run it, with the
-    plan of a block without a fast version. None if it is not guarded by the range cache, or not one
-    element at one address or at consecutive ones, in warps of one lane run."""
-    operand_shapes = ir.operand_shapes(warp_loop.blocks[0])
-    group = group_alone(ir.accesses, operand_shapes, index, ir.program.instructions[index])
-    if group is None or group.shape.parts > 1 or group.base.runs > 1:
-        return None
-    fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_ADDRESS_OR_VECTOR
-    return replace(group, plan=group.plan.in_one_version()) if fits else None
+def _fits_partial_warp(group: AccessGroup) -> bool:
+    """Returns whether the warp of which only some lanes run a body can perform a group there: it is
+    guarded by the range cache, and moves one element at one address or at consecutive ones, in
+    warps of one lane run."""
+    is_narrow = group.shape.parts == 1 and group.base.runs == 1
+    return (
+        is_narrow and group.plan.guard is Guard.CACHE and group.plan.move in ONE_ADDRESS_OR_VECTOR
+    )
 
 
 def _extrapolates(group: AccessGroup) -> bool:

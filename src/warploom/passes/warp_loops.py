@@ -5,8 +5,9 @@ thread block, with the accesses that follow from the first warp's.
 
 Not handled: paths with two branches that depend on the thread, atomics, votes, guarded
 instructions or loops (`analysis.warp_loops`), and accesses of other forms
-(`passes.warp_loop_accesses`). Costs checks for the first and last warp; saves a switch of warps,
-and for each warp the checks and counts."""
+(`passes.warp_loop_accesses`), and kernels with a static schedule, which runs all their paths: the
+loops of single paths would only serve the few blocks for which it cannot run. Costs checks for the
+first and last warp; saves a switch of warps, and for each warp the checks and counts."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
     """Adds the paths between barriers that can run as one loop over the warps of a thread block,
     through `barrier_regions`, with their access groups (`warp_loops`): the first path from the
     entry and from each barrier. One with accesses that cannot be planned
-    (`planned_warp_loop`) is dropped; changes nothing unless `can_run_warp_loops`."""
-    if not can_run_warp_loops(ir):
+    (`planned_warp_loop`) is dropped; changes nothing if the kernel has a static schedule, or
+    unless `can_run_warp_loops`."""
+    if ir.static_schedule or not can_run_warp_loops(ir):
         return ir
     predicated_bodies, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
     candidates = warp_loops(

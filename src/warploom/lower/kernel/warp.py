@@ -133,7 +133,7 @@ class WarpFunction:
         return self.control.suspends
 
     def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
-        """Emits the warp loops, which run all warps of a thread block through a barrier region, and
+        """Emits the warp loops, which run all warps of a thread block through a barrier region, or
         the static schedule, which begins at END. Returns their entries by the site where warps
         wait, END for the begin; none if the kernel has neither. If there are some, sets the
         run-time test whether the launch's blocks have the layout that they need."""
@@ -146,7 +146,7 @@ class WarpFunction:
         sites = self.control.suspension.sites
         entries = code.emit(warp_loops, sites)
         with self.frame.blocks_of(self.warp_ir.variant.size):
-            begin = code.emit_static_schedule(static_schedule, sites, entries.get(END))
+            begin = code.emit_static_schedule(static_schedule, sites)
         if begin is not None:
             entries[END] = begin
         if entries:

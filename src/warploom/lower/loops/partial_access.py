@@ -12,7 +12,7 @@ from warploom.ir.access_groups import by_instruction
 from warploom.ir.access_plans import Move
 from warploom.ir.loops import WarpLoop
 from warploom.isa.instruction import Instruction
-from warploom.llvm.lanes import I64, Value
+from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
 from warploom.lower.access.memory import MemoryCode
@@ -29,30 +29,38 @@ class PartialAccess:
     thread blocks with all threads along x."""
 
     def __init__(self, memory: MemoryCode, warp_loop: WarpLoop) -> None:
-        """Reads the accesses from the loop's `partial` groups; addresses are set by `check`."""
+        """Reads the accesses from the loop's `partial` groups, whose addresses `check` sets."""
         self._planned = by_instruction(warp_loop.partial)
         self.memory, self.b = memory, memory.b
         self.lanes, self._cache = memory.lanes, RangeCache(memory)
         self._narrow = NarrowAccess(memory.lanes)
         self._transfers = Transfers(memory.lanes, memory.storage.pointer)
         self._groups: dict[int, GroupValues] = {}
+        """By instruction, the group of each access that has been checked."""
 
     def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
         """Emits the lookup in the range cache for the lanes `bits` (an i32) of warp `warp`, while
-        registers hold the first warp's values; returns true (an i1) on a hit. Stores the address,
-        by the instruction's number, for `count`, `load` and `store`, which must follow."""
-        b, group = self.b, GroupValues(self._planned[index])
+        registers hold the first warp's values; returns true (an i1) on a hit, and for a member of a
+        group that has been checked. Stores the address, for each access of the group, for `count`,
+        `load` and `store`, which must follow."""
+        b = self.b
+        if index in self._groups:
+            return I1(1)
+        group = GroupValues(self._planned[index])
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
         offset = b.mul(warp, I64(LANES * group.base.stride))
         group.bases = b.add(base, self.lanes.splat(offset, 1))
         group.firsts = [self.lanes.lane(group.bases, 0)]
-        self._groups[index] = group
+        self._groups |= dict.fromkeys((member for member, _ in group.members), group)
         return self._cache.hits(group, self._cache.sets.of_bits(bits))
 
     def count(self, index: int, times: Value) -> None:
-        """Adds `times` (0 or 1) to the count of the access in the range cache."""
-        self._cache.count(self._groups[index], times)
+        """Adds `times` (0 or 1) to the count of a group's accesses in the range cache, if `index`
+        is the last of them; nothing for the others, as a group is counted once."""
+        group = self._groups[index]
+        if index == group.members[-1][0]:
+            self._cache.count(group, times)
 
     def load(self, index: int, instruction: Instruction, on: Value) -> Value:
         """Emits the load of the active lanes `on` at the address that `check` has computed. Returns
@@ -93,5 +101,5 @@ class PartialAccess:
         """Returns how an access moves its data (`Move`), and the address of its lane 0, active or
         not, with the active lanes `on`."""
         group = self._groups[index]
-        first = self.b.add(group.firsts[0], I64(group.members[0][1]))
+        first = self.b.add(group.firsts[0], I64(dict(group.members)[index]))
         return group.plan.move, LaneAddresses(group.access_type, [first], on)

@@ -69,18 +69,16 @@ class WarpLoopCode:
         self,
         static_schedule: Sequence[WarpLoop],
         sites: Mapping[int, int],
-        otherwise: ir.Block | None,
     ) -> ir.Block | None:
         """Emits the static schedule, which runs a thread block from its begin to its end as
-        consecutive warp loops; returns its entry, or `otherwise` if it is empty or a loop leads to
-        a site at which warps may not wait. If a check fails at run time, it branches to
-        `otherwise`, or warps run in order (None)."""
+        consecutive warp loops; returns its entry, None if it is empty or a loop leads to a site at
+        which warps may not wait. If a check fails at run time, warps run in order."""
         if not static_schedule or not all(
             self._ends_at_site(warp_loop, sites) for warp_loop in static_schedule
         ):
-            return otherwise
+            return None
         begin = self._begin_block("static_schedule")
-        plans = self._make_plans(static_schedule, otherwise)
+        plans = self._make_plans(static_schedule)
         for plan in plans:
             with self._at_beginning(plan.warp_loop):
                 # Between loops only the warp's own results need its context: affine registers are
@@ -105,13 +103,10 @@ class WarpLoopCode:
         with self.frame.at(unspilled), self.frame.at_block(warp_loop.blocks[0], convergent=True):
             yield
 
-    def _make_plans(
-        self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
-    ) -> list[WarpLoopPlan]:
+    def _make_plans(self, warp_loops: Sequence[WarpLoop]) -> list[WarpLoopPlan]:
         """Emits the checks of consecutive warp loops, on the first warp, which stays the running
         one with registers as after the last. If a condition fails, or fuel does not suffice, code
-        branches to `otherwise`, or (None) runs warps in order; else it continues. Returns the
-        plans."""
+        runs warps in order; else it continues. Returns the plans."""
         b, plans = self.b, list[WarpLoopPlan]()
         # All conditions are evaluated before the first loop runs, so that a failed one leaves
         # nothing to undo.
@@ -125,10 +120,7 @@ class WarpLoopCode:
             *(condition for plan in plans for condition in plan.conditions),
         ]
         with b.if_then(b.not_(reduce(b.and_, holds)), likely=False):
-            if otherwise is None:
-                self.warp_order.run_in_order()
-            else:
-                b.branch(otherwise)
+            self.warp_order.run_in_order()
         return plans
 
     def _fuel_suffices(self, warp_loops: Sequence[WarpLoop]) -> list[Value]:
@@ -153,7 +145,7 @@ class WarpLoopCode:
         """Emits one warp loop, which ends at a site (END: the kernel's end): its check, its warps,
         and its counts. Warps that `emit_all` leaves out or does not finish get a loop of their own
         if they have registers to store, or begin or end here."""
-        [plan] = self._make_plans([warp_loop], None)
+        [plan] = self._make_plans([warp_loop])
         with self._at_beginning(warp_loop):
             self._body.emit_all(plan, partial(self._finish_warp, plan))
             must_save = warp_loop.live_out or warp_loop.site is None or warp_loop.ends

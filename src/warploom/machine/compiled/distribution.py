@@ -67,9 +67,9 @@ class DistributedLaunch:
             return self._run_side_by_side(progress)
         if may_share and self.template.block_times.is_long:
             shared = self._shared_launch()
-            if shared.begins_shared():
+            if shared is not None and shared.begins_shared():
                 return _counts(shared.run(progress), shared)
-            if not shared.is_undecided:
+            if shared is not None and not shared.is_undecided:
                 counted = self._speculate(blocks, self.template.block_times.seconds, progress)
                 if counted is not None:
                     return counted
@@ -99,14 +99,21 @@ class DistributedLaunch:
             code, self.launch, self.memory, self.caches, blocks, self.template
         )
 
-    def _shared_launch(self) -> SharedLaunch:
-        """Returns what shares the blocks among workers."""
-        arguments = self.program, self.launch, self.memory
+    def _most_workers(self) -> int:
+        """Returns how many workers share blocks now at most: `workers`, or one for each core, but
+        for one that compiles better code (`Tiers.reserves_core`)."""
+        return self.workers or max(1, usable_cores() - self.template.tiers.reserves_core)
+
+    def _shared_launch(self) -> SharedLaunch | None:
+        """Returns what shares the blocks among workers; None while the only other core compiles."""
+        most, arguments = self._most_workers(), (self.program, self.launch, self.memory)
+        if most == 1 and self.template.tiers.reserves_core and usable_cores() > 1:
+            return None
         return SharedLaunch(
             self._prepare,
             self.launch,
             self.template.block_times,
-            self.workers,
+            most,
             lambda: serial_reason_of(*arguments, caches=self._simulates_caches),
             lambda: expected_proof_seconds(*arguments),
             lambda seconds: self._speculative_code(seconds) is not None,
@@ -135,7 +142,7 @@ class DistributedLaunch:
         be in order for another reason (`order_reason`), or calls the host."""
         code = self.template.current()
         reason = CALLS_HOST if code.calls_host else self._order_reason
-        most = 1 if reason else self.workers or usable_cores()
+        most = 1 if reason else self._most_workers()
         runner = PartRunner(self._prepare, self.launch, most)
         parts = runner.work_off(runner.start(range(self.launch.blocks), 0.0), progress)
         failed = [part for part in parts if part.counts is None]
@@ -214,13 +221,13 @@ def run_alone(work: WorkerLaunch, progress: Progress | None) -> int:
 def _run_until_shared(
     work: WorkerLaunch,
     shared: SharedLaunch | None,
-    shared_launch: Callable[[], SharedLaunch],
+    shared_launch: Callable[[], SharedLaunch | None],
     progress: Progress | None,
 ) -> tuple[SharedLaunch | None, int]:
     """Runs a launch of one part in this thread; from a pause on, when it has run for
     SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns what shares the blocks,
-    `shared` or made by `shared_launch` when it is needed, None if the launch ended before, and the
-    Status in which the part ended."""
+    `shared` or made by `shared_launch` when it is needed, None if it made none or the launch ended
+    before, and the Status in which the part ended."""
 
     def at_pause() -> None:
         """Calls `progress`, if given, and lets others join when it is time."""
@@ -230,7 +237,7 @@ def _run_until_shared(
         if work.seconds >= SHORTEST_SECONDS:
             if shared is None:
                 shared = shared_launch()
-            if shared.is_undecided:
+            if shared is not None and shared.is_undecided:
                 shared.at_pause(work)
 
     try:

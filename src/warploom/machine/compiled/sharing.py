@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.core.host_cores import usable_cores
 from warploom.machine.compiled.block_times import SHORTEST_SECONDS, BlockTimes
 from warploom.machine.compiled.parts import EndedPart, LaunchParts, PartRunner, Prepare
 from warploom.machine.compiled.running import Progress
@@ -30,19 +29,19 @@ class SharedLaunch:
         prepare: Prepare,
         launch: Launch,
         times: BlockTimes,
-        workers: int | None,
+        workers: int,
         reason: Callable[[], str],
         reason_seconds: Callable[[], float],
         speculates: Callable[[float], bool],
         updates_memory: bool,
     ) -> None:
-        """`workers`: how many share the blocks at most, None for one on each core. `reason` returns
-        why one worker has to run all blocks, empty if several can, `reason_seconds` the expected
-        time of that answer. `speculates` decides whether several workers run blocks that may
-        conflict, by the seconds that one worker needs for them. `updates_memory`: the kernel has
-        atomics on global memory."""
+        """`workers`: how many share the blocks at most. `reason` returns why one worker has to run
+        all blocks, empty if several can, `reason_seconds` the expected time of that answer.
+        `speculates` decides whether several workers run blocks that may conflict, by the seconds
+        that one worker needs for them. `updates_memory`: the kernel has atomics on global
+        memory."""
         self._launch, self._times = launch, times
-        self._runner = PartRunner(prepare, launch, workers or usable_cores())
+        self._runner = PartRunner(prepare, launch, workers)
         self._reason, self._reason_seconds = reason, reason_seconds
         self._speculates, self._updates_memory = speculates, updates_memory
         self.left = range(0)

@@ -191,6 +191,13 @@ class Tiers:
         return self._task is not None
 
     @property
+    def reserves_core(self) -> bool:
+        """Returns whether launches are to leave a core to the process that compiles: where it
+        replaces baseline code or code of level 0, as a few launches on one core fewer cost less
+        than those that better code comes later for."""
+        return self.is_compiling and self._level in (Effort.NONE, Effort.LEAST)
+
+    @property
     def current(self) -> CompiledKernel | None:
         """Returns the code that launches begin with now; None before the first, and where
         WARPLOOM_OPT_LEVEL is `baseline`."""

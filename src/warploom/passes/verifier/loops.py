@@ -117,6 +117,11 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
         yield "some lanes of a warp run a body that it does not have"
     elif path.partial and warp_loop.needs_all_threads:
         yield "it has accesses of a partial warp, which it does not run"
+    elif path.partial and path.body is not None:
+        # The loop only looks up entries of the range cache; the predicated block fills them.
+        filled = {group.members for group in ir.blocks[path.body].masked.groups}
+        if not {group.members for group in path.partial} <= filled:
+            yield "its partial warp has other groups than the predicated block"
     has_condition = path.condition in inner
     if has_condition != (path.body is not None):
         yield "it has a body without a condition, or a condition without a body"
