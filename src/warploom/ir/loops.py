@@ -78,7 +78,7 @@ class WarpLoopPath:
 
     At the end of the last block of `before`, the first threads of the block run block `body`, then
     all run `after`; without a `body` all blocks are `before`. `allows_partial_warp`: a warp of
-    which only some lanes run the body is allowed. `choices` maps the guarded branches
+    which only some lanes run the body is allowed; else whole warps run it or skip it. `choices` maps the guarded branches
     (instructions) at which all threads follow the same path to whether they are taken. `kinds` has
     each instruction but those that end a block.
 
@@ -149,12 +149,16 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def needs_all_threads(self) -> bool:
-        """Returns whether the path can only be run as a loop if every thread runs the body:
-        `allows_partial_warp` is False, or a register that the body writes is live after it, and
-        would have to be merged where lanes are off. False without a body."""
-        if self.body is None or not self.allows_partial_warp:
-            return self.body is not None
+        """Returns whether the path can only be run as a loop if every thread runs the body: a
+        register that the body writes is live after it, and would have to be merged where lanes are
+        off. False without a body."""
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
+
+    @property
+    def runs_partial_warp(self) -> bool:
+        """Returns whether a warp of which only some lanes run the body can be in the loop; if not,
+        whole warps have to run the body or skip it. False without a body."""
+        return self.allows_partial_warp and not self.needs_all_threads
 
     @cached_property
     def extrapolated(self) -> frozenset[int]:

@@ -31,13 +31,13 @@ ONE_ADDRESS_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
     """Returns the path of a warp loop with the groups of its accesses (`groups`, `partial`). None
     if the threads of its body are not the first ones of the block, or an access outside of the body
-    is not extrapolated from the first warp. Accesses in the body have to be extrapolated if it
-    needs all threads; else each has to fit a partial warp (`_fits_partial_warp`), and one that is
-    not extrapolated is done by that warp alone."""
+    is not extrapolated from the first warp. Accesses in the body have to be extrapolated if only
+    whole warps may run it; else each has to fit a partial warp (`_fits_partial_warp`), and one that
+    is not extrapolated is done by that warp alone."""
     if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
         return None
     planned = replace(warp_loop, groups=_extrapolated_groups(ir, warp_loop))
-    if warp_loop.body is None or warp_loop.needs_all_threads:
+    if warp_loop.body is None or not warp_loop.runs_partial_warp:
         return planned.path if planned.handles_full_warps else None
     partial = ir.blocks[warp_loop.body].masked.groups
     accesses = set(_accesses(warp_loop, warp_loop.body_blocks))
@@ -66,9 +66,11 @@ def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
         ir.program, BLOCK_LAYOUT[ir.variant.warp_layout], ir.block_shapes
     )
     condition = ir.program.instructions[warp_loop.condition]
-    one = not warp_loop.needs_all_threads
     return holds_in_prefix(
-        operand_shapes, condition, opposite=warp_loop.condition_is_negated, one=one
+        operand_shapes,
+        condition,
+        opposite=warp_loop.condition_is_negated,
+        one=warp_loop.runs_partial_warp,
     )
 
 

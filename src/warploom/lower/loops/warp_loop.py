@@ -68,8 +68,9 @@ class WarpLoopBody:
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
         """Emits the code of all warps that have work: a loop over the full warps (if the loop
         handles any); and, if there is a body that does not need all threads of the block, the
-        partial warp with the body under a mask, and a loop over the warps past it, which do without
-        the body what all warps do before and after it, if there is such work. `finish` emits what
+        partial warp, if one may run it, with the body under a mask, and a loop over the warps past
+        it, which do without the body what all warps do before and after it, if there is such
+        work. `finish` emits what
         ends each warp (saves it or ends it); it is left out for a partial warp with no work outside
         of the body, which the caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
@@ -78,19 +79,24 @@ class WarpLoopBody:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
         if warp_loop.body is None or warp_loop.needs_all_threads:
             return
-        with b.if_then(b.icmp_unsigned("!=", plan.partial_threads, I64(0))):
-            self.frame.set_warp(plan.full_warps)
-            mask = self.lanes.mask(prefix_mask(b, plan.partial_threads))
-            if warp_loop.has_common_work:
-                self._emit_warp(
-                    plan, {**dict.fromkeys(warp_loop.blocks), warp_loop.body: mask}, finish
-                )
-            else:
-                self._load_registers(warp_loop, plan.inside)
-                self._emit_block(plan, warp_loop.body, mask)
+        if warp_loop.runs_partial_warp:
+            with b.if_then(b.icmp_unsigned("!=", plan.partial_threads, I64(0))):
+                self._emit_partial_warp(plan, warp_loop.body, finish)
         if warp_loop.has_common_work:
             first = b.add(plan.full_warps, plan.partial_warps(b))
             self._emit_warps(plan, first, self.frame.slot(Slot.WARPS), (), finish)
+
+    def _emit_partial_warp(self, plan: WarpLoopPlan, body: int, finish: Callable[[], None]) -> None:
+        """Emits the code of the warp of which only some lanes run the body, under their mask; of the
+        blocks that all warps run, and `finish`, nothing if they have no work for it."""
+        warp_loop = plan.warp_loop
+        self.frame.set_warp(plan.full_warps)
+        mask = self.lanes.mask(prefix_mask(self.b, plan.partial_threads))
+        if warp_loop.has_common_work:
+            self._emit_warp(plan, {**dict.fromkeys(warp_loop.blocks), body: mask}, finish)
+        else:
+            self._load_registers(warp_loop, plan.inside)
+            self._emit_block(plan, body, mask)
 
     def _emit_warps(
         self,
