@@ -78,9 +78,9 @@ class WarpLoopPath:
 
     At the end of the last block of `before`, the first threads of the block run block `body`, then
     all run `after`; without a `body` all blocks are `before`. `allows_partial_warp`: a warp of
-    which only some lanes run the body is allowed; else whole warps run it or skip it. `choices` maps the guarded branches
-    (instructions) at which all threads follow the same path to whether they are taken. `kinds` has
-    each instruction but those that end a block.
+    which only some lanes run the body is allowed; else whole warps run it or skip it. `choices`
+    maps the guarded branches (instructions) at which all threads follow the same path to whether
+    they are taken. `kinds` has each instruction but those that end a block.
 
     `condition` is the comparison (an instruction) that selects the threads of the body: the first
     ones of the block. `groups` are the accesses by full warps, whose addresses in all warps follow

@@ -87,8 +87,8 @@ class WarpLoopBody:
             self._emit_warps(plan, first, self.frame.slot(Slot.WARPS), (), finish)
 
     def _emit_partial_warp(self, plan: WarpLoopPlan, body: int, finish: Callable[[], None]) -> None:
-        """Emits the code of the warp of which only some lanes run the body, under their mask; of the
-        blocks that all warps run, and `finish`, nothing if they have no work for it."""
+        """Emits the code of the warp of which only some lanes run the body, under their mask; of
+        the blocks that all warps run, and `finish`, nothing if they have no work for it."""
         warp_loop = plan.warp_loop
         self.frame.set_warp(plan.full_warps)
         mask = self.lanes.mask(prefix_mask(self.b, plan.partial_threads))
