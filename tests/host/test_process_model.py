@@ -91,7 +91,6 @@ def test_a_signal_handler_launches_while_nothing_runs() -> None:
 @pytest.mark.parametrize("work", ["another()", "kernel[1, 1](np.zeros(1, np.float32), 1)"])
 def test_children_that_are_forked_while_a_thread_compiles_work(work: str) -> None:
     lines = run(f"""
-import warploom.compilation.emission  # forks do not wait for an import (docs/processes.md)
 stop = False
 def compile():
     while not stop:
@@ -107,6 +106,28 @@ for _ in range(5):
     assert os.waitpid(child, 0)[1] == 0
 stop = True
 thread.join()
+print("ended")
+""")
+    assert lines == ["ended"]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.4])
+def test_a_fork_waits_until_a_thread_has_imported_the_compiler(delay: float) -> None:
+    """Each module takes 20 ms to be found, so that the fork comes while some module is imported."""
+    lines = run(f"""
+sys.modules.pop("warploom.compilation.emission", None)
+class Slow:
+    def find_spec(self, name, *_):
+        if name.startswith("warploom."):
+            time.sleep(0.02)
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=another).start()
+time.sleep({delay})
+child = os.fork()
+if child == 0:
+    another()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
 print("ended")
 """)
     assert lines == ["ended"]

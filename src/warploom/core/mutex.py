@@ -17,6 +17,7 @@ from collections.abc import Callable
 from threading import RLock
 
 from warploom.core.errors import LaunchError
+from warploom.core.imports import wait_for_imports
 
 
 class Mutex:
@@ -113,7 +114,9 @@ def hold_in_forks(lock: RLock) -> None:
 
 
 def _before_fork() -> None:
-    """Excludes other threads from the mutexes, then from the locks of libraries."""
+    """Waits for other threads' imports, which may need any lock; then excludes them from the
+    mutexes, and from the locks of libraries."""
+    wait_for_imports()
     _fork_holds.extend(mutex.hold() for mutex in tuple(_held_by_forks))
     for lock in _reentrant:
         lock.acquire()
