@@ -17,6 +17,7 @@ KINDS = {
     "ptx": "PTX of CUDA C++ sources",
     "ptxas": "registers of kernels by NVIDIA's assembler",
     "machinecode": "machine code of NVIDIA's assembler, for modelled time",
+    "flow": "how often blocks of machine code run, for modelled time",
 }
 """What entries of a kind hold. All other kinds are names of the engine's own functions."""
 

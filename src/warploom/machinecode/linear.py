@@ -1,7 +1,11 @@
-"""Linear programs, built up row by row and solved by SciPy (HiGHS)."""
+"""Linear programs, built up row by row and solved by SciPy (HiGHS).
+
+Solutions are stored in the disk cache: importing SciPy's solver takes longer than a short command.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -9,10 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
+from warploom.llvm import disk_cache
 
 Floats = npt.NDArray[np.float64]
 Terms = Iterable[tuple[int, float]]
 """Variables, each with its factor."""
+
+KIND = "flow"
+"""The kind under which the disk cache holds solutions."""
 
 
 @dataclass
@@ -30,6 +38,11 @@ class _Rows:
             self.columns.append(column)
             self.factors.append(factor)
         self.right.append(right)
+
+    @property
+    def text(self) -> str:
+        """Returns all fields as a text, the same for equal rows alone."""
+        return repr((self.rows, self.columns, self.factors, self.right))
 
 
 @dataclass
@@ -56,8 +69,20 @@ class LinearProgram:
         self._at_most.add(terms, value)
 
     def solve(self) -> Floats:
-        """Returns the values of the variables; WarploomError where the constraints have no
-        solution."""
+        """Returns the values of the variables, from the disk cache where it has them. Raises
+        WarploomError where the constraints have no solution."""
+        rows = (self._equal.text, self._at_most.text)
+        parts = (importlib.metadata.version("scipy"), repr(self.costs), repr(self.most), *rows)
+        key = disk_cache.key_of(parts, ("machinecode",))
+        found = disk_cache.find(KIND, key)
+        if found is not None:
+            return np.frombuffer(found)
+        solved = self._solve()
+        disk_cache.store(KIND, key, solved.tobytes())
+        return solved
+
+    def _solve(self) -> Floats:
+        """Solves the program (`solve`)."""
         from scipy.optimize import linprog
         from scipy.sparse import coo_array
 
