@@ -41,6 +41,22 @@ extern "C" __global__ void dot_blocks(const double *a, const double *b, double *
         sums[blockIdx.x] = part[0];
 }
 
+// Each block of 256 threads adds its elements in a tree, whose levels the compiler unrolls.
+extern "C" __global__ void sum_blocks(const float *in, float *sums, int n)
+{
+    __shared__ float part[256];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    part[t] = i < n ? in[i] : 0.0f;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (t < half)
+            part[t] += part[t + half];
+        __syncthreads();
+    }
+    if (t == 0)
+        sums[blockIdx.x] = part[0];
+}
+
 // A block a row, which has as many elements as the block has threads.
 extern "C" __global__ void softmax_row(const float *in, float *out)
 {

@@ -7,6 +7,7 @@ import numpy as np
 from families.base import LINE, Case, LaunchShape, Problem, cover, shapes, uniform
 
 TREES = shapes("256 64 128 512 1024")
+FIXED = shapes("256 256+1 256+77 256+128 256+255")
 BLOCKS = shapes("256 64 128 192 1024")
 WHOLE = shapes("16x16 8x8 32x8 64x4 8x32 128")
 """Shapes that cover a matrix of 640 rows and 768 columns exactly."""
@@ -42,6 +43,13 @@ def dot_blocks(shape: LaunchShape) -> Problem:
     return Problem((len(sums),), arguments, {2: sums}, 8 * threads)
 
 
+def sum_blocks(shape: LaunchShape) -> Problem:
+    n, threads = 400_000 + shape.excess, shape.threads
+    values = uniform(np.float32, n)
+    sums = np.pad(values, (0, -n % threads)).reshape(-1, threads).sum(1)
+    return Problem((len(sums),), (values, np.zeros_like(sums), n), {1: sums})
+
+
 def softmax_row(shape: LaunchShape) -> Problem:
     rows, columns = 1_000, shape.threads
     values = 8 * uniform(np.float32, rows, columns)
@@ -62,6 +70,7 @@ CASES = (
     Case("GELU", "streams.cu", "gelu", LINE, gelu, 1e-4),
     Case("blend of matrices", "streams.cu", "blend", WHOLE, blend, 1e-5),
     Case("dot product, tree", "streams.cu", "dot_blocks", TREES, dot_blocks, 1e-12),
+    Case("sums of blocks, unrolled", "streams.cu", "sum_blocks", FIXED, sum_blocks, 1e-5),
     Case("softmax, tree", "streams.cu", "softmax_row", TREES, softmax_row, 1e-4),
     Case("moving mean", "streams.cu", "moving_mean", BLOCKS, moving_mean, 1e-5),
 )
