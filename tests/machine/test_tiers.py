@@ -3,9 +3,13 @@ continue in the other wherever it pauses."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -212,6 +216,39 @@ def test_without_a_process_launches_wait_for_the_compiler(
     assert one.kernel() is baseline
     one.add_seconds(baseline, 0.03)
     assert one.kernel().effort is Effort.LESS
+
+
+def test_no_compiler_is_forked_while_a_thread_imports(
+    tiers: Callable[[], Tiers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, begun, end = tiers(), threading.Event(), threading.Event()
+    baseline = one.kernel()
+
+    class Slow:
+        """Finds no module, but only once it may."""
+
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "warploom.no_such_module":
+                begun.set()
+                end.wait(30)
+
+    monkeypatch.setattr(sys, "meta_path", [Slow, *sys.meta_path])
+
+    def import_slowly() -> None:
+        with suppress(ModuleNotFoundError):
+            importlib.import_module("warploom.no_such_module")
+
+    thread = threading.Thread(target=import_slowly)
+    thread.start()
+    assert begun.wait(30)
+    one.add_seconds(baseline, 0.06)
+    assert one.kernel() is baseline
+    assert not one.is_compiling
+    end.set()
+    thread.join()
+    assert one.kernel() is baseline
+    assert one.is_compiling
 
 
 def test_a_compiler_that_fails_is_not_started_again(

@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 
 from warploom.abi.environment import CountLayout
 from warploom.core.forked_task import ForkedTask
+from warploom.core.imports import forks_at_once, is_importing
 from warploom.core.interrupts import interrupts_held
 from warploom.core.mutex import Mutex, hold_in_forks
 from warploom.cost.device_rules import AccessRules
@@ -137,7 +138,7 @@ def start_compiling(wanted: Compilation) -> ForkedTask | None:
     """Compiles a kernel in a forked process while this one goes on; the result of the task is for
     `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), if llvmlite
     has no lock by the expected name, or while another thread of this one is in LLVM, whose state
-    would be inconsistent in the fork."""
+    would be inconsistent in the fork, or imports a module, whose lock the compiler may need."""
     lock = _llvm_lock()
     if lock is None or not _LOCK.acquire(blocking=False):
         return None
@@ -145,8 +146,10 @@ def start_compiling(wanted: Compilation) -> ForkedTask | None:
         if not lock.acquire(blocking=False):
             return None
         try:
+            if is_importing():
+                return None
             # An interrupt must not come between the fork and the object that ends the process.
-            with interrupts_held():
+            with interrupts_held(), forks_at_once():
                 return ForkedTask.start(lambda: _compile_and_store(wanted))
         finally:
             lock.release()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib.machinery
 import logging
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from traceback import walk_stack
 from typing import Any
 
@@ -25,17 +27,31 @@ _IMPORTLIB = importlib.machinery.PathFinder.find_spec.__code__.co_filename.rpart
 """How the names of the files begin whose code runs an import: `<frozen importlib.`."""
 
 
+_thread = threading.local()
+
+
 def wait_for_imports() -> None:
-    """Returns once no other thread imports a module of this package; at once if this thread is in
-    an import itself, which another thread may wait for."""
-    if not _is_importing() or _imports_itself():
+    """Returns once no other thread imports a module of this package; at once in `forks_at_once`,
+    and if this thread is in an import itself, which another thread may wait for."""
+    if getattr(_thread, "forks_at_once", False) or not is_importing() or _imports_itself():
         return
     _LOG.debug("waiting for another thread's import")
-    while _is_importing():
+    while is_importing():
         time.sleep(0.001)
 
 
-def _is_importing() -> bool:
+@contextmanager
+def forks_at_once() -> Generator[None]:
+    """Lets this thread fork while others import: it holds a lock that an import may wait for. What
+    runs in the child may need none of their modules."""
+    _thread.forks_at_once = True
+    try:
+        yield
+    finally:
+        _thread.forks_at_once = False
+
+
+def is_importing() -> bool:
     """Returns whether some thread holds, or waits for, the lock of a module of this package."""
     return any(name.partition(".")[0] == PACKAGE for name in tuple(_module_locks()))
 
