@@ -197,7 +197,7 @@ def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     )
     some_off = b.icmp_unsigned("!=", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
     fails = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FIRST_LANES)(0)))
-    before, rest, done = b.block, *(b.append_basic_block(f"rise{end}") for end in ("", ".told"))
+    before, rest, done = b.block, *(b.append_basic_block(n) for n in ("check_rest", "checked"))
     b.cbranch(fails, done, rest)
     b.position_at_end(rest)
     addresses = b.load(at, typ=WORDS, align=8)

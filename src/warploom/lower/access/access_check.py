@@ -54,7 +54,9 @@ class AccessCheck:
         # for a store or atomic only if it is.
         any_outside = self.lanes.some(outside)
         entry = b.block
-        slow, done = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
+        slow, done = (
+            self.access.function.append_basic_block(name) for name in ("check_lanes", "checked")
+        )
         # A span below zero means that no allocation is cached, or that it is shorter than one
         # element: the unsigned comparison above would accept every lane.
         b.cbranch(b.or_(any_outside, b.icmp_signed("<", last_start, I64(0))), slow, done)

@@ -147,7 +147,7 @@ class AccessCosts:
         mismatch = b.or_(mismatch, b.icmp_unsigned("!=", some, ir.IntType(COMPARED_FIRST)(0)))
         before = b.block
         same_first, done = (
-            self.access.function.append_basic_block(name) for name in ("like", "told")
+            self.access.function.append_basic_block(name) for name in ("compare_rest", "compared")
         )
         b.cbranch(mismatch, done, same_first)
         b.position_at_end(same_first)

@@ -132,7 +132,7 @@ class AffineAccess:
         hit = self.group_guards.check(index, group, instruction, on)
         if self.group_guards.hit_is_certain(group):
             return self._load_hit(index, group, instruction, on, width)
-        on_hit, on_miss, done = (b.append_basic_block(n) for n in ("known", "any", "loaded"))
+        on_hit, on_miss, done = (b.append_basic_block(n) for n in ("hit", "general", "loaded"))
         b.cbranch(hit, on_hit, on_miss).set_weights([99, 1])
         b.position_at_end(on_hit)
         values = self._load_hit(index, group, instruction, on, width)

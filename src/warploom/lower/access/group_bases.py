@@ -104,7 +104,10 @@ class GroupBases:
         distance = b.sub(self.lanes.lane(addresses, last), self.lanes.lane(addresses, 0))
         is_there = b.icmp_unsigned("==", distance, b.mul(step, I64(last)))
         is_off = b.not_(self.lanes.lane(on, last))
-        before, compare, done = b.block, *(b.append_basic_block(n) for n in ("step", "stepped"))
+        before, compare, done = (
+            b.block,
+            *(b.append_basic_block(n) for n in ("compare_steps", "steps_compared")),
+        )
         # A test of scalars: where lanes left a loop before at different iterations, as in the
         # remainder of an unrolled loop, the addresses of most warps have no step.
         b.cbranch(b.or_(is_there, is_off), compare, done)

@@ -206,7 +206,7 @@ class GroupGuards:
         miss = b.not_(hit)
         if is_strided is not None:
             hit, miss = b.and_(hit, is_strided), b.and_(miss, is_strided)
-        entry, fill, done = b.block, *(b.append_basic_block(n) for n in ("learn", "learned"))
+        entry, fill, done = b.block, *(b.append_basic_block(n) for n in ("miss", "looked_up"))
         b.cbranch(miss, fill, done).set_weights([1, 1 << 20])
         assert group.counter_key is not None
         _, hit_counter = group.counter_key

@@ -88,7 +88,7 @@ class LaneSets:
         key = b.zext(bits, I64)
         if self._key_has_layout:
             key = b.or_(key, b.shl(self._layout_of_warp(), I64(LAYOUT_SHIFT)))
-        entry_block, search, done = b.block, *(b.append_basic_block(n) for n in ("lanes", "set"))
+        entry_block, search, done = b.block, *(b.append_basic_block(n) for n in ("find_set", "set"))
         b.cbranch(b.icmp_unsigned("==", key, FULL_WARP.key), done, search)
         b.position_at_end(search)
         bucket = self._bucket(key)

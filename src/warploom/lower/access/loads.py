@@ -144,7 +144,7 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
     b, begins, access_type = transfers.b, lane_addresses.run_pointers, lane_addresses.access_type
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     on = repeated(1, I1, begins.type.count)
-    blocks = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
+    blocks = [b.append_basic_block(name) for name in ("lane_by_lane", "pairs", "moved")]
     b.cbranch(transfers.splits_pairs(lane_addresses), *blocks[:2]).set_weights([1, 99])
     b.position_at_end(blocks[0])
     [single_words] = load_gathered(transfers, lane_addresses)

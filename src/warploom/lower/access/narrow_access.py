@@ -77,7 +77,7 @@ class NarrowAccess:
         switch = b.switch(self.lanes.bits(on), blocks[LANES])
         for width in WIDTHS:
             switch.add_case(I32((1 << width) - 1), blocks[width])
-        return blocks, b.append_basic_block("behind")
+        return blocks, b.append_basic_block("moved")
 
     def _widened(self, narrow: Value) -> Value:
         """Returns a vector widened to 32 lanes with zeros."""

@@ -38,7 +38,7 @@ class RangeCacheFilling:
         b = self.b
         entry_block, call_block, done = (
             b.block,
-            *(b.append_basic_block(n) for n in ("ask", "told")),
+            *(b.append_basic_block(n) for n in ("fill", "filled")),
         )
         b.cbranch(self._may_fill(lane_set, entry), call_block, done)
         b.position_at_end(call_block)

@@ -86,12 +86,15 @@ class ControlFlow:
         active = self.frame.active.bits()
         taken_lanes = b.and_(lanes.bits(guard), active)
         other_lanes = b.xor(active, taken_lanes)
-        none_branch, some_branch = self.blocks.append("stay"), self.blocks.append("some")
+        none_branch, some_branch = (
+            self.blocks.append("none_taken"),
+            self.blocks.append("some_taken"),
+        )
         b.cbranch(b.icmp_unsigned("==", taken_lanes, I32(0)), none_branch, some_branch)
         with b.goto_block(none_branch):
             self.edges.jump(copy, following, block)
         b.position_at_end(some_branch)
-        all_branch, diverged = self.blocks.append("go"), self.blocks.append("parted")
+        all_branch, diverged = self.blocks.append("all_taken"), self.blocks.append("diverged")
         weights = b.cbranch(b.icmp_unsigned("==", other_lanes, I32(0)), all_branch, diverged)
         if copy is not Copy.DIVERGENT:
             weights.set_weights([99, 1])
@@ -173,7 +176,7 @@ class ControlFlow:
         following = self.program.blocks[block].successors[-1]
         gone_bits = self.lanes.bits(b.and_(frame.active.mask(), exiting))
         rest = b.and_(frame.active.mask(), b.not_(exiting))
-        some, none = self.blocks.append("remain"), self.blocks.append("gone")
+        some, none = self.blocks.append("some_remain"), self.blocks.append("all_exited")
         b.cbranch(self.lanes.any(rest), some, none)
         with b.goto_block(none):
             self.edges.jump(copy, self.program.exit, block)

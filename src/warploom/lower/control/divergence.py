@@ -68,7 +68,7 @@ class DivergenceCode:
         # innermost node is for that point already, as in a loop that lanes leave one by one, they
         # join it.
         gathers = self.simt_stack.gathers_at(point)
-        new_node, joined = self.blocks.append("push"), self.blocks.append("joined")
+        new_node, joined = self.blocks.append("push_node"), self.blocks.append("join_node")
         b.cbranch(gathers, joined, new_node)
         b.position_at_end(new_node)
         self.simt_stack.push(point, I64(NONE), I32(0), I64(instruction))
@@ -96,7 +96,10 @@ class DivergenceCode:
         waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
         waiting = b.select(taken_first, through[1], taken[1])
         self.simt_stack.push(point, waits_at, waiting, I64(instruction))
-        taken_block, fall_block = self.blocks.append("take"), self.blocks.append("fall")
+        taken_block, fall_block = (
+            self.blocks.append("taken_first"),
+            self.blocks.append("fallthrough_first"),
+        )
         b.cbranch(taken_first, taken_block, fall_block)
         b.position_at_end(taken_block)
         self._run_diverged(taken[1], taken[0], block)

@@ -108,7 +108,7 @@ class IndexedBranchCode:
         b.store(b.zext(branch.indices, vector(I64)), goals, align=64)
         before = b.zext(frame.active.bits(), I64)
         target_block = self._call_helper(branch, goals)
-        together, diverged = self._append("together"), self._append("parted")
+        together, diverged = self._append("uniform"), self._append("diverged")
         after = frame.get(frame.context.table(WarpTable.mask))
         # Different indices may select one block: then the mask has not changed, and no lane waits.
         b.cbranch(b.icmp_signed("==", before, after), together, diverged)

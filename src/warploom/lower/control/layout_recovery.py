@@ -61,7 +61,7 @@ class LayoutRecovery:
         if not self.frame.shapes or index == self.blocks.program.exit:
             return self._convergent_entry(index)
         if index not in self._recoveries:
-            self._recoveries[index] = self.blocks.append(f"reshape{index}")
+            self._recoveries[index] = self.blocks.append(f"recover_layout{index}")
             emitting_block = self.frame.at_block(index, convergent=False)
             with self.b.goto_block(self._recoveries[index]), emitting_block:
                 holds = self._recover_shapes(index)

@@ -56,7 +56,7 @@ class ReconvergenceCode:
         and they continue together: again at `arrival` if a node is left; with an empty stack in the
         convergent copy if all living lanes are there, else in the divergent one."""
         b, frame = self.b, self.frame
-        gathers = self.blocks.append(f"meet{index}")
+        gathers = self.blocks.append(f"reconverge{index}")
         b.cbranch(
             self.simt_stack.gathers_at(index), gathers, self.blocks.copies[Copy.DIVERGENT, index]
         )
@@ -67,11 +67,11 @@ class ReconvergenceCode:
         self.simt_stack.count_reconvergence(self.simt_stack.branch(node), I64(1))
         self.simt_stack.pop(node)
         # Nodes nest: the popped node's lanes may be expected at this point by the next one, too.
-        together = self.blocks.append(f"together{index}")
+        together = self.blocks.append(f"stack_empty{index}")
         b.cbranch(b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)), together, arrival)
         b.position_at_end(together)
         is_full = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
-        all_living = self.blocks.append(f"everyone{index}")
+        all_living = self.blocks.append(f"all_lanes{index}")
         b.cbranch(is_full, all_living, self.blocks.copies[Copy.DIVERGENT, index])
         b.position_at_end(all_living)
         self.layout_recovery.reconverge(index)

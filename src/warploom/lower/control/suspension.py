@@ -191,7 +191,7 @@ class Suspension:
         and the SIMT stack is empty, else in the divergent one, the only copy of some code.
         Shapes of registers count as stale. Returns the entry."""
         b, frame = self.b, self.frame
-        resume_block = self.blocks.append("take.up")
+        resume_block = self.blocks.append("resume.split")
         b.position_at_end(resume_block)
         self.spills.restore_head()
         index = frame.get(frame.context.table(WarpTable.block))
@@ -206,7 +206,7 @@ class Suspension:
         no_nodes = b.icmp_signed("<", frame.get(frame.context.table(WarpTable.top)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
         # All living lanes are together if the split has all of them and no node waits for any.
-        switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
+        switches = {copy: self.blocks.append(f"resume.split.{copy.value}") for copy in copies}
         b.cbranch(b.and_(all_living, no_nodes), *switches.values())
         for copy, block in switches.items():
             b.position_at_end(block)
@@ -233,7 +233,7 @@ class Suspension:
         if registers have their shapes, else in the divergent one (`LayoutRecovery.recover`). Clears
         `sync_done` if the block begins with an instruction with a member mask. Returns the LLVM
         block."""
-        block = self.blocks.append(f"take.up.{block_index}")
+        block = self.blocks.append(f"resume.split.{block_index}")
         with self.b.goto_block(block):
             first = self.blocks.program.blocks[block_index].start
             if member_mask(self.blocks.program.instructions[first]) is not None:

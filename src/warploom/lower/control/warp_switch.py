@@ -44,7 +44,7 @@ class WarpSwitch:
         frame.fuel.begin_turn()
         if restarts:
             # A warp of fewer than 32 threads has no region version.
-            partial_warp = self.state.append("warp_order.alone")
+            partial_warp = self.state.append("warp_order.partial_warp")
             in_region = b.icmp_unsigned("<", frame.warp, frame.get(self.state.full_warps))
             b.cbranch(in_region, self.state.region, partial_warp)
             b.position_at_end(partial_warp)

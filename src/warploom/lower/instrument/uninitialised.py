@@ -136,7 +136,9 @@ def _emit_range(
         lanes.slot(block, word) for word in (ResidentBlock.written_from, ResidentBlock.written_to)
     ]
     begin, end = (b.load(at, typ=I64) for at in ends)
-    done_block, check_words = (function.append_basic_block(name) for name in ("kept", "other"))
+    done_block, check_words = (
+        function.append_basic_block(name) for name in ("covered", "check_words")
+    )
     is_covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
     b.cbranch(is_covered, done_block, check_words)
     b.position_at_end(check_words)
@@ -194,7 +196,9 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
     if of_range is not None:
         low = _reduced(lanes, "umin", b.select(mask, offsets, splat_constant(-1, I32)))
         low = b.zext(low, I64)
-        written, fallback = (function.append_basic_block(name) for name in ("written", "apart"))
+        written, fallback = (
+            function.append_basic_block(name) for name in ("written", "lane_by_lane")
+        )
         some = b.icmp_unsigned("!=", bits, I32(0))
         b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), fallback, written)
         b.position_at_end(written)
@@ -226,7 +230,7 @@ def _each_word(
     `fallback` if `visit` returns false, or if there are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function
     loop_block, following, through = (
-        function.append_basic_block(name) for name in ("few", "next", "through")
+        function.append_basic_block(name) for name in ("words", "next_word", "words_end")
     )
     begin, last = (b.lshr(at, I64(WORD_SHIFT)) for at in (low, b.sub(high, I64(1))))
     before_loop = b.block
@@ -274,7 +278,9 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
     before the first word (downwards: below it) whose 32 bits are not all set. `step` is 1 upwards,
     -1 downwards."""
     b, function = lanes.b, lanes.b.function
-    scan, test_word, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
+    scan, test_word, stop = (
+        function.append_basic_block(name) for name in ("scan", "test_word", "stop")
+    )
     before = b.block
     b.branch(scan)
     b.position_at_end(scan)

@@ -111,7 +111,7 @@ class PrefixMaskCode:
         """
         b = self.b
         fast, general_block, done = (
-            self.b.append_basic_block(n) for n in ("rise", "wrap", "compared")
+            self.b.append_basic_block(n) for n in ("prefix", "general", "compared")
         )
         no_wrap = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
         b.cbranch(no_wrap, fast, general_block).set_weights([1 << 20, 1])

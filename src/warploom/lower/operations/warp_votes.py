@@ -138,7 +138,9 @@ class WarpVoteCode:
         b, lanes = self.b, self.lanes.bits(mask)
         b.store(splat_constant(0, I32), self._matched)
         b.store(lanes, self._remaining)
-        head, body, done = (b.append_basic_block(name) for name in ("match", "turn", "matched"))
+        head, body, done = (
+            b.append_basic_block(name) for name in ("match", "match_value", "matched")
+        )
         b.branch(head)
         b.position_at_end(head)
         left = b.load(self._remaining, typ=I32)

@@ -163,7 +163,7 @@ class CopyCode:
         multiples of a piece."""
         b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
-        head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
+        head, body, done = (b.append_basic_block(name) for name in ("copy", "copy_piece", "copied"))
         b.branch(head)
         b.position_at_end(head)
         offset = b.load(done_bytes, typ=I64)
