@@ -69,10 +69,9 @@ class WarpLoopBody:
         """Emits the code of all warps that have work: a loop over the full warps (if the loop
         handles any); and, if there is a body that does not need all threads of the block, the
         partial warp, if one may run it, with the body under a mask, and a loop over the warps past
-        it, which do without the body what all warps do before and after it, if there is such
-        work. `finish` emits what
-        ends each warp (saves it or ends it); it is left out for a partial warp with no work outside
-        of the body, which the caller then finishes."""
+        it, which do without the body what all warps do before and after it, if there is such work.
+        `finish` emits what ends each warp (saves it or ends it); it is left out for a partial warp
+        with no work outside of the body, which the caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
         plan.access.track()
         if warp_loop.handles_full_warps:
