@@ -233,7 +233,8 @@ class LaunchBuffers:
         starts = launch_template.starts
         self.arena[starts[Slot.CACHE_AT] : starts[Slot.STATES_BASE]] = 0
         for base, size in launch_template.bytes_per_slot.items():
-            self.arena[starts[base] :][: used * size] = 0
+            if size:  # most kernels have no local memory, for example
+                self.arena[starts[base] :][: used * size] = 0
         self._fill()
 
     def _fill(self) -> None:
