@@ -143,7 +143,7 @@ def joins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has other workers join at the first pause, on two cores, whatever that saves."""
     for module in (block_times, distribution, sharing):
         monkeypatch.setattr(module, "SHORTEST_SECONDS", 0.0)
-    monkeypatch.setattr(sharing, "usable_cores", lambda: 2)
+    monkeypatch.setattr(distribution, "usable_cores", lambda: 2)
     monkeypatch.setattr(SharedLaunch, "_loss", lambda *_: "")
 
 

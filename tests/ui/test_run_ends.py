@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -40,10 +40,15 @@ class Served:
     process: subprocess.Popen[str]
     port: int
     token: str
+    connections: list[http.client.HTTPConnection] = field(
+        default_factory=list[http.client.HTTPConnection]
+    )
+    """The connections that tests have opened, to be closed at the end."""
 
     def ask(self, method: str, path: str, body: str = "") -> http.client.HTTPConnection:
         """Returns the connection on which a request has been sent."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        self.connections.append(connection)
         connection.request(method, path, body, {"x-warploom-token": self.token})
         return connection
 
@@ -93,6 +98,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
         made = Served(process, int(found[1]), found[2])
         yield made
         children = made.children()
+        for connection in made.connections:
+            connection.close()
     for pid in children:
         if parent_of(pid) is not None:
             os.kill(pid, signal.SIGKILL)
