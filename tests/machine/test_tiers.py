@@ -3,13 +3,11 @@ continue in the other wherever it pauses."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -229,17 +227,13 @@ def test_no_compiler_is_forked_while_a_thread_imports(
 
         @staticmethod
         def find_spec(name: str, *_: object) -> None:
-            if name == "warploom.no_such_module":
+            if name == "warploom.timing.policies":
                 begun.set()
                 end.wait(30)
 
     monkeypatch.setattr(sys, "meta_path", [Slow, *sys.meta_path])
-
-    def import_slowly() -> None:
-        with suppress(ModuleNotFoundError):
-            importlib.import_module("warploom.no_such_module")
-
-    thread = threading.Thread(target=import_slowly)
+    monkeypatch.delitem(sys.modules, "warploom.timing.policies", raising=False)
+    thread = threading.Thread(target=lambda: vars(wl)["__getattr__"]("prefetcher"))
     thread.start()
     assert begun.wait(30)
     one.add_seconds(baseline, 0.06)

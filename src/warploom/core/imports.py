@@ -1,8 +1,9 @@
-"""Waits until no other thread imports a module of this package.
+"""Waits until no other thread runs an import for this package.
 
-Most of the package is imported where it is first called, often by a thread that launches. Python
-holds a lock for each module that is being imported; in a process that is forked meanwhile, the
-lock's owner does not exist, and whoever imports the module there waits for ever.
+Much is imported where it is first called, often by a thread that launches: modules of this package,
+and libraries. Python holds a lock for each module that is being imported; in a process that is
+forked meanwhile, the lock's owner does not exist, and whoever imports the module there waits for
+ever.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from traceback import walk_stack
-from typing import Any
+from types import FrameType
 
 # It locks itself in forks by a hook that has to run after what calls `wait_for_imports`, so it is
 # imported before that is registered: an import may log.
 _LOG = logging.getLogger(__name__)
 
-PACKAGE = __name__.partition(".")[0]
+_PACKAGE = str(Path(__file__).parents[1])
 
 _IMPORTLIB = importlib.machinery.PathFinder.find_spec.__code__.co_filename.rpartition("_")[0]
 """How the names of the files begin whose code runs an import: `<frozen importlib.`."""
@@ -31,9 +33,11 @@ _thread = threading.local()
 
 
 def wait_for_imports() -> None:
-    """Returns once no other thread imports a module of this package; at once in `forks_at_once`,
-    and if this thread is in an import itself, which another thread may wait for."""
-    if getattr(_thread, "forks_at_once", False) or not is_importing() or _imports_itself():
+    """Returns once no other thread runs an import for this package (`is_importing`); at once in
+    `forks_at_once`, and if this thread is in an import itself, which another may wait for."""
+    if getattr(_thread, "forks_at_once", False) or not is_importing():
+        return
+    if any(frame.f_code.co_filename.startswith(_IMPORTLIB) for frame, _ in walk_stack(None)):
         return
     _LOG.debug("waiting for another thread's import")
     while is_importing():
@@ -52,18 +56,15 @@ def forks_at_once() -> Generator[None]:
 
 
 def is_importing() -> bool:
-    """Returns whether some thread holds, or waits for, the lock of a module of this package."""
-    return any(name.partition(".")[0] == PACKAGE for name in tuple(_module_locks()))
+    """Returns whether another thread is in an import that code of this package has begun, or in one
+    of its modules. Imports of the user's own are not waited for: one may run a whole program."""
+    stacks = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    own = threading.get_ident()
+    return any(_imports(top) for thread, top in stacks.items() if thread != own)
 
 
-def _module_locks() -> Mapping[str, object]:
-    """Returns Python's locks of the modules that are being imported, by name. There is no public
-    way to them; a version that has none by that name gets an empty map: forks do not wait then."""
-    bootstrap: Any = sys.modules["_frozen_importlib"]
-    return getattr(bootstrap, "_module_locks", {})
-
-
-def _imports_itself() -> bool:
-    """Returns whether an import is on this thread's stack."""
-    frames = (frame for frame, _ in walk_stack(None))
-    return any(frame.f_code.co_filename.startswith(_IMPORTLIB) for frame in frames)
+def _imports(top: FrameType) -> bool:
+    """Returns whether a thread's stack, from its top, has both an import and this package on it."""
+    files = [frame.f_code.co_filename for frame, _ in walk_stack(top)]
+    has_import = any(file.startswith(_IMPORTLIB) for file in files)
+    return has_import and any(file.startswith(_PACKAGE) for file in files)

@@ -168,8 +168,8 @@ class Tiers:
 
     def _code(self, level: Effort) -> CompiledKernel:
         """Returns the code of a level, compiled on first use under the lock of this object."""
-        if (found := self._codes.get(level)) is not None:
-            return found
+        if (code := self._codes.get(level)) is not None:
+            return code
         # Interrupts are held only once the lock is acquired: waiting for it stays interruptible,
         # and an interrupt cannot end the compilation half-way. `compiling` adds the time to this
         # thread's.
