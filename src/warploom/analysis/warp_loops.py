@@ -31,7 +31,7 @@ from warploom.analysis.block_uniformity import (
 from warploom.analysis.predicated_blocks import if_bodies, may_wrap
 from warploom.analysis.uniformity import shapes_of
 from warploom.ir.loops import StepKind, WarpLoop
-from warploom.isa.instruction import Address, Instruction, Space, Symbol
+from warploom.isa.instruction import Address, Instruction, Register, Space, Symbol
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.program.accesses import space_of
@@ -133,8 +133,8 @@ class WarpLoopSearch:
         another `if` on the path guards (`if_bodies`) is the loop's body; a partial warp may run it
         if it is in `predicated_bodies` and `_reads_fixed_shapes`. None if there are two such `if`s,
         if an instruction must not be on such a path (`_step_kind`), if registers would need another
-        representation after it, or if the comparison before the body cannot be computed once for
-        all warps."""
+        representation after it or after the body, or if the comparison before the body cannot be
+        computed once for all warps."""
         ifs = [block for block in path if block in self.if_bodies and block not in choices]
         if len(ifs) > 1:
             return None
@@ -149,7 +149,7 @@ class WarpLoopSearch:
         }
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
         steps = {index: kind for index, kind in kinds.items() if kind is not None}
-        allows_partial_warp = body in self.predicated_bodies and self._reads_fixed_shapes(own)
+        allows_partial_warp = body in self.predicated_bodies and self._reads_fixed_shapes(path, own)
         warp_loop = WarpLoop(
             site,
             path[:cut],
@@ -161,18 +161,29 @@ class WarpLoopSearch:
             program=self.program,
         )
         qualifies = len(steps) == len(kinds) and self._retains_representation(warp_loop)
+        qualifies = qualifies and self._merges_varying(warp_loop)
         return self._with_hoisted_comparison(warp_loop) if qualifies else None
 
-    def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
-        """Returns whether every register that `blocks` read is affine in all blocks of the program
-        or varying in all of them."""
+    def _merges_varying(self, warp_loop: WarpLoop) -> bool:
+        """Returns whether every register that the body merges has a value for each lane, in the
+        body and after it: a short form cannot hold what only some lanes have written."""
+        shaped = self._block_affine
+        for block in (*warp_loop.body_blocks, *warp_loop.after[:1]):
+            shaped = shaped | self._shapes.at(block).keys()
+        return warp_loop.merged.isdisjoint(shaped)
+
+    def _reads_fixed_shapes(self, path: Iterable[int], body: Iterable[int]) -> bool:
+        """Returns whether every register that the blocks of a body read is affine in all blocks of
+        it and of the path around it, or varying in all of them."""
+        blocks = tuple(body)
+        shaped = [frozenset(self._shapes.at(block)) for block in (*path, *blocks)]
+        changing = frozenset[Register]().union(*shaped) - shaped[0].intersection(*shaped)
         instructions = (
             self.program.instructions[i]
             for block in blocks
             for i in self._inner_instructions(block)
         )
-        somewhere = self._shapes.by_register.keys() - self._shapes.lasting
-        return all(somewhere.isdisjoint(reads(one)) for one in instructions)
+        return all(changing.isdisjoint(reads(one)) for one in instructions)
 
     def _retains_representation(self, warp_loop: WarpLoop) -> bool:
         """Returns whether the path ends the program, or registers that are live after it and not

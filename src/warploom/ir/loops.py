@@ -148,17 +148,10 @@ class WarpLoop(WarpLoopPath):
         return () if self.body is None else (self.body,)
 
     @property
-    def needs_all_threads(self) -> bool:
-        """Returns whether the path can only be run as a loop if every thread runs the body: a
-        register that the body writes is live after it, and would have to be merged where lanes are
-        off. False without a body."""
-        return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
-
-    @property
-    def runs_partial_warp(self) -> bool:
-        """Returns whether a warp of which only some lanes run the body can be in the loop; if not,
-        whole warps have to run the body or skip it. False without a body."""
-        return self.allows_partial_warp and not self.needs_all_threads
+    def merged(self) -> frozenset[Register]:
+        """Returns the registers that the body writes and that are live after it: lanes that skip it
+        retain their values."""
+        return self._written(self.body_blocks) & self.live_after_body
 
     @cached_property
     def extrapolated(self) -> frozenset[int]:
@@ -184,9 +177,9 @@ class WarpLoop(WarpLoopPath):
     @property
     def has_common_work(self) -> bool:
         """Returns whether each warp has an instruction of kind COMPUTED or ACCESS outside of the
-        body."""
+        body, or registers that it retains if it skips the body (`merged`)."""
         work = (StepKind.COMPUTED, StepKind.ACCESS)
-        return any(self.kinds[i] in work for i in self.steps(self.blocks))
+        return bool(self.merged) or any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
     def live_after_body(self) -> frozenset[Register]:

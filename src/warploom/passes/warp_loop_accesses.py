@@ -37,7 +37,7 @@ def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
     if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
         return None
     planned = replace(warp_loop, groups=_extrapolated_groups(ir, warp_loop))
-    if warp_loop.body is None or not warp_loop.runs_partial_warp:
+    if warp_loop.body is None or not warp_loop.allows_partial_warp:
         return planned.path if planned.handles_full_warps else None
     partial = ir.blocks[warp_loop.body].masked.groups
     accesses = set(_accesses(warp_loop, warp_loop.body_blocks))
@@ -70,7 +70,7 @@ def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
         operand_shapes,
         condition,
         opposite=warp_loop.condition_is_negated,
-        one=warp_loop.runs_partial_warp,
+        one=warp_loop.allows_partial_warp,
     )
 
 

@@ -67,18 +67,18 @@ class WarpLoopBody:
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
         """Emits the code of all warps that have work: a loop over the full warps (if the loop
-        handles any); and, if there is a body that does not need all threads of the block, the
-        partial warp, if one may run it, with the body under a mask, and a loop over the warps past
-        it, which do without the body what all warps do before and after it, if there is such work.
+        handles any); and, if there is a body, the partial warp, if one may run it, with the body
+        under a mask, and a loop over the warps past it, which do without the body what all warps do
+        before and after it, if there is such work.
         `finish` emits what ends each warp (saves it or ends it); it is left out for a partial warp
         with no work outside of the body, which the caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
         plan.access.track()
         if warp_loop.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
-        if warp_loop.body is None or warp_loop.needs_all_threads:
+        if warp_loop.body is None:
             return
-        if warp_loop.runs_partial_warp:
+        if warp_loop.allows_partial_warp:
             with b.if_then(b.icmp_unsigned("!=", plan.partial_threads, I64(0))):
                 self._emit_partial_warp(plan, warp_loop.body, finish)
         if warp_loop.has_common_work:
@@ -130,6 +130,9 @@ class WarpLoopBody:
             self._emit_block(plan, block, masks[block])
             with self.frame.at_block(block, convergent=True):
                 self.frame.transfers.to_varying(block, following)
+                if masks.get(following) is not None:
+                    # Lanes that skip the body go from here to the block after it.
+                    self.frame.transfers.to_varying(block, warp_loop.after[0])
         finish()
 
     def _load_registers(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
@@ -141,9 +144,11 @@ class WarpLoopBody:
     def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
         """Emits the instructions of a block that the loop needs for the running warp (accesses, and
         what is computed for them, affine or not), without checks and counts. Under a `mask` it is
-        the loop's body, and values of inactive lanes are not read later."""
-        warp_loop = plan.warp_loop
+        the loop's body, and inactive lanes retain the values of registers that are read later."""
+        warp_loop, registers = plan.warp_loop, self.frame.registers
+        merged = () if mask is None else sorted(warp_loop.merged, key=lambda r: r.name)
         with self.frame.at_block(block, convergent=True):
+            before = {register: registers.load(register) for register in merged}
             for index in warp_loop.steps((block,)):
                 kind, instruction = warp_loop.kinds[index], self.program.instructions[index]
                 if kind is StepKind.SHAPED:
@@ -156,6 +161,8 @@ class WarpLoopBody:
                     self._store(index, instruction, plan, mask)
                 elif kind is StepKind.ACCESS:
                     self._load(index, instruction, plan, mask)
+            for register, value in before.items():
+                registers.store(register, self.b.select(mask, registers.load(register), value))
 
     def _store(
         self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
@@ -194,13 +201,13 @@ class WarpLoopBody:
             )
 
     def _load_spilled(self, warp_loop: WarpLoop) -> None:
-        """Loads from the running warp's context the registers that the loop reads, that are live
-        after the barrier at which it begins, and that cannot be extrapolated; nothing in a loop
-        that begins the kernel."""
+        """Loads from the running warp's context the registers that the loop reads or merges, that
+        are live after the barrier at which it begins, and that cannot be extrapolated; nothing in a
+        loop that begins the kernel."""
         if warp_loop.site is None:
             return
         following = self.program.blocks[warp_loop.site].successors[-1]
         steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.body_blocks))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
-        live = self.frame.warp_ir.live(following) & read
+        live = self.frame.warp_ir.live(following) & (read | warp_loop.merged)
         self.spills.restore_registers_convergent(live - self.loop_check.block_affine_registers)

@@ -60,7 +60,7 @@ class WarpLoopCounts:
             body_threads if warp_loop.body == block.successors[0] else b.sub(threads, body_threads)
         )
         frame.counters.add(frame.layout.guarded[block.stop - 1], taken_threads)
-        if warp_loop.runs_partial_warp:
+        if warp_loop.allows_partial_warp:
             self._count_partial_warp(plan, frame.layout.branches[block.stop - 1], partial_warps)
         return b.add(used, b.mul(entered_warps, I64(warp_loop.length(warp_loop.body_blocks))))
 

@@ -118,9 +118,7 @@ class WarpLoopCheck:
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
         """Emits the number of threads for which the body's condition holds, and adds the condition
         that these are the block's first threads. The plan gets the number as full warps and threads
-        of a partial one, which must be none unless the loop runs a partial warp; where the loop
-        needs all threads in the body, it gets instead the condition that the number is that of the
-        block's threads.
+        of a partial one, which must be none unless the loop allows a partial warp.
         """
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         assert warp_loop.condition is not None
@@ -129,14 +127,11 @@ class WarpLoopCheck:
             instruction, self._operand_shapes, threads, opposite=warp_loop.condition_is_negated
         )
         plan.conditions.append(is_prefix)
-        if warp_loop.needs_all_threads:
-            plan.conditions.append(b.icmp_unsigned("==", count, threads))
+        plan.full_warps, partial_threads = b.lshr(count, I64(5)), b.and_(count, I64(LANES - 1))
+        if warp_loop.allows_partial_warp:
+            plan.partial_threads = partial_threads
         else:
-            plan.full_warps, partial_threads = b.lshr(count, I64(5)), b.and_(count, I64(LANES - 1))
-            if warp_loop.runs_partial_warp:
-                plan.partial_threads = partial_threads
-            else:
-                plan.conditions.append(b.icmp_unsigned("==", partial_threads, I64(0)))
+            plan.conditions.append(b.icmp_unsigned("==", partial_threads, I64(0)))
 
     def _check_block(
         self, warp_loop: WarpLoop, block: int, warps: Value, plan: WarpLoopPlan
@@ -152,7 +147,7 @@ class WarpLoopCheck:
                 )
             elif warp_loop.kinds[index] is StepKind.ACCESS:
                 self._check_access(index, instruction, warps, plan)
-                if block == warp_loop.body and warp_loop.runs_partial_warp:
+                if block == warp_loop.body and warp_loop.allows_partial_warp:
                     self._check_partial_access(index, instruction, plan)
         last = self.program.blocks[block].stop - 1
         if last in warp_loop.choices:

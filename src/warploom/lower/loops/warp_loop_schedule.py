@@ -149,12 +149,7 @@ class WarpLoopCode:
         with self._at_beginning(warp_loop):
             self._body.emit_all(plan, partial(self._finish_warp, plan))
             must_save = warp_loop.live_out or warp_loop.site is None or warp_loop.ends
-            if (
-                warp_loop.body is not None
-                and not warp_loop.needs_all_threads
-                and not warp_loop.has_common_work
-                and must_save
-            ):
+            if warp_loop.body is not None and not warp_loop.has_common_work and must_save:
                 rest = self.frame.slot(Slot.WARPS)
                 self._body.for_each_warp(plan.full_warps, rest, partial(self._finish_warp, plan))
             self.warp_order.finish_warp_loop(site, self._counts.count([plan]))

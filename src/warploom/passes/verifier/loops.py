@@ -115,7 +115,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
         yield from group_errors(ir, operand_shapes, operations, groups)
     if path.allows_partial_warp and path.body is None:
         yield "some lanes of a warp run a body that it does not have"
-    elif path.partial and not warp_loop.runs_partial_warp:
+    elif path.partial and not path.allows_partial_warp:
         yield "it has accesses of a partial warp, which it does not run"
     elif path.partial and path.body is not None:
         # The loop only looks up entries of the range cache; the predicated block fills them.
