@@ -272,10 +272,10 @@ def test_gains_are_the_nearest_steps() -> None:
 def test_registers_that_no_block_can_have_are_refused() -> None:
     spec = find_device(cc="7.5")
     with pytest.raises(LaunchError, match="1024 threads with 128 registers") as caught:
-        check_registers(spec, 1024, 128)
+        check_registers(spec, 1024, 128, "ptxas")
     error = caught.value
     assert (error.resource, error.requested, error.limit) == ("registers", 131072, 65536)
-    check_registers(spec, 1024, 64)
+    check_registers(spec, 1024, 64, "ptxas")
     with pytest.raises(LaunchError) as caught:
-        check_registers(find_device(cc="2.0"), 32, 64)
+        check_registers(find_device(cc="2.0"), 32, 64, "ptxas")
     assert (caught.value.resource, caught.value.limit) == ("registers", 63)

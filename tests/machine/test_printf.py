@@ -135,3 +135,24 @@ def test_long_conversions_of_other_types_are_cut(monkeypatch: pytest.MonkeyPatch
 
 def test_leading_zeros_of_a_width_or_precision_are_ignored() -> None:
     assert show("%.00000000003d|%000000000000005d", 7, 7, words=4) == "007|00007"
+
+
+VECTORS = [
+    ("%v2d", struct.pack("<2i", 1, -2), "1,-2"),
+    ("%v3hhu", bytes([1, 2, 255, 0]), "1,2,255"),
+    ("%v4hd", struct.pack("<4h", 1, -2, 3, -4), "1,-2,3,-4"),
+    ("%v2ld", struct.pack("<2q", 1, -(1 << 40)), f"1,{-(1 << 40)}"),
+    ("%.1v4hlf", struct.pack("<4f", 0, 1, -2, 0.5), "0.0,1.0,-2.0,0.5"),
+    ("%.1v2hf", struct.pack("<2e", 1, 0.5), "1.0,0.5"),
+    ("%.1v2lf", struct.pack("<2d", 1, 0.5), "1.0,0.5"),
+    ("%v2s", bytes(16), "%v2s"),
+    ("%v2hhf", bytes(16), "%v2hhf"),
+]
+
+
+@pytest.mark.parametrize(("format", "data", "text"), VECTORS)
+def test_vectors_of_opencl(format: str, data: bytes, text: str) -> None:
+    """OpenCL C 3.0, 6.15.14: elements of 1, 2, 4 and 8 bytes by `hh`, `h`, `hl` and `l`, each
+    converted by itself, with commas between."""
+    arguments = PrintfArguments(lambda address, size: data[address : address + size], 0)
+    assert format_printf(format.encode(), arguments) == text

@@ -252,3 +252,53 @@ def test_options_go_to_clang() -> None:
     x = np.zeros(1, np.int32)
     device().compile(text, "opencl", ["-DN=5"])["k"][1, 1](x)
     assert x[0] == 5
+
+
+@pytest.mark.parametrize("standard", ["CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0"])
+def test_every_standard_compiles(standard: str) -> None:
+    text = "__kernel void k(__global float *x) { x[0] = sin(x[0]) + __OPENCL_C_VERSION__; }"
+    x = np.zeros(1, np.float32)
+    device().compile(text, "opencl", [f"-cl-std={standard}"])["k"][1, 1](x)
+    assert x[0] == int(standard[2:].replace(".", "") + "0")
+
+
+def test_functions_of_work_items_and_integers() -> None:
+    """mad_hi(2**30, 8, 5): 2**33 has 2 in its high word (OpenCL C 3.0, 6.15.3, "Integer
+    Functions"); the device's driver reports OpenCL 3.0."""
+    text = """__kernel void k(__global uint *x, __global int4 *y) {
+        x[0] = get_work_dim(); x[1] = get_global_offset(1); x[2] = __OPENCL_VERSION__;
+        x[3] = mad_hi(1u << 30, 8u, 5u);
+        y[0] = mad_hi((int4)(-(1 << 30)), (int4)(8), (int4)(5));
+    }"""
+    kernel = device().compile(text, "opencl")["k"]
+    for grid, dimensions in ((1, 1), ((1, 2), 2), ((1, 1, 2), 3)):
+        x, y = np.zeros(4, np.uint32), np.zeros(4, np.int32)
+        kernel[grid, 1](x, y)
+        assert x.tolist() == [dimensions, 0, 300, 7]
+        assert y.tolist() == [3] * 4
+
+
+def test_nvidias_options() -> None:
+    """`cl_nv_compiler_options`: a limit on registers, and hints."""
+    text = "__kernel void k(__global int *x) { x[0] = 1; }"
+    options = ["-cl-nv-maxrregcount=24", "-cl-nv-verbose", "-cl-nv-opt-level=2"]
+    assert ".maxnreg 24" in device().compile(text, "opencl", options).ptx
+
+
+def test_a_device_without_fused_multiply_add_runs_saxpy() -> None:
+    text = """__kernel void saxpy(float a, __global const float *x, __global float *y) {
+        int i = get_global_id(0); y[i] = a * x[i] + y[i]; }"""
+    x, y = np.arange(32, dtype=np.float32), np.ones(32, np.float32)
+    wl.Device("8800-gtx").compile(text, "opencl")["saxpy"][1, 32](np.float32(2), x, y)
+    assert (y == 2 * x + 1).all()
+
+
+def test_printf_of_vectors() -> None:
+    said: list[str] = []
+    gpu = wl.Device("a100", output=said.append)
+    text = """__kernel void k(void) {
+        printf("%v4f %5.1v3hlf|%v2d|%#v4hhx\\n", (float4)(0, 1, 2, 3), (float3)(1, 2, 3),
+               (int2)(1, -2), (uchar4)(1, 2, 254, 255)); }"""
+    gpu.compile(text, "opencl")["k"][1, 1]()
+    floats = "0.000000,1.000000,2.000000,3.000000"
+    assert "".join(said) == f"{floats}   1.0,  2.0,  3.0|1,-2|0x1,0x2,0xfe,0xff\n"

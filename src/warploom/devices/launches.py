@@ -56,13 +56,13 @@ def check_local(spec: DeviceSpec, local_bytes: int) -> None:
         )
 
 
-def check_registers(spec: DeviceSpec, threads: int, registers: int) -> None:
-    """Raises LaunchError where a block of so many threads with so many registers each cannot
-    fit."""
+def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str) -> None:
+    """Raises LaunchError if a block of `threads` threads with `registers` registers each does not
+    fit on an SM. `source` is what counted the registers: "ptxas" or "estimate"."""
     most = spec.max_registers_per_thread
     if registers > most:
         raise LaunchError(
-            f"{registers} registers a thread: {spec.title} (compute capability {spec.cc}) has at"
+            f"{registers} registers a thread ({source}): {spec.title} (compute capability {spec.cc}) has at"
             f" most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
             resource="registers",
             requested=registers,
@@ -71,8 +71,8 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int) -> None:
     needed = registers_allocated(spec, Demand(threads, registers))
     if needed > spec.registers_per_block:
         raise LaunchError(
-            f"a block of {threads} threads with {registers} registers each takes {needed:,}"
-            f" registers, and {spec.title} (compute capability {spec.cc}) has"
+            f"a block of {threads} threads with {registers} registers each ({source}) takes"
+            f" {needed:,} registers, and {spec.title} (compute capability {spec.cc}) has"
             f" {spec.registers_per_block:,} for a block. Use smaller blocks, or fewer registers"
             f" (__launch_bounds__({threads}), -maxrregcount).",
             resource="registers",

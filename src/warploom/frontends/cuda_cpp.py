@@ -17,14 +17,18 @@ from typing import Any
 from warploom.core.errors import CompileError
 from warploom.core.mutex import Mutex
 from warploom.frontends.precompiled import precompiled_ptx
+from warploom.frontends.register_limits import limit_registers
 
 _REGISTER_LIMIT = re.compile(r"--?maxrregcount=(\d+)")
-_BARE_ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*\([^)]*\))\s*\{")
 
 _IN_NVRTC = Mutex("compile CUDA C++")
 """Held by the one thread that is in NVRTC."""
 
 INSTALL_NVRTC = 'pip install "warploom[cuda]"'
+
+FIRST_WITH_FMA = (2, 0)
+"""The first compute capability with fused multiply-add of `float` (PTX ISA, "fma"). Below it
+`a * b + c` is compiled to a product and a sum, each rounded."""
 
 ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture")
 
@@ -47,6 +51,8 @@ def compile_cuda(
     # Folders that options name come before CUDA's, as for nvcc.
     chosen = [f"-I{Path(name).parent}", *options]
     chosen += [f"-I{path}" for path in header_folders()]
+    if compute_capability < FIRST_WITH_FMA and not any("fmad" in option for option in options):
+        chosen.append("-fmad=false")
     if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
         chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
     encoded = [_bytes(option) for option in ("-lineinfo", *chosen)]
@@ -64,13 +70,9 @@ def compile_cuda(
 
 
 def _limited(ptx: str, options: Sequence[str]) -> str:
-    """Returns the PTX with the limit of `-maxrregcount` in it, which NVRTC keeps for ptxas alone.
-
-    Kernels with launch bounds keep those (CUDA C++ Programming Guide, "Launch Bounds"), as do those
-    that have a limit of their own.
-    """
+    """Returns the PTX with the limit of the last `-maxrregcount`, if there is one, in it."""
     given = [found[1] for option in options if (found := _REGISTER_LIMIT.fullmatch(option))]
-    return _BARE_ENTRY.sub(rf"\1\n.maxnreg {given[-1]}\n{{", ptx) if given else ptx
+    return limit_registers(ptx, given[-1]) if given else ptx
 
 
 def without_nvrtc() -> str:

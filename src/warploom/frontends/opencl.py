@@ -19,7 +19,9 @@ from pathlib import Path
 from warploom.core.errors import CompileError
 from warploom.core.output_files import write_text
 from warploom.core.temporary import temporary_folder
+from warploom.frontends.cuda_cpp import FIRST_WITH_FMA
 from warploom.frontends.opencl_functions import functions_text
+from warploom.frontends.register_limits import limit_registers
 
 TARGET = "nvptx64-nvidia-nvcl"
 """With this one, PTX shows which parameters point to local memory."""
@@ -27,8 +29,17 @@ TARGET = "nvptx64-nvidia-nvcl"
 LIBCLC = ("nvptx64--nvidiacl.bc", "nvptx64--.bc")
 NEWEST_CLANG, OLDEST_CLANG = 25, 14
 
+VERSIONS = (((5, 0), 300), ((3, 0), 120), ((1, 0), 110))
+"""The version of OpenCL, as `__OPENCL_VERSION__` has it, that NVIDIA's last driver reports for
+devices from a compute capability on (Khronos, "Conformant Products": OpenCL)."""
+
+REGISTER_LIMIT = re.compile(r"-cl-nv-maxrregcount=(\d+)")
+HINTS = re.compile(r"-cl-nv-(?:verbose|opt-level=\d+|allow-expensive-optimizations)")
+"""NVIDIA's options (cl_nv_compiler_options): clang has none of them, and the hints change nothing
+here."""
+
 COMPILING = (
-    *("-x", "cl", "-target", TARGET, "-O2", "-ffp-contract=fast"),
+    *("-x", "cl", "-target", TARGET, "-O2"),
     *("-gline-tables-only", "-gdwarf-2", "-Wno-linker-warnings", "-fno-crash-diagnostics"),
 )
 
@@ -44,17 +55,23 @@ def compile_opencl(
     """Returns the PTX of an OpenCL C text, for a device of that compute capability.
 
     `name` is the path that the text came from: errors and source lines carry it, and `#include`
-    looks in its directory. `options` are clang's own, such as "-cl-std=CL2.0" or "-DN=4". Raises
+    looks in its directory. `options` are clang's own, such as "-cl-std=CL2.0" or "-DN=4", and
+    NVIDIA's "-cl-nv-maxrregcount=N"; NVIDIA's hints are accepted and change nothing. Raises
     CompileError with clang's messages where the text does not compile, and where clang, libclc or
     libdevice is missing.
     """
     clang, libraries = _clang(), [_libclc(), _libdevice()]
+    contraction = f"-ffp-contract={'fast' if compute_capability >= FIRST_WITH_FMA else 'off'}"
+    limits = [found[1] for option in options if (found := REGISTER_LIMIT.fullmatch(option))]
+    nvidias = (REGISTER_LIMIT, HINTS)
+    options = [option for option in options if not any(p.fullmatch(option) for p in nvidias)]
     with temporary_folder() as place:
         write_text(place / "functions.h", functions_text())
         source = place / "source.cl"
         write_text(source, f'#line 1 "{_quoted(Path(name))}"\n{text}')
         command = [
-            *(clang, *COMPILING, "-include", str(place / "functions.h")),
+            *(clang, *COMPILING, contraction, "-include", str(place / "functions.h")),
+            f"-D__OPENCL_VERSION__={_version(compute_capability)}",
             *(f"-march=sm_{_architecture(clang, compute_capability)}", f"-I{Path(name).parent}"),
             *(word for file in libraries for word in _linked(file)),
             *(f"-fdebug-prefix-map={Path.cwd()}=", *_standard(options), *options),
@@ -64,8 +81,9 @@ def compile_opencl(
         backend = [clang, "-x", "ir", "-target", TARGET, "-O2", "-Wno-override-module"]
         march = next(word for word in command if word.startswith("-march="))
         made = [*backend, march, "-S", str(place / "made.ll"), "-o", str(place / "made.ptx")]
-        _run([*made, "-Xclang", "-ffp-contract=fast"], name)
-        return _completed((place / "made.ptx").read_text("utf-8", errors="replace"), ir)
+        _run([*made, "-Xclang", contraction], name)
+        ptx = _completed((place / "made.ptx").read_text("utf-8", errors="replace"), ir)
+        return limit_registers(ptx, limits[-1]) if limits else ptx
 
 
 def _completed(ptx: str, ir: str) -> str:
@@ -97,6 +115,11 @@ def _advice(log: str) -> str:
 
 def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _version(compute_capability: tuple[int, int]) -> int:
+    """Returns the value of `__OPENCL_VERSION__` for a device."""
+    return next(version for first, version in VERSIONS if compute_capability >= first)
 
 
 def _standard(options: Sequence[str]) -> Iterator[str]:

@@ -41,6 +41,17 @@ NATIVE_BINARY = {"native_powr": "__nv_fast_powf", "native_divide": "__nv_fast_fd
 POWERS = {"powr": "pow"}
 
 
+WORK_ITEMS = (
+    "uint __attribute__((overloadable, always_inline, internal_linkage)) __cl_get_work_dim(void)"
+    " { return get_global_size(2) > 1 ? 3 : get_global_size(1) > 1 ? 2 : 1; }",
+    "#define get_work_dim() __cl_get_work_dim()",
+    "#define get_global_offset(dimension) ((size_t)0)",
+)
+"""A launch here has no offset, and as many dimensions as it has sizes other than 1."""
+
+INTEGERS = ("#define mad_hi(a, b, c) (mul_hi(a, b) + (c))",)
+
+
 @cache
 def functions_text() -> str:
     """Returns the text."""
@@ -59,11 +70,12 @@ def _lines() -> Iterator[str]:
             yield f"#define {name}(...) __cl_{name}(__VA_ARGS__)"
     for name, other in POWERS.items():
         yield f"#define {name}(...) __cl_{other}(__VA_ARGS__)"
+    yield from (*WORK_ITEMS, *INTEGERS)
 
 
 def _defined(name: str, function: str, type: str, count: int) -> Iterator[str]:
     """Yields the definitions of a function for one type and its vectors."""
-    head = "static __attribute__((overloadable, always_inline))"
+    head = "__attribute__((overloadable, always_inline, internal_linkage))"
     letters = "xy"[:count]
     if function.startswith("__nv_"):
         yield f"{type} {function}({', '.join([type] * count)});"

@@ -4,7 +4,9 @@ A call passes a format string and the address of a buffer in which the arguments
 each aligned to its size: for `printf("%d %f", 7, 0.5)`, the int is at offset 0 and the double at
 offset 8. Source: CUDA C++ Programming Guide, "Formatted Output": conversions of the C library, `%s`
 of device strings, at most 32 arguments, and a buffer of 1 MiB if the host sets no other size
-(cudaLimitPrintfFifoSize). Here each call may print that many bytes; the rest is dropped.
+(cudaLimitPrintfFifoSize). Here each call may print that many bytes; the rest is dropped. From
+OpenCL C come vectors, such as `%v4hlf`: the elements, separated by commas (OpenCL C 3.0, 6.15.14,
+"printf").
 """
 
 from __future__ import annotations
@@ -12,15 +14,33 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
+from typing import NamedTuple
 
 MAX_ARGUMENTS = 32
 MOST_BYTES = 1 << 20
 """The limits of one call: arguments that it formats, and bytes of text (source: above)."""
 
-# Groups: flags, width, precision, length, conversion character (any, so that unknown ones match).
-SPECIFIER = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|z|j|t|L)?(.)", re.DOTALL)
+# Groups: flags, width, precision, elements of a vector, length, conversion character (any, so that
+# unknown ones match).
+SPECIFIER = re.compile(
+    rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(?:v(2|3|4|8|16))?(hh|hl|h|ll|l|z|j|t|L)?(.)", re.DOTALL
+)
+ELEMENT_BYTES = {"hh": 1, "h": 2, "hl": 4, None: 4, "l": 8}
+"""The size of a vector's elements by its length modifier."""
 LONG = ("l", "ll", "z", "j", "t")
 NARROW = {"h": 16, "hh": 8}
+
+
+class Conversion(NamedTuple):
+    """A conversion specification, without the elements of its vector; `width` and `precision` are
+    digits."""
+
+    flags: str
+    width: str | None
+    precision: str | None
+    length: str | None
+    kind: str
+
 
 Read = Callable[[int, int], bytes]
 """Reads memory: (address, number of bytes) to bytes."""
@@ -75,7 +95,7 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     """Returns the text of one conversion specification, which SPECIFIER matched, and consumes its
     arguments, those of `*` first; the specification itself if it is none of C's (`%n` counts as
     none) or no argument is left. `%%` gives `%` and consumes none."""
-    flags, width, precision, length, kind = (
+    flags, width, precision, elements, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
     assert flags is not None
@@ -93,18 +113,49 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     width, precision = _capped_count(width), _capped_count(precision)
     # Floats are promoted to double, and pointers have 8 bytes, as in a C variadic call.
     size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
+    shape = Conversion(flags, width, precision, length, kind)
+    if elements is not None:
+        vector = _vector_elements(int(elements), shape, arguments)
+        return match.group() if vector is None else b",".join(_formatted(v, shape) for v in vector)
     data = arguments.consume(size)
     if data is None:
         return match.group()
+    if kind == "s":
+        text = read_string(arguments.read, int.from_bytes(data, "little"))
+        text = text if precision is None else text[: int(precision or 0)]
+        return _pad(text, flags.replace("0", ""), width)
+    return _formatted(data, shape)
+
+
+def _vector_elements(
+    count: int, shape: Conversion, arguments: PrintfArguments
+) -> list[bytes] | None:
+    """Consumes a vector of `count` elements and returns their bytes, floats as doubles; None if
+    there is no such vector or no argument is left. Three elements are stored as four."""
+    size = ELEMENT_BYTES.get(shape.length)
+    is_float = shape.kind in "fFeEgGaA"
+    if size is None or shape.kind in "csp" or (is_float and size == 1):
+        return None
+    data = arguments.consume(size * (4 if count == 3 else count))
+    if data is None:
+        return None
+    parts = [data[size * n : size * (n + 1)] for n in range(count)]
+    if is_float:
+        code = {2: "<e", 4: "<f", 8: "<d"}[size]
+        return [struct.pack("<d", struct.unpack(code, part)[0]) for part in parts]
+    signed = shape.kind in "di"
+    wide = (int.from_bytes(part, "little", signed=signed) for part in parts)
+    return [value.to_bytes(8, "little", signed=signed) for value in wide]
+
+
+def _formatted(data: bytes, shape: Conversion) -> bytes:
+    """Returns the text of a number, a character or a pointer of these bytes."""
+    flags, width, precision, length, kind = shape
     if kind in "fFeEgG":
         shown = _python_conversion(flags, width, precision, kind) % struct.unpack("<d", data)
         return shown.encode()
     if kind in "aA":
         return _pad(_format_hexadecimal(data, precision, kind, flags), flags, width)
-    if kind == "s":
-        text = read_string(arguments.read, int.from_bytes(data, "little"))
-        text = text if precision is None else text[: int(precision or 0)]
-        return _pad(text, flags.replace("0", ""), width)
     if kind == "c":
         return _pad(data[:1], flags.replace("0", ""), width)
     if kind == "p":

@@ -29,7 +29,7 @@ _CLANG = (
     r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=.*)?",
     r"-U[A-Za-z_]\w*",
     r"-cl-std=\w[\w.+]*",
-    r"-cl-[a-z][a-z-]*",
+    r"-cl-[a-z][a-z-]*(?:=\d+)?",
     r"-O[0-3s]?",
     r"-w|-Werror|-Wno-[a-z][a-z0-9-]*|-Wall|-Wextra",
     r"-f(?:no-)?fast-math",

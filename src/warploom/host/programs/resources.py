@@ -53,15 +53,10 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
             assembled.spill_loads,
             assembled.stack,
         )
-    registers = min(estimated_registers(program), _limit(function), spec.max_registers_per_thread)
+    # With launch bounds, ptxas would spill registers rather than use more than these.
+    limit = launched_registers(function, spec) or spec.max_registers_per_thread
     waits = Needs.HARDWARE_BARRIER in program.needs
-    return Resources(registers, int(waits), "estimate")
-
-
-def _limit(function: Function) -> int:
-    """Returns the registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
-    given = [int(values[0]) for name, values in function.directives if name == "maxnreg" and values]
-    return min(given, default=1 << 16)
+    return Resources(min(estimated_registers(program), limit), int(waits), "estimate")
 
 
 REGISTER_STEP = 8
