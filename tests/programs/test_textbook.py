@@ -81,6 +81,6 @@ def test_contraction_below_2_0_is_left_to_the_user() -> None:
     instructions; a user who asks for one is told that the device has none."""
     gpu = wl.Device("8800-gtx")
     assert "fma" not in gpu.load(str(KERNELS)).ptx
+    kernel, x = gpu.load(str(KERNELS), options=["-fmad=true"])["saxpy"], np.zeros(32, np.float32)
     with pytest.raises(wl.UnsupportedInstruction, match=r"no fma\.rn\.f32"):
-        x = np.zeros(32, np.float32)
-        gpu.load(str(KERNELS), options=["-fmad=true"])["saxpy"][1, 32](np.float32(2), x, x, 32)
+        kernel[1, 32](np.float32(2), x, x, 32)

@@ -62,8 +62,8 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
     most = spec.max_registers_per_thread
     if registers > most:
         raise LaunchError(
-            f"{registers} registers a thread ({source}): {spec.title} (compute capability {spec.cc}) has at"
-            f" most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
+            f"{registers} registers a thread ({source}): {spec.title} (compute capability"
+            f" {spec.cc}) has at most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
             resource="registers",
             requested=registers,
             limit=most,

@@ -102,8 +102,8 @@ def _resident_blocks(kernel: LoadedKernel, launch: Launch) -> int:
 
 
 def _check_registers(kernel: LoadedKernel, threads: int) -> None:
-    """Refuses blocks with too many registers. The count, by ptxas or an estimate, is determined only
-    if a kernel with as many registers as the device allows would not fit."""
+    """Refuses blocks with too many registers. The count, by ptxas or an estimate, is determined
+    only if a kernel with as many registers as the device allows would not fit."""
     spec = kernel.context.spec
     if threads * spec.max_registers_per_thread > spec.registers_per_block:
         resources = kernel.resources
