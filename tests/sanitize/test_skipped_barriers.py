@@ -92,7 +92,41 @@ def test_what_threads_skip_is_reported_and_what_they_leave_is_not(
         skips = [one for one in found if one.tool == "sync"]
         places = {one.line.rpartition("/")[2] for one in skips}
         assert places == ({line} if line else set()), (name, skips)
-        assert all((one.kind, one.severity) == ("skipped barrier", "warning") for one in skips)
+        assert all((one.kind, one.severity) == ("skipped barrier", "error") for one in skips)
+
+
+IN_EACH_ARM = r"""
+extern "C" __global__ void arms(int *o, int first) {
+    if (threadIdx.x < first) {
+        __syncthreads();
+        o[threadIdx.x] = 2;
+    } else {
+        __syncthreads();
+        o[threadIdx.x] = 1;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("cc", ["6.1", "9.0"])
+@pytest.mark.parametrize("first", [32, 40])
+def test_barriers_in_both_arms_of_a_branch_are_an_error(cc: str, first: int) -> None:
+    """By whole warps as within one: CUDA leaves a barrier in conditional code undefined unless all
+    threads of the block take the same branch (guide, "Synchronization Functions")."""
+    gpu = wl.Device(cc=cc)
+    out = gpu.zeros(64, np.int32)
+    found = gpu.compile(IN_EACH_ARM)["arms"][1, 64](out, first, sanitize=("sync",)).findings
+    assert {(one.kind, one.severity) for one in found} == {("divergent barrier", "error")}
+    assert {one.line.rpartition("/")[2] for one in found} == {"kernel.cu:7"}
+
+
+@pytest.mark.parametrize(("cc", "cause"), [("6.1", "some lanes of a warp"), ("9.0", "have ended")])
+def test_the_text_names_the_cause(cc: str, cause: str) -> None:
+    """Threads 0 to 47 of 64 come to the barrier of `skip`: half of the lanes of warp 1."""
+    gpu = wl.Device(cc=cc)
+    kernel = gpu.compile(SOURCE)["skip"]
+    (found,) = kernel[1, 64](gpu.zeros(64, np.int32), sanitize=("sync",)).findings
+    assert cause in found.message.splitlines()[0]
 
 
 def test_a_barrier_of_the_grid_that_threads_skip_is_reported() -> None:

@@ -69,22 +69,24 @@ def report_skips(state: DetectorState, slot: ResidentBlock, block: int) -> None:
         if missing:
             own = state.current_block
             state.current_block = block
-            report_skip(state, barrier, (warp << 5) + first_lane(missing))
+            partial = int(state.lockstep != 0 and arrived != 0)
+            report_skip(state, barrier, (warp << 5) + first_lane(missing), partial)
             state.current_block = own
             return
 
 
 @jitable
-def report_skip(state: DetectorState, barrier: int, thread: int) -> None:
+def report_skip(state: DetectorState, barrier: int, thread: int, partial: int) -> None:
     """Reports (K_SKIPPED) that thread `thread` of block `current_block` has skipped a barrier
     (`barrier`: its instruction), if all threads execute the code after that (PASSED_BY_ALL) and
-    SYNC is on. The current instruction and thread are as before afterwards."""
+    SYNC is on. `partial` is 1 if other lanes of its warp, which arrives as a whole, executed it.
+    The current instruction and thread are as before afterwards."""
     passed = state.words[state.sites_at + barrier * InstructionSite.WORDS] & PASSED_BY_ALL
     if state.tools & SYNC and passed:
         instruction, current = state.current_instruction, state.current_thread
         state.current_instruction, state.current_thread = barrier, thread
-        # No other instruction or thread (-1), and no address, size or detail.
-        report(state, K_SKIPPED, -1, -1, 0, 0, 0)
+        # No other instruction or thread (-1), and no address or size.
+        report(state, K_SKIPPED, -1, -1, 0, 0, partial)
         state.current_instruction, state.current_thread = instruction, current
 
 
@@ -306,7 +308,7 @@ def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
         # A lane that the mask names, and that does not execute the barrier, has skipped it.
         missing = named & event.existing & ~event.lanes
         if missing and state.lockstep == 0:
-            report_skip(state, event.instruction, (event.warp << 5) + first_lane(missing))
+            report_skip(state, event.instruction, (event.warp << 5) + first_lane(missing), 0)
         join_lanes(state, event, named & left | lane, int(event.existing & ~named == 0))
         left &= ~(named | lane)
 

@@ -262,14 +262,17 @@ class _FindingRow:
         )
 
     def skipped(self) -> str:
-        """Describes a thread that ended without executing a barrier."""
+        """Describes a thread that did not execute a barrier at which others arrived."""
+        cause = "threads have ended without coming to a barrier"
+        if self.row[DetectorFinding.detail]:
+            cause = "only some lanes of a warp execute a barrier, which counts the warp as a whole"
         return (
-            f"Skipped barrier: threads have ended without coming to a barrier\n"
+            f"Skipped barrier: {cause}\n"
             f"    by {self._thread(DetectorFinding.thread)}\n"
             f"    at {self._line(DetectorFinding.instruction)}\n"
-            f"    __syncthreads() and __syncwarp() may stand in conditional code only where all"
-            f" threads that they mean take the same way. Move it out of the condition, or name the"
-            f" threads: a mask, or a barrier with a number of threads."
+            f"    The result is undefined: __syncthreads() and __syncwarp() may stand in conditional"
+            f" code only where all threads that they name take the same branch. Move it out of the"
+            f" condition, or name the threads: a mask, or a barrier with a number of threads."
         )
 
     def divergent(self) -> str:
@@ -278,8 +281,8 @@ class _FindingRow:
             f"Divergent barrier: threads of one block wait at different barriers\n"
             f"    at {self._own_place()}\n"
             f"    and at {self._line(DetectorFinding.other)}\n"
-            f"    __syncthreads() may stand in conditional code only where all threads of the block"
-            f" take the same way. Move it out of the condition."
+            f"    The result is undefined: __syncthreads() may stand in conditional code only where"
+            f" all threads of the block take the same branch. Move it out of the condition."
         )
 
 
@@ -312,7 +315,7 @@ KINDS = {
     ),
     words.K_STRAYED: FindingKind("mem", "out of bounds", ERROR, _FindingRow.strayed),
     words.K_UNWRITTEN: FindingKind("init", "uninitialized read", ERROR, _FindingRow.unwritten),
-    words.K_OTHER_BARRIER: FindingKind("sync", "divergent barrier", WARNING, _FindingRow.divergent),
-    words.K_SKIPPED: FindingKind("sync", "skipped barrier", WARNING, _FindingRow.skipped),
+    words.K_OTHER_BARRIER: FindingKind("sync", "divergent barrier", ERROR, _FindingRow.divergent),
+    words.K_SKIPPED: FindingKind("sync", "skipped barrier", ERROR, _FindingRow.skipped),
 }
 """All kinds of findings that the detector records."""
