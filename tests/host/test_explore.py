@@ -149,3 +149,18 @@ def test_the_verb_runs_wavefronts(monkeypatch, capsys) -> None:
     assert run_main(monkeypatch, *words.split(), *device) == 1
     assert run_main(monkeypatch, *words.split(), *device, "--warp-size", "64") == 0
     assert "4 orders, one result." in capsys.readouterr().out
+
+
+def test_the_mask_of_active_lanes_is_named_as_the_cause(gpu: wl.Device) -> None:
+    """`activemask` returns the lanes that happen to run together (PTX ISA, "activemask"), so that
+    no order of accesses makes the difference."""
+    source = """__global__ void count(int *total)
+{
+    int lanes = __popc(__activemask());
+    if (threadIdx.x == 0) *total = lanes;
+}"""
+    launcher = gpu.compile(source, name="count.cu")["count"][1, 32]
+    found = wl.explore(launcher, np.zeros(1, np.int32), runs=4)
+    assert found.differs
+    assert found.causes == ()
+    assert "count.cu:3 reads the mask of active lanes" in found.note

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from warploom.ui.grading import task_request
+from warploom.ui.grading import grade, task_request
 from warploom.ui.lessons import ORDER, find_lesson
 from warploom.ui.record import engine_of, prepare_launch
 
@@ -149,3 +149,17 @@ def test_a_solution_is_right(name: str) -> None:
     for buffer, right in expected.items():
         got = ready.buffers[buffer].copy_to_host().reshape(-1)
         np.testing.assert_allclose(got, np.asarray(right).reshape(-1), rtol=2e-6)
+
+
+def test_what_relies_on_lanes_in_lockstep_does_not_pass() -> None:
+    """From 7.0 on `__activemask()` may return fewer than all lanes: under the adversarial schedule
+    lane 0 runs alone, so that it adds 1."""
+    lesson = find_lesson("race")
+    assert lesson.task is not None
+    luck = lesson.task.solution.replace("__ballot_sync(0xffffffffu, 1)", "__activemask()")
+    assert luck != lesson.task.solution
+    verdict = grade(lesson, luck)
+    assert not verdict.passed
+    assert [one.passed for one in verdict.checks] == [False, True, True]
+    assert "adversarial" in verdict.checks[0].measured
+    assert grade(lesson, lesson.task.solution).passed

@@ -79,7 +79,7 @@ def _as_text(found: Exploration) -> str:
         lines.append("  The order of these accesses makes the difference:")
         lines += [f"    {_cause(cause)}" for cause in found.causes]
     else:
-        lines.append(f"  Which lines make it is not known: {found.note}.")
+        lines.append(f"  {found.note}")
     lines.append(f"  To see the second again: {_again(found.second.order)}")
     return "\n".join(lines)
 

@@ -30,8 +30,10 @@ from warploom.host.exploration.spread import spread
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
 from warploom.host.option_types import Positive, Workers
+from warploom.isa.kinds import OpKind
 from warploom.machine.launch import POLICIES, WARP_SIZE
 from warploom.observe.origins import Cause, Origins, cause_at, causes
+from warploom.program.program import Program
 from warploom.sanitize.sites import sites_of
 
 FEW = 16
@@ -262,7 +264,24 @@ def _causes(
         return lines, ""
     if one.full or other.full:
         return (), (
-            f"the lines were not found in the first {WATCHED:,} warp instructions; a smaller launch"
-            f" that shows the difference would show them"
+            f"The lines that make it were not found in the first {WATCHED:,} warp instructions; a"
+            f" smaller launch that shows the difference would show them."
         )
-    return (), "no order of accesses to memory explains it: the kernel looks at the clock, or alike"
+    if line := _mask_of_active_lanes(program):
+        return (), (
+            f"{line} reads the mask of active lanes (__activemask): which lanes run together there"
+            f" depends on the schedule. Name the lanes instead, as __ballot_sync(mask, 1) does."
+        )
+    return (), "No order of accesses to memory explains it; the kernel may read the clock."
+
+
+def _mask_of_active_lanes(program: Program) -> str:
+    """Returns the source line of the first `activemask`, whose value is that of the lanes that
+    happen to run together (PTX ISA, "activemask"); empty if there is none."""
+    at = (
+        number
+        for number, instruction in enumerate(program.instructions)
+        if instruction.operation.spec.kind is OpKind.ACTIVE_MASK
+    )
+    number = next(at, None)
+    return "" if number is None else program.line(number)
