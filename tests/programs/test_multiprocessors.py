@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.timing.traced import blocks_of
 
 pytestmark = pytest.mark.usefixtures("share_every_launch")
 
@@ -45,13 +46,49 @@ def places(gpu: wl.Device, grid: tuple[int, int], cluster: tuple[int, int]) -> n
     return out
 
 
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("policy", ["converge", "random", "adversarial"])
-def test_blocks_have_their_multiprocessors_in_any_order(policy: str, workers: int) -> None:
-    gpu = wl.Device("h100", schedule=policy, seed=3, workers=workers)
+def test_the_first_blocks_are_spread_over_all_multiprocessors(engine: str, workers: int) -> None:
+    gpu = wl.Device("h100", engine=engine, workers=workers)
     assert places(gpu, (300, 1), (1, 1))[0].tolist() == [block % SMS for block in range(300)]
     pairs = places(gpu, (4, 2), (2, 2)).tolist()
     assert pairs == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_the_order_of_blocks_decides_in_which_order_they_are_dealt_out(engine: str) -> None:
+    """The adversarial order begins with the last block."""
+    gpu = wl.Device("h100", engine=engine, schedule="adversarial")
+    assert places(gpu, (300, 1), (1, 1))[0].tolist() == [b % SMS for b in reversed(range(300))]
+
+
+UNEVEN = """__global__ void uneven(int *sm, int *turn, int *clock)
+{
+    int own;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(own));
+    if (threadIdx.x == 0) {
+        sm[blockIdx.x] = own;
+        turn[2 * blockIdx.x] = atomicAdd(clock, 1);
+    }
+    for (int i = 0; i < 40 * (blockIdx.x * 7 % 5); i++) __syncthreads();
+    if (threadIdx.x == 0) turn[2 * blockIdx.x + 1] = atomicAdd(clock, 1);
+}"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("schedule", ["converge", "fair", "random"])
+def test_no_multiprocessor_ever_holds_more_blocks_than_fit(engine: str, schedule: str) -> None:
+    """Blocks of 1,024 threads, of which an SM of compute capability 5.3 holds two: between the
+    ticks that a block takes at its begin and its end, at most one other is on its SM."""
+    gpu = wl.Device("jetson-tx1", engine=engine, schedule=schedule, seed=2)
+    blocks, resident = 16, 2 * 2
+    sm, turn = np.zeros(blocks, np.int32), np.zeros((blocks, 2), np.int32)
+    gpu.compile(UNEVEN)["uneven"][blocks, 1024](sm, turn, np.zeros(1, np.int32))
+    assert set(sm.tolist()) == {0, 1}
+    for tick in range(2 * blocks):
+        now = (turn[:, 0] <= tick) & (tick <= turn[:, 1])
+        assert now.sum() <= resident
+        assert np.bincount(sm[now], minlength=2).max() <= resident // 2
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
@@ -76,3 +113,14 @@ def test_the_race_detector_sees_the_same() -> None:
     run = gpu.compile(KERNEL, "ptx")["persistent"][2 * SMS, 1](counts, out)
     assert not run.findings
     assert (out.copy_to_host() == 1).all()
+
+
+def test_modelled_time_keeps_blocks_where_the_kernel_saw_itself() -> None:
+    """Blocks of uneven length would be dealt out by their ends; the kernel has read where it is."""
+    gpu = wl.Device("jetson-tx1", record=True)
+    blocks = 16
+    sm, turn = np.zeros(blocks, np.int32), np.zeros((blocks, 2), np.int32)
+    run = gpu.compile(UNEVEN)["uneven"][blocks, 1024](sm, turn, np.zeros(1, np.int32))
+    timing = run.time(code="ptx", timeline=1_000_000)
+    for number in range(2):
+        assert set(blocks_of(timing, number)) == set(np.flatnonzero(sm == number).tolist())

@@ -301,7 +301,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "torch-compile": (
         Claim(
             lanes={"active": FULL},
-            view=("3 waiting · 1 resident",),
+            view=("0 waiting · 4 resident",),
             anywhere=("XBLOCK", "⟨4, 128⟩"),
         ),
         Claim(view=("8 transactions", "256 bytes requested, 256 moved: 100 %")),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -433,3 +434,21 @@ def test_it_fits_a_phone(chromium: Any, timed_page: str, scheme: str) -> None:
         wide = made.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, tab
     context.close()
+
+
+MANY = "__global__ void many(int *out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1; }"
+
+
+def test_blocks_end_on_the_page_though_some_were_not_recorded(page: Any, tmp_path: Path) -> None:
+    """100 blocks of one warp on two SMs, each of which holds 32 (compute capability 6.2);
+    64 warps are recorded."""
+    request = LaunchRequest(
+        name="many.cu", source=MANY, args=("i32[3200]=zeros",), device="jetson-tx2", grid="100"
+    )
+    file = tmp_path / "many.html"
+    file.write_text(export(exported_show("many", ("many",)), [record(request).to_bytes()]), "utf-8")
+    page.goto(f"{file.as_uri()}#view=machine&step=0")
+    blocks = page.locator(".blocks h3 em")
+    assert blocks.inner_text() == "0 waiting · 64 resident · 0 done"
+    page.keyboard.press("End")
+    assert blocks.inner_text() == "0 waiting · 0 resident · 64 done"

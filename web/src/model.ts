@@ -40,7 +40,7 @@ export interface Moment {
   readonly status: Status;
 }
 
-export type Status = "waiting to start" | "executing" | "ready" | "at a barrier" | "ended" | "stopped";
+export type Status = "waiting to start" | "executing" | "ready" | "at a barrier" | "ended" | "stopped" | "not recorded";
 
 export class Model {
   readonly trace: Trace;
@@ -121,12 +121,13 @@ export class Model {
     const final = this.trace.states[this.trace.warps[warp]!.final]!;
     const state = over && time >= this.count ? final : this.stateOf(step);
     const executing = over ? 0 : this.executing[step]!;
-    return { step, nth, state, executing, status: this.#status(step, time, over) };
+    return { step, nth, state, executing, status: this.#status(warp, step, time, over) };
   }
 
-  #status(step: number, time: number, over: boolean): Status {
+  #status(warp: number, step: number, time: number, over: boolean): Status {
     if (step === time) return "executing";
-    if (over && !this.trace.error && this.trace.left_out.steps === 0) return "ended";
+    if (over && this.trace.warps[warp]!.ended) return "ended";
+    if (over && this.trace.left_out.steps > 0 && !this.trace.error) return "not recorded";
     if (this.code(step).is_barrier) return "at a barrier";
     return over ? "stopped" : "ready";
   }

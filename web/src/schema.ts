@@ -93,6 +93,15 @@ export interface Warp {
   existing: number;
   final: number;
   registers: boolean;
+  ended: boolean;
+}
+
+export interface BlockResidency {
+  block: number;
+  sm: number;
+  slot: number;
+  since: number;
+  until: number;
 }
 
 export interface State {
@@ -292,6 +301,7 @@ export interface Trace {
   modelled: ModelledTime | null;
   findings: readonly Finding[];
   asynchronous: Asynchronous | null;
+  residency: readonly BlockResidency[];
 }
 
 export interface LaunchRequest {

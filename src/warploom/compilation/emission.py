@@ -98,7 +98,7 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
             let_interrupts_through()
 
         warp.emit(between_blocks)
-        scheduled = warp.suspends or variant.has_policy_layout or variant.clusters
+        scheduled = kernel.is_scheduled
         # Warp order changes neither results nor counts unless the order of warps can be observed:
         # by a policy, a log, a clock, another block of the cluster, or a debugger.
         no_warp_order = variant.shuffles or variant.is_watched or reads_clock(program.instructions)

@@ -39,7 +39,7 @@ CHECKS = {
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64)",
     "live_ranks": "int64(i64*, i64*)",
-    "sm_of": "int64(int64, int64, int64, int64)",
+    "sm_of": "int64(int64, int64, int64)",
     "set_registers": "int64(i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "diverge_by_index": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",

@@ -173,6 +173,13 @@ class WarpIR:
         return self.layout.program
 
     @property
+    def is_scheduled(self) -> bool:
+        """Returns whether the schedule chooses the warps that run: they may suspend, are in
+        clusters, or their buffers are laid out as under a policy."""
+        variant = self.variant
+        return self.reconvergence.suspends or variant.has_policy_layout or variant.clusters
+
+    @property
     def has_shapes(self) -> bool:
         """Returns whether registers may have shapes: the variant does not store all of them lane by
         lane (`KernelVariant.stores_lane_by_lane`), and the kernel is not so large that it is

@@ -18,7 +18,7 @@ from warploom.isa.kinds import Needs
 from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.simt.placement import sm_of
-from warploom.simt.schedule_layout import Plan
+from warploom.simt.schedule_layout import Plan, Words
 from warploom.simt.warp_table import table_words
 
 WARP_SIZE = 32
@@ -94,13 +94,23 @@ class Schedule:
         plan.independent, plan.exit = self.independent, program.exit
         plan.warps, plan.threads = launch.warps_per_block, launch.threads_per_block
         plan.blocks, plan.warp_size = launch.blocks, launch.warp_size
-        # A cluster is resident as a whole or not at all, so slots come in multiples of its size.
-        plan.slots = max(size, min(self.resident_blocks, launch.blocks) // size * size)
+        plan.slots = self.slots(launch)
+        plan.by_multiprocessor = program.shows_multiprocessor
         plan.cancels = Needs.LAUNCH_CANCELLATION in program.needs
         plan.launch_registers, plan.table_stride = launch.registers, table_words(launch.warp_size)
         plan.cluster, (plan.cluster_x, plan.cluster_y, _) = size, launch.cluster
         plan.grid_x, plan.grid_y, _ = launch.grid
         return plan
+
+    def slots(self, launch: Launch) -> int:
+        """Returns the number of slots for resident blocks: as many as the device holds or the
+        launch has. A cluster is resident as a whole or not at all, on neighbouring SMs: in whole
+        clusters, at least one, and none on SMs at the end that are too few for a cluster."""
+        size = launch.cluster_blocks
+        held = self.resident_blocks
+        if size <= self.sms:
+            held = held // self.sms * (self.sms // size * size) or held
+        return max(size, min(held, launch.blocks) // size * size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +204,21 @@ class Launch:
 
     def sm_of(self, block: int) -> int:
         """Returns the number of the SM that runs a thread block, by its linear number in the grid,
-        from its cluster's linear number and its rank in that (`simt.placement`)."""
+        if blocks begin and end in order (`simt.placement`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         across, down = self.grid[0] // wide, self.grid[1] // high
         cluster = x // wide + across * (y // high + down * (z // deep))
-        return sm_of(cluster, self.rank_of(block), self.cluster_blocks, self.schedule.sms)
+        position = cluster * self.cluster_blocks + self.rank_of(block)
+        slot = position % self.schedule.slots(self)
+        return sm_of(slot, self.cluster_blocks, self.schedule.sms)
+
+    def sms_of(self, slots: Words) -> Words:
+        """Returns the numbers of the SMs to which slots belong."""
+        of_slot = [
+            sm_of(slot, self.cluster_blocks, self.schedule.sms)
+            for slot in range(self.schedule.slots(self))
+        ]
+        return np.array(of_slot, np.int64)[slots]
 
     @property
     def threads_per_block(self) -> int:

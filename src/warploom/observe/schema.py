@@ -115,13 +115,27 @@ class Register(msgspec.Struct, frozen=True):
 class Warp(msgspec.Struct, frozen=True):
     """A warp that was recorded: `block` is its thread block's number in the grid, x fastest.
     `existing` are the lanes that have a thread, `final` is its state when the launch ended, and
-    `registers` is true if its registers were recorded."""
+    `registers` is true if its registers were recorded. `ended` is true if it ended and its last
+    step was recorded."""
 
     block: int
     warp: int
     existing: int
     final: int
     registers: bool
+    ended: bool = True
+
+
+class BlockResidency(msgspec.Struct, frozen=True):
+    """Where a recorded thread block is resident: its SM and the slot among all of the device's
+    (slots belong to SMs in turn), from the step `since` until before the step `until`, which is
+    beyond the number of steps if its end was not recorded (`observe.residency`)."""
+
+    block: int
+    sm: int
+    slot: int
+    since: int
+    until: int
 
 
 class State(msgspec.Struct, frozen=True):
@@ -414,3 +428,4 @@ class TraceData(msgspec.Struct, frozen=True):
     modelled: ModelledTime | None = None
     findings: tuple[Finding, ...] = ()
     asynchronous: Asynchronous | None = None
+    residency: tuple[BlockResidency, ...] = ()

@@ -21,6 +21,7 @@ from warploom.program.cfg import ProgramBlock
 from warploom.program.digest import digest
 from warploom.program.dominance import post_dominators
 from warploom.program.liveness import live_in
+from warploom.program.uses import special_registers
 from warploom.ptx.module import Module
 
 PARAMETERS = "%parameters"
@@ -158,6 +159,11 @@ class Program:
     def has_tensor_memory(self) -> bool:
         """Returns whether thread blocks of the kernel have tensor memory."""
         return Needs.TENSOR_MEMORY in self.needs
+
+    @cached_property
+    def shows_multiprocessor(self) -> bool:
+        """Returns whether the kernel reads `%smid`, and so sees where its blocks are resident."""
+        return "%smid" in special_registers(self.instructions)
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:

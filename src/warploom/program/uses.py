@@ -124,10 +124,15 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
     """Returns whether some instruction reads a special register that depends on the time, so that
     its results differ from run to run."""
-    operands = (
-        operand
+    names = special_registers(instructions)
+    return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in names)
+
+
+def special_registers(instructions: Iterable[Instruction]) -> frozenset[str]:
+    """Returns the names of the special registers that instructions read."""
+    return frozenset(
+        operand.name
         for instruction in instructions
         for operand in flatten_operands(instruction.operands)
+        if isinstance(operand, Special)
     )
-    specials = (operand.name for operand in operands if isinstance(operand, Special))
-    return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

@@ -270,9 +270,10 @@ class _FindingRow:
             f"Skipped barrier: {cause}\n"
             f"    by {self._thread(DetectorFinding.thread)}\n"
             f"    at {self._line(DetectorFinding.instruction)}\n"
-            f"    The result is undefined: __syncthreads() and __syncwarp() may stand in conditional"
-            f" code only where all threads that they name take the same branch. Move it out of the"
-            f" condition, or name the threads: a mask, or a barrier with a number of threads."
+            f"    The result is undefined: __syncthreads() and __syncwarp() may stand in"
+            f" conditional code only where all threads that they name take the same branch. Move it"
+            f" out of the condition, or name the threads: a mask, or a barrier with a number of"
+            f" threads."
         )
 
     def divergent(self) -> str:

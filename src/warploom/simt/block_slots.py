@@ -10,7 +10,7 @@ from warploom.simt.convergence import begin
 from warploom.simt.lane_counts import jitable
 from warploom.simt.record_copies import clear_record
 from warploom.simt.records import Words
-from warploom.simt.schedule_layout import FROM_TABLE, Plan, WarpState, table_of
+from warploom.simt.schedule_layout import ENDED_BLOCK, FROM_TABLE, Plan, WarpState, table_of
 from warploom.simt.split_policy import ADVERSARIAL, CONVERGE, RANDOM, hash_pair
 from warploom.simt.warp_table import NONE, table_words
 
@@ -26,6 +26,7 @@ def start_blocks(plan: Plan, slots: Words) -> None:
     plan.stuck_blocks = 0
     plan.round = 0
     plan.held = plan.cluster_waits = plan.canceled = plan.yields_slot = 0
+    plan.ended_clusters = 0
     plan.touched_barrier = NONE
     for slot in range(plan.slots):
         slots[slot] = NONE
@@ -44,7 +45,8 @@ def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     (`can_start`), with the state and table of each of its warps initialised; or else resumes the
     first resident block. Makes it the current block. Returns False if there is neither.
 
-    A new block is `fresh`, counts in `resident`, and ends the count of stuck blocks
+    With `by_multiprocessor`, `slots` also has the slot of each block, after those of the slots. A
+    new block is `fresh`, counts in `resident`, and ends the count of stuck blocks
     (`stuck_blocks`). Its warps begin at block 0 (`resume` 0), or, under ADVERSARIAL from 7.0 on,
     from their tables with each lane a split; then their registers are cleared, as those of the
     slot's last block are still there."""
@@ -53,6 +55,8 @@ def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     slot = free_slot(plan, slots)
     plan.begun = slot
     slots[slot] = block_at(plan, plan.next_block)
+    if plan.by_multiprocessor:
+        slots[plan.slots + slots[slot]] = slot
     plan.next_block += 1
     plan.resident += 1
     plan.most_resident = max(plan.most_resident, plan.resident + plan.held)
@@ -79,15 +83,32 @@ def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
 @jitable
 def free_slot(plan: Plan, slots: Words) -> int:
     """Returns the slot of the block that begins next, and changes nothing: the one after its
-    predecessor's in its cluster, or the first free one if it is the first of a cluster. A slot must
-    be free (`can_start`)."""
+    predecessor's in its cluster, or the first free one if it is the first of a cluster. With
+    `by_multiprocessor`, instead the first that was never used, or else the one that has been free
+    for longest: the first blocks are spread over all multiprocessors, and each later one takes the
+    place of the next that ends, as on a device. A slot must be free (`can_start`)."""
     if plan.next_block % plan.cluster != 0:
         return plan.begun + 1
     # The slots of a cluster are freed together, so if the first is free, all are.
+    if plan.by_multiprocessor:
+        return first_free_slot(plan, slots)
     slot = 0
     while slots[slot] != NONE:
         slot += 1
     return slot
+
+
+@jitable
+def first_free_slot(plan: Plan, slots: Words) -> int:
+    """Returns the first slot that was never used, or else the one that has been free for
+    longest."""
+    found = NONE
+    for slot in range(plan.slots):
+        # EMPTY_SLOT is greater than the values of freed slots, which fall with each end.
+        is_free = slots[slot] < 0 and slots[slot] != ENDED_BLOCK
+        if is_free and (found == NONE or slots[slot] > slots[found]):
+            found = slot
+    return found
 
 
 @jitable

@@ -18,6 +18,7 @@ from warploom.simt.schedule_layout import (
     EMPTY_SLOT,
     ENDED,
     ENDED_BLOCK,
+    FREED_SLOT,
     RUNNABLE,
     Plan,
     WarpState,
@@ -78,8 +79,10 @@ def end_block(plan: Plan, slots: Words, slot: int) -> None:
     for other in range(first, first + plan.cluster):
         if slots[other] != ENDED_BLOCK:
             return
+    freed = FREED_SLOT - plan.ended_clusters if plan.by_multiprocessor else EMPTY_SLOT
     for other in range(first, first + plan.cluster):
-        slots[other] = EMPTY_SLOT
+        slots[other] = freed
+    plan.ended_clusters += 1
     plan.held -= plan.cluster
 
 
@@ -107,7 +110,7 @@ def all_arrived(
     first = first_slot(plan, plan.slot)
     for slot in range(first, first + plan.cluster):
         # A block of the cluster that has not begun has threads that must still arrive.
-        if slots[slot] == EMPTY_SLOT:
+        if slots[slot] < 0 and slots[slot] != ENDED_BLOCK:
             return False
         if slots[slot] != ENDED_BLOCK:
             for warp in range(slot * plan.warps, (slot + 1) * plan.warps):

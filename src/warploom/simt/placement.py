@@ -1,11 +1,11 @@
-"""Assigns thread blocks to streaming multiprocessors (SMs): the value of `%smid`.
+"""Assigns the slots of resident thread blocks to streaming multiprocessors (SMs): the value of
+`%smid`.
 
-The architecture leaves it open (PTX ISA, "Special Registers: %smid"), except that the blocks of a
-cluster run on neighbouring SMs (CUDA C++ Programming Guide, "Thread Block Clusters"). Here blocks
-are assigned round-robin by grid index, as hardware assigns the first blocks of a launch; which
-block ends first does not matter. So if a whole grid is resident, no SM exceeds the blocks that the
-device holds there, and the result depends on the launch alone: not on the schedule, the machine or
-the number of workers.
+Blocks go to SMs that have room: the first are spread over all SMs, and each later one takes the
+place of the next that ends (CUDA C++ Programming Guide, "Hardware Implementation"). So a block has
+a slot (`simt.block_slots.free_slot`), slots belong to SMs in turn, and no SM ever holds more blocks
+than fit. The architecture leaves open which SM that is (PTX ISA, "Special Registers: %smid"),
+except that the blocks of a cluster run on neighbouring SMs (guide, "Thread Block Clusters").
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def sm_of(cluster: int, rank: int, size: int, sms: int) -> int:
-    """Returns the SM of the block at `rank` of cluster number `cluster`, on a device of `sms` SMs.
+def sm_of(slot: int, size: int, sms: int) -> int:
+    """Returns the SM to which a slot belongs, on a device of `sms` SMs.
 
     Clusters of `size` blocks (1 without clusters) occupy groups of `size` neighbouring SMs in turn,
-    cluster 0 the first; SMs at the end that are too few for a cluster stay empty. If the device has
-    fewer SMs than a cluster has blocks, the ranks wrap around.
+    the first slots the first; SMs at the end that are too few for a cluster stay empty. If the
+    device has fewer SMs than a cluster has blocks, the ranks wrap around.
     """
     together = sms // size
     if together == 0:
-        return rank % sms
-    return cluster % together * size + rank
+        return slot % size % sms
+    return slot // size % together * size + slot % size

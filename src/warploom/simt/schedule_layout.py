@@ -25,6 +25,9 @@ class Plan(WordRecord):
     threads: int  # of a block
     blocks: int  # of the launch
     slots: int  # the blocks that can be resident
+    # The program reads %smid: blocks take slots as they do on a device (`block_slots.free_slot`).
+    by_multiprocessor: int
+    ended_clusters: int  # number of clusters (or blocks) that have ended, if `by_multiprocessor`
     exit: int  # the basic block in which kernels end
     changes: int  # number of changes of memory so far
     next_block: int  # position in the order of blocks
@@ -93,9 +96,17 @@ class WarpState(WordRecord):
 CLUSTER_BARRIER = ALL_BARRIERS
 """The barrier number of `barrier.cluster`."""
 
-EMPTY_SLOT, ENDED_BLOCK = NONE, -3
-"""Values of a slot without a running block: empty, or its block has ended while others of its
-cluster have not."""
+EMPTY_SLOT, ENDED_BLOCK, FREED_SLOT = NONE, -3, -4
+"""Values of a slot without a running block: EMPTY_SLOT, no block has run there; ENDED_BLOCK, its
+block has ended while others of its cluster have not; with `by_multiprocessor`, FREED_SLOT - n, the
+n-th cluster to end has freed it."""
+
+
+def slot_words(plan: Plan) -> int:
+    """Returns the length of the array of slots: the block in each slot and, with
+    `by_multiprocessor`, the slot of each block of the launch."""
+    return plan.slots + plan.blocks * plan.by_multiprocessor
+
 
 CLOCK_READ, CLOCK_WAIT = 1, 2
 

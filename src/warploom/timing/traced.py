@@ -28,7 +28,8 @@ COLUMNS = {
 
 
 def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
-    """Returns a copy of a trace with the modelled time of an SM's warps (`Trace.modelled`). Raises
+    """Returns a copy of a trace with the modelled time of an SM's warps (`Trace.modelled`), and its
+    blocks on the SMs and in the slots in which they were replayed. Raises
     WarploomError for a trace of another launch (kernel, size of its code, grid, block, device), an
     SM that had no blocks, or a replay without a timeline."""
     launch, program = timing.launch, timing.program
@@ -41,7 +42,26 @@ def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
             for kernel, count, grid, block, device in (of_timing, of_trace)
         )
         raise WarploomError(f"this is the modelled time of {timed}; the trace is one of {traced}")
-    return msgspec.structs.replace(trace, modelled=modelled_time(timing, sm))
+    modelled = modelled_time(timing, sm)
+    slots = _slots_of_blocks(timing)
+    residency = tuple(
+        msgspec.structs.replace(each, sm=slots[each.block][0], slot=slots[each.block][1])
+        if each.block in slots
+        else each
+        for each in trace.residency
+    )
+    return msgspec.structs.replace(trace, modelled=modelled, residency=residency)
+
+
+def _slots_of_blocks(timing: TimedLaunch) -> dict[int, tuple[int, int]]:
+    """Returns the SM and the slot, among those of all replayed SMs, of each block that has states
+    in a timeline."""
+    warps = timing.launch.warps_per_block
+    return {
+        state.warp // warps: (sm, state.slot // warps * timing.sms + sm)
+        for sm in range(timing.sms)
+        for state in timing.timeline(sm)
+    }
 
 
 def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:

@@ -2,6 +2,7 @@
 
 import { tip } from "../help.ts";
 import type { Model, Status } from "../model.ts";
+import type { BlockResidency } from "../schema.ts";
 import { InFlight } from "./InFlight.tsx";
 import { Roofline } from "./Roofline.tsx";
 import { choose, warp as chosen } from "../state.ts";
@@ -15,6 +16,7 @@ const GLYPHS: Record<Status, string> = {
   "at a barrier": "‖",
   ended: "✓",
   stopped: "✕",
+  "not recorded": "…",
 };
 
 const MOST_SHOWN = 600;
@@ -23,8 +25,8 @@ export function Machine({ model, time }: { model: Model; time: number }) {
   const { trace } = model;
   const [gx, gy, gz] = trace.launch.grid;
   const statuses = trace.warps.map((_, number) => model.moment(number, time).status);
-  const blocks = statusOfBlocks(model, statuses, gx * gy * gz);
-  const resident = [...new Set(trace.warps.map((one) => one.block))].filter((block) => blocks[block] === "resident");
+  const blocks = statusOfBlocks(trace.residency, time, gx * gy * gz);
+  const resident = trace.residency.filter((one) => blocks[one.block] === "resident");
   return (
     <div class="machine">
       <div class="blocks">
@@ -47,7 +49,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
           SMs <em>those with a resident block, of {trace.device.sms}</em>
         </h3>
         <div class="cards">
-          {bySm(resident, trace.device.sms).map(([sm, inside]) => (
+          {bySm(resident).map(([sm, inside]) => (
             <div key={sm} class="sm">
               <h4>SM {sm}</h4>
               {inside.map((block) => (
@@ -80,20 +82,17 @@ export function Machine({ model, time }: { model: Model; time: number }) {
   );
 }
 
-function statusOfBlocks(model: Model, statuses: Status[], count: number): BlockStatus[] {
+function statusOfBlocks(residency: readonly BlockResidency[], time: number, count: number): BlockStatus[] {
   const found = Array<BlockStatus>(count).fill("not recorded");
-  model.trace.warps.forEach((one, number) => {
-    const status = statuses[number]!;
-    const now: BlockStatus = status === "waiting to start" ? "waiting" : status === "ended" ? "done" : "resident";
-    const before = found[one.block]!;
-    found[one.block] = before === "not recorded" || before === now ? now : "resident";
-  });
+  for (const one of residency) found[one.block] = time < one.since ? "waiting" : time < one.until ? "resident" : "done";
   return found;
 }
 
-function bySm(blocks: number[], sms: number): [number, number[]][] {
+/** The resident blocks of each SM, in the order of its slots. */
+function bySm(resident: readonly BlockResidency[]): [number, number[]][] {
   const found = new Map<number, number[]>();
-  for (const block of blocks) found.set(block % sms, [...(found.get(block % sms) ?? []), block]);
+  const bySlot = [...resident].sort((a, b) => a.slot - b.slot);
+  for (const one of bySlot) found.set(one.sm, [...(found.get(one.sm) ?? []), one.block]);
   return [...found].sort((a, b) => a[0] - b[0]).slice(0, 48);
 }
 

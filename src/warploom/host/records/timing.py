@@ -114,7 +114,10 @@ class TimedRun:
             recorded = part if whole and recorder.size < MOST_WORDS else range(0)
             if not part:
                 break
-        self.record = recorder.record()
+        placement = None
+        if program.shows_multiprocessor:
+            placement = launch.sms_of(work.slots_of_blocks())
+        self.record = replace(recorder.record(), placement=placement)
         if observer is not None:
             observer.check()
 

@@ -20,6 +20,7 @@ from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
 from warploom.observe.recorder import RecordedTrace
+from warploom.observe.residency import Residents
 from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
 from warploom.program.program import Program
@@ -41,6 +42,8 @@ def trace_of(
     """Returns the trace of a launch, from what was recorded and the error that ended it, if one
     did; `buffers` are those among its arguments."""
     program = kernel.program
+    residents = Residents(program, launch, recorded.warps, recorded.states, recorded.steps)
+    warps = residents.ended_warps()
     sources = _sources(kernel)
     names = [source.name for source in sources]
     return Trace(
@@ -58,7 +61,7 @@ def trace_of(
         _registers(kernel, sources),
         _allocations(recorded.allocations, buffers),
         _shared(program, launch),
-        recorded.warps,
+        warps,
         recorded.states,
         recorded.steps,
         recorded.sites,
@@ -70,6 +73,7 @@ def trace_of(
         str(error or ""),
         _fault(launch, error),
         asynchronous=recorded.asynchronous,
+        residency=residents.blocks(warps),
     )
 
 

@@ -13,7 +13,7 @@ from warploom.helpers.calls import call
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, selection, undefined, vector
 from warploom.lower.frame.frame import Frame
-from warploom.simt.schedule_layout import CLOCK_READ, WarpState
+from warploom.simt.schedule_layout import CLOCK_READ, Plan, WarpState
 
 MOST_SCALAR_LOADS = 4
 """Thread indices that are loaded one by one; of more lane runs, a load of all lanes and a shuffle
@@ -96,16 +96,23 @@ class Specials:
         return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
 
     def _sm(self) -> Value:
-        """Returns the number of the SM that the thread block is assigned to, computed by `sm_of`
-        from the indices of the cluster and of the block in it.
+        """Returns the number of the SM that the thread block is resident on, computed by `sm_of`
+        from its slot: that of the schedule or, in a launch without one, whose blocks end in order,
+        the block's number modulo the number of slots.
         """
-        p = self.frame.prologue
-        x, y, z = (self._in_cluster("%clusterid", part) for part in "xyz")
-        across, down = (self._launch_wide(f"%nclusterid.{part}") for part in "xy")
-        cluster = p.b.add(x, p.b.mul(across, p.b.add(y, p.b.mul(down, z))))
+        p, plan = self.frame.prologue, self.frame.pointer(Slot.PLAN_AT)
+        if self.frame.warp_ir.is_scheduled:
+            slot = self._plan_word(plan, Plan.slot)
+        else:
+            slot = p.b.urem(self.frame.slot(Slot.BLOCK), self._plan_word(plan, Plan.slots))
         size, sms = (self._launch_wide(name) for name in ("%cluster_nctarank", "%nsmid"))
-        arguments = (p.b.zext(value, I64) for value in (cluster, self.rank(), size, sms))
-        return p.b.trunc(call(p, "sm_of", *arguments), I32)
+        sizes = (p.b.zext(value, I64) for value in (size, sms))
+        return p.b.trunc(call(p, "sm_of", slot, *sizes), I32)
+
+    def _plan_word(self, plan: Value, word: int) -> Value:
+        """Returns a word of the schedule at `plan`, an i64 that is loaded in the prologue."""
+        p = self.frame.prologue
+        return p.b.load(p.slot(plan, word, I64), typ=I64)
 
     def _clock(self) -> Value:
         """Returns the number of instructions that the warp has issued before this one, an i64.

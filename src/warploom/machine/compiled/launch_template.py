@@ -38,7 +38,7 @@ from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.launch import Launch
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.program.services import service_of
-from warploom.simt.schedule_layout import Plan
+from warploom.simt.schedule_layout import EMPTY_SLOT, Plan, slot_words
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -97,7 +97,8 @@ class LaunchTemplate:
         slots = plan.slots if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
         initial = initial_arrays(kernel, launch, plan)
-        initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)  # no block is in any slot
+        words = slot_words(plan) if kernel.suspends else slots
+        initial[Slot.SLOTS_AT] = np.full(words, EMPTY_SLOT, np.int64)
         bytes_per_slot = bytes_per_slot_of(kernel, launch)
         # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.records))}

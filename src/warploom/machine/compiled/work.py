@@ -21,7 +21,7 @@ from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
 from warploom.simt import schedule_layout
-from warploom.simt.schedule_layout import Plan, WarpState, table_of
+from warploom.simt.schedule_layout import Plan, WarpState, slot_words, table_of
 from warploom.simt.warp_table import WarpTable
 
 LIMIT_STEP = 1 << 20
@@ -255,6 +255,14 @@ class WorkerLaunch:
     def slots(self) -> Words:
         """Returns a view of the number of the block in each slot, negative if none runs there."""
         return self._array(Slot.SLOTS_AT, self._slots)
+
+    def slots_of_blocks(self) -> Words:
+        """Returns the slot that each block of a launch has had, if its kernel reads `%smid`; of
+        blocks without a schedule, which end in order, by their numbers."""
+        plan = self.buffers.plan
+        if not self.kernel.suspends:
+            return np.arange(self.launch.blocks) % plan.slots
+        return self._array(Slot.SLOTS_AT, slot_words(plan))[plan.slots :].copy()
 
     @cached_property
     def states(self) -> Words:

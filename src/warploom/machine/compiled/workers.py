@@ -29,9 +29,12 @@ def serial_reason_of(
     program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
 ) -> str:
     """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
-    a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), or
-    accesses of blocks that may conflict; empty if several can. The program caches the proof."""
+    a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), a
+    read of `%smid`, or accesses of blocks that may conflict; empty if several can. The program
+    caches the proof."""
     in_order = order_reason_of(program, launch, caches=caches)
+    if not in_order and program.shows_multiprocessor:
+        return "%smid shows in which order blocks end"
     return in_order or cached_proof(program, launch, memory, block_conflicts).reason
 
 
@@ -41,7 +44,8 @@ def tracking_of(
     """Returns the accesses by which several workers that run the blocks of a launch find whether
     they conflict; None if one worker has to run them whatever they access, or if those accesses
     cannot be tracked. Blocks of a cooperative launch wait for each other, so that they do."""
-    if launch.cooperative or order_reason_of(program, launch, caches=caches):
+    in_order = order_reason_of(program, launch, caches=caches)
+    if launch.cooperative or in_order or program.shows_multiprocessor:
         return None
     return cached_proof(program, launch, memory, block_conflicts).tracking
 

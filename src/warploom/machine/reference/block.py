@@ -31,16 +31,23 @@ from warploom.machine.reference.state import (
 from warploom.machine.reference.turns import Choose, choice_from_list, runnable_warps
 from warploom.machine.reference.warp import begin_turn, step_in_turn
 from warploom.simt import block_slots, schedule_layout, scheduling
-from warploom.simt.schedule_layout import RUNNABLE, Plan, WarpState, Words, table_of
+from warploom.simt.schedule_layout import (
+    RUNNABLE,
+    Plan,
+    WarpState,
+    Words,
+    slot_words,
+    table_of,
+)
 
 
 def schedule_arrays(launch: Launch, plan: Plan) -> tuple[Words, Words, Words]:
     """Returns the arrays of the schedule, of Python integers, before a launch begins: the block in
-    each slot (DONE: none yet), and the scheduler state and the table of each warp in the slots, all
-    zero."""
+    each slot (`schedule_layout.slot_words`), and the scheduler state and the table of each warp in
+    the slots, all zero."""
     # Python integers, because masks of 64 lanes do not fit a signed word.
-    slots: Words = np.full(plan.slots, schedule_layout.DONE, np.object_)
-    warps = len(slots) * launch.warps_per_block
+    slots: Words = np.full(slot_words(plan), schedule_layout.EMPTY_SLOT, np.object_)
+    warps = plan.slots * launch.warps_per_block
     states: Words = np.zeros(warps * WarpState.WORDS, np.object_)
     tables: Words = np.zeros(warps * plan.table_stride, np.object_)
     return slots, states, tables

@@ -1,5 +1,6 @@
 """Assigns thread blocks to the SMs of the timing model: in order, to SMs that have free slots. If
-the device can hold all clusters at once, each is placed on neighbouring SMs (`simt.placement`).
+the device can hold all clusters at once, each is placed on neighbouring SMs (`simt.placement`). If
+the kernel has read `%smid`, its blocks stay on the SMs that it was shown.
 
 SMs are simulated independently within a quantum, so each has blocks reserved for those of its own
 that may end in it. Reserved blocks that were not needed go to any SM with a free slot once no
@@ -12,6 +13,7 @@ import numpy as np
 
 from warploom.machine.launch import Launch
 from warploom.timing.engine.state import EngineSetting, Words
+from warploom.timing.record.record import Record
 from warploom.timing.records import SmState
 
 
@@ -20,14 +22,17 @@ class BlockDispatcher:
     cycles in which SMs run independently). An SM launches those reserved for it itself, as slots
     become free."""
 
-    def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
+    def __init__(self, setting: EngineSetting, sms: Words, blocks: int, record: Record) -> None:
         """Prepares to reserve blocks from block 0 on; reserves none yet. `setting`: the parameters
         of the engine; `sms`: the state of all SMs, one row each, in
-        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed, from
-        the first. If all clusters fit on the device at once, their SMs are chosen here."""
+        which reserved blocks are stored; `blocks`: how many blocks of `record` are replayed, from
+        the first. If all clusters fit on the device at once, or the kernel has read `%smid`, their
+        SMs are known here."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
-        self._sm_of_block = self._cluster_placement(launch)
+        self._sm_of_block = self._cluster_placement(record.launch)
+        self._blocks_of_sm = self._known_blocks(record.placement)
         self._next = 0
+        self._taken = np.zeros(len(sms), np.int64)
         self._done = np.zeros(len(sms), np.int64)
 
     def _cluster_placement(self, launch: Launch) -> Words | None:
@@ -40,19 +45,34 @@ class BlockDispatcher:
         fits = len(counts) == len(self._sms) and counts.max() <= self._params.block_slots
         return sm_of_block if fits else None
 
+    def _known_blocks(self, placement: Words | None) -> list[Words] | None:
+        """Returns the replayed blocks of each SM, if their SMs are known (`placement`) and all of
+        them are replayed; else None."""
+        if placement is None or placement[: self._blocks].max(initial=0) >= len(self._sms):
+            return None
+        placed = placement[: self._blocks]
+        return [np.flatnonzero(placed == sm) for sm in range(len(self._sms))]
+
     def state(self) -> Words:
-        """Returns the state as words: the next block, and how many blocks of each SM had ended."""
-        return np.array([self._next, *self._done], np.int64)
+        """Returns the state as words: the next block, and how many blocks of each SM had ended;
+        if the SMs of blocks are known, how many of each have been reserved."""
+        return np.array([self._next, *self._done, *self._taken], np.int64)
 
     def restore(self, state: Words) -> None:
         """Restores a state that `state` returned."""
-        self._next, self._done = int(state[0]), state[1:].copy()
+        sms = len(self._sms)
+        self._next, self._done = int(state[0]), state[1 : 1 + sms].copy()
+        taken = state[1 + sms :]  # states of older versions end before
+        self._taken = taken.copy() if len(taken) else np.zeros(sms, np.int64)
 
     def launched_blocks(self) -> set[int]:
         """Returns the numbers of the blocks that have been launched on an SM, whether or not they
         have ended: all that were reserved for one so far, less those that still are."""
         base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         launched = set(range(self._next))
+        if self._blocks_of_sm is not None:
+            taken = zip(self._blocks_of_sm, self._taken.tolist(), strict=True)
+            launched = {int(block) for blocks, count in taken for block in blocks[:count]}
         for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:
             head, count = int(sm[SmState.reserved_head]), int(sm[SmState.reserved_count])
             launched -= {int(sm[base + (head + index) % ring]) for index in range(count)}
@@ -62,21 +82,24 @@ class BlockDispatcher:
         """Reserves blocks for every SM, before a quantum. An SM gets, in turn with the others and
         in the order of the blocks' numbers, as many as it has free slots, plus as many as ended
         there in the last quantum (at least one), less those reserved already; at most as many as it
-        has slots. Clusters that fit all at once are placed as a whole before the first quantum
-        instead. Once no other blocks are left, and an SM has free slots, all reserved blocks are
-        distributed anew, to free slots first."""
+        has slots. Blocks whose SMs are known wait for these. Clusters that fit all at once are
+        placed as a whole before the first quantum instead. Once no other blocks are left, and an SM
+        has free slots, all reserved blocks are distributed anew, to free slots first."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return
         free = self._params.block_slots - sms[:, SmState.live_blocks]
         ended = sms[:, SmState.blocks_done] - self._done
         self._done = sms[:, SmState.blocks_done].copy()
-        if self._next == 0 and self._sm_of_block is not None:
+        wanted = free + np.maximum(1, ended) - sms[:, SmState.reserved_count]
+        wanted = np.clip(wanted, 0, self._params.block_slots)
+        if self._blocks_of_sm is not None:
+            self._reserve_known(self._blocks_of_sm, wanted)
+        elif self._next == 0 and self._sm_of_block is not None:
             self._reserve(self._sm_of_block, np.arange(self._blocks))
             self._next = self._blocks
         elif self._next < self._blocks:
-            wanted = free + np.maximum(1, ended) - sms[:, SmState.reserved_count]
-            order = _round_robin(np.clip(wanted, 0, self._params.block_slots))
+            order = _round_robin(wanted)
             order = order[: self._blocks - self._next]
             self._reserve(order, np.arange(self._next, self._next + len(order)))
             self._next += len(order)
@@ -86,6 +109,18 @@ class BlockDispatcher:
             targets_first = _round_robin(np.maximum(free, 0))
             targets = np.concatenate([targets_first, np.arange(len(reclaimed)) % len(sms)])
             self._reserve(targets[: len(reclaimed)], reclaimed)
+
+    def _reserve_known(self, blocks_of_sm: list[Words], wanted: Words) -> None:
+        """Reserves the next blocks of each SM, as many as `wanted` of it."""
+        left = np.array([len(blocks) for blocks in blocks_of_sm]) - self._taken
+        counts = np.minimum(wanted, left)
+        chosen = [
+            blocks[taken : taken + count]
+            for blocks, taken, count in zip(blocks_of_sm, self._taken, counts, strict=True)
+        ]
+        self._reserve(np.repeat(np.arange(len(counts)), counts), np.concatenate(chosen))
+        self._taken += counts
+        self._next += int(counts.sum())
 
     def _reserve(self, target_sms: Words, blocks: Words) -> None:
         """Appends `blocks[i]` to the ring buffer of reserved blocks of SM `target_sms[i]`, for each

@@ -53,6 +53,9 @@ class Record:
     predicted: int = 0
     """How many of the blocks, the last ones, were not recorded but predicted
     (`timing.record.predicted`)."""
+    placement: Words | None = None
+    """By block of the launch, the SM that `%smid` showed it; None if the kernel does not read
+    that."""
     offsets: Offsets | None = None
     """By recorded warp and site, shape (warps, sites), the bytes between the base address, which is
     a multiple of `patterns.unit`, and the address of the first access; None where this is not
