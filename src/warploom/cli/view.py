@@ -58,7 +58,7 @@ class OutputOptions:
 
 @grouped
 def view(
-    file: Annotated[Path, typer.Argument(help="A .cu or .ptx file, or a trace (.wl).")],
+    file: Annotated[Path, typer.Argument(help="A .cu, .cl or .ptx file, or a trace (.wl).")],
     launched: LaunchOptions,
     rules: RuleOptions,
     traced: TraceOptions,
