@@ -11,6 +11,7 @@ import numpy as np
 from warploom.core.errors import WarploomError
 from warploom.core.source_files import read_source
 from warploom.debug import expressions as tree
+from warploom.debug.call_stack import CallStack
 from warploom.debug.evaluation import Evaluator
 from warploom.debug.expressions import parse
 from warploom.debug.lanes import Group, groups_of
@@ -49,6 +50,7 @@ class Inspection:
         self.kernel, self.target = kernel, target
         self.program, self.launch = target.program, target.launch
         self.places, self.names = Places(self.program), Names(kernel)
+        self.calls = CallStack(self.program, self.places)
         self.timeline = Timeline(target)
         self.stepper = self.timeline.at(0)
         self.focus = Focus(0, 0, 0)
@@ -125,7 +127,7 @@ class Inspection:
         index = self.instruction_of(self.thread())
         if index is None:
             raise DebugError("this thread has ended")
-        return self.places.frames(index)
+        return self.calls.frames(self.thread(), index)
 
     def frame(self) -> Frame:
         """Returns the frame in focus."""

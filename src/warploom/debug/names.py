@@ -24,6 +24,9 @@ from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"
 
+REENTERED = "not known here: a deeper call of this function holds its registers now"
+"""Why a variable of an outer frame of a recursive function has no value."""
+
 _BUILTIN = {
     "threadIdx": "%tid",
     "blockIdx": "%ctaid",
@@ -50,7 +53,8 @@ class Names:
         for scope in self._scopes(debugged, frame):
             for variable in sorted(scope.variables, key=lambda v: not v.is_parameter):
                 found.pop(variable.name, None)
-                found[variable.name] = self._value(variable, debugged, thread, frame)
+                value = self._value(variable, debugged, thread, frame)
+                found[variable.name] = REENTERED if frame.reentered else value
         if not found and frame.symbol == self._program.name and not frame.depth:
             found |= dict(self._parameters(thread))
         for name, value in self._shared(thread):
@@ -63,11 +67,15 @@ class Names:
         if frame is None:
             return self._outside(name, thread)
         if name[0] in "$%":
+            if frame.reentered:
+                raise EvaluationError(f"{name} is {REENTERED}")
             return self._register(name, thread, frame)
         if name in _BUILTIN or name in ("warpSize", "laneId", "warpId"):
             return _builtin(name, thread)
         for known, value in reversed(self.variables(thread, frame)):
             if known == name:
+                if value == REENTERED:
+                    raise EvaluationError(f"{name} is {value}")
                 if isinstance(value, str):
                     raise EvaluationError(f"{name} is {value} here; compile with -G to see it")
                 return value

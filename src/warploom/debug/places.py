@@ -16,7 +16,8 @@ from warploom.program.program import Program, Site
 class Frame:
     """A function that an instruction is in, with the place in it: of the instruction, or of the
     call of the frame before. `symbol` is the PTX function, whose names end in `suffix`; `depth` how
-    many inlined copies of others are around this one in that function."""
+    many inlined copies of others are around this one in that function. `reentered`: a deeper frame
+    is of the same function, and has overwritten its registers."""
 
     function: str
     location: Location | None
@@ -24,6 +25,7 @@ class Frame:
     suffix: str
     depth: int
     text_line: int
+    reentered: bool = False
 
     @property
     def file(self) -> str:

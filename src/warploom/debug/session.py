@@ -128,7 +128,7 @@ class Session(Breaking):
         """Runs until the thread in focus arrives at a location, or at a breakpoint."""
         instructions, _ = self.resolve(location)
         focus = self.focus
-        goal = Step(focus.block, focus.warp, focus.lane, lambda index: index in instructions)
+        goal = Step(focus.block, focus.warp, focus.lane, lambda _, index: index in instructions)
         return self._forward(self._stops(goal))
 
     # ---- how it goes ----------------------------------------------------------------------------
@@ -151,22 +151,24 @@ class Session(Breaking):
             raise DebugError("this thread has ended")
         return Step(focus.block, focus.warp, focus.lane, self._ends(kind, index))
 
-    def _ends(self, kind: str, index: int) -> Callable[[int], bool]:
+    def _ends(self, kind: str, index: int) -> Callable[[Warp, int], bool]:
         """Returns which instructions end a step of a kind that begins at one."""
-        here, depth = self.places.statement(index), len(self.places.frames(index))
+        here, lane, depth_of = self.places.statement(index), self.focus.lane, self.calls.depth
+        depth = depth_of(self.thread().warp, lane, index)
         if kind == "instruction" or here is None:
-            return lambda _: True
+            return lambda _, __: True
         prologue = self.places.prologue
         if kind == "out":
-            return lambda other: len(self.places.frames(other)) < depth
+            return lambda warp, other: depth_of(warp, lane, other) < depth
 
-        def ends(other: int) -> bool:
+        def ends(warp: Warp, other: int) -> bool:
             there = self.places.statement(other)
-            if there is None or not there.line or there == here or other in prologue:
+            now = depth_of(warp, lane, other)
+            # The same line in another call is another statement.
+            same = there == here and now == depth
+            if there is None or not there.line or same or other in prologue:
                 return False
-            if kind == "over":
-                return there.depth <= depth
-            return True
+            return kind != "over" or now <= depth
 
         return ends
 
@@ -198,14 +200,18 @@ class Session(Breaking):
 
     def _reverse_step(self, kind: str) -> Stop:
         focus, end = self.focus, self.position
-        depth = len(self.frames()) if kind == "over" and self._is_live() else 1 << 30
+        depth_of, depth = self.calls.depth, (1 << 30, 0)
+        if kind == "over" and self._is_live():
+            index = self.instruction_of(self.thread())
+            assert index is not None
+            depth = depth_of(self.thread().warp, focus.lane, index)
 
         prologue = frozenset[int]() if kind == "instruction" else self.places.prologue
 
-        def own(index: int) -> bool:
-            return index not in prologue and len(self.places.frames(index)) <= depth
+        def own(warp: Warp, index: int) -> bool:
+            return index not in prologue and depth_of(warp, focus.lane, index) <= depth
 
-        def back(ends: Callable[[int], bool], before: int) -> int | None:
+        def back(ends: Callable[[Warp, int], bool], before: int) -> int | None:
             goal = Step(focus.block, focus.warp, focus.lane, ends)
             stops = Stops(
                 self.program, self.kernel.context.rules, self.launch.warps_per_block, [], goal
@@ -222,10 +228,10 @@ class Session(Breaking):
         self._stand(self.timeline.at(found))
         statement = self.places.statement(self.stepper.index)
 
-        def differs(index: int) -> bool:
+        def differs(warp: Warp, index: int) -> bool:
             there = self.places.statement(index)
             known = there is None or there.line > 0
-            return own(index) and there != statement and known
+            return own(warp, index) and there != statement and known
 
         before = back(differs, found)
         start = self.timeline.at(0 if before is None else before)

@@ -117,14 +117,14 @@ class Step:
     """The end of a step of one lane: where it comes to an instruction that `ends` the step, or has
     left the kernel."""
 
-    def __init__(self, block: int, warp: int, lane: int, ends: Callable[[int], bool]) -> None:
+    def __init__(self, block: int, warp: int, lane: int, ends: Callable[[Warp, int], bool]) -> None:
         self.block, self._warp, self.lane, self._ends = block, warp, lane, ends
 
     def is_here(self, stepper: Stepper) -> bool:
         """Returns whether the lane is about to execute an instruction that ends the step."""
         warp = stepper.warp
         own = warp.block.number == self.block and warp.number == self._warp
-        return own and bool(warp.splits.active >> self.lane & 1) and self._ends(warp.next)
+        return own and bool(warp.splits.active >> self.lane & 1) and self._ends(warp, warp.next)
 
     def has_left(self, stepper: Stepper) -> bool:
         """Returns whether the lane has exited with the last instruction."""
