@@ -247,6 +247,23 @@ def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: 
     assert warploom(*command, "--no-strict").code == 0
 
 
+@pytest.mark.parametrize(
+    ("device", "facts"),
+    [
+        ("h100", ("132 multi", "4 schedulers", "128 cores", "64 warps", "270,336 threads")),
+        ("8800-gtx", ("16 multi", "1 scheduler,", "8 cores", "24 warps", "12,288 threads")),
+        ("k40", ("15 multi", "4 schedulers", "192 cores", "64 warps", "30,720 threads")),
+    ],
+)
+def test_a_device_is_described_by_its_multiprocessors(
+    warploom, device: str, facts: tuple[str, ...]
+) -> None:
+    """Cores by generation: 8 (Tesla), 192 (Kepler), 128 (Hopper); an H100 has 132 * 2,048
+    threads."""
+    first = warploom("devices", device).out.partition("\n")[0]
+    assert all(fact in first for fact in facts), first
+
+
 def test_devices_lists_and_details(warploom) -> None:
     entries = warploom("devices").out
     assert "rtx-2080-ti" in entries

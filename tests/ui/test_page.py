@@ -452,3 +452,30 @@ def test_blocks_end_on_the_page_though_some_were_not_recorded(page: Any, tmp_pat
     assert blocks.inner_text() == "0 waiting · 64 resident · 0 done"
     page.keyboard.press("End")
     assert blocks.inner_text() == "0 waiting · 0 resident · 64 done"
+
+
+def test_the_multiprocessor_is_drawn_with_the_sizes_of_the_device(
+    page: Any, tmp_path: Path
+) -> None:
+    """An SM of a Tesla K40 has 4 schedulers, 192 cores and 64 warp slots; one of its four warps is
+    executing, in the slots of the first block."""
+    request = LaunchRequest(
+        name="halves.cu", source=SOURCE, args=("i32[128]=zeros",), device="k40", block="128"
+    )
+    file = tmp_path / "k40.html"
+    file.write_text(export(exported_show("k", ("k",)), [record(request).to_bytes()]), "utf-8")
+    page.goto(f"{file.as_uri()}#view=machine&step=3")
+    drawn = page.locator(".mp")
+    assert "SM 0 of Tesla K40" in drawn.locator("h3").inner_text()
+    assert drawn.locator(".mp-part").count() == 4
+    assert drawn.locator(".mp-cores i").count() == 192
+    assert drawn.locator(".mp-slots > *").count() == 64
+    assert [drawn.locator(f".mp-part:nth-child({n}) button").count() for n in range(1, 5)] == [
+        1
+    ] * 4
+    assert drawn.locator("button.st-executing").count() == 1
+    assert drawn.locator(".mp-cores .on").count() == 32
+    rows = drawn.inner_text()
+    assert "128 of 2,048" in rows
+    assert "1.5 MiB" in rows
+    assert "12 GiB" in rows

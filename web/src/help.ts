@@ -46,7 +46,7 @@ export const HELP = {
   lanes: entry("Lanes active in a warp instruction of this line, on average; 32 is all.", "docs/model.md, “What the numbers mean”"),
   sectors: entry("Sectors of 32 bytes (for shared memory: passes) that a request of this line took, on average.", GLOBAL),
   occupancy: entry("Warps resident on an SM over the most that it can hold. Modelled from the kernel's registers, shared memory and block size.", OCCUPANCY),
-  sm: entry("A streaming multiprocessor. Here blocks go to SMs in turn; hardware promises no order.", "CUDA C++ Programming Guide, “Scalable Programming Model”"),
+  sm: entry("A streaming multiprocessor. The first blocks are spread over all SMs; as one ends, the next takes its place. Hardware promises no order.", "CUDA C++ Programming Guide, “Hardware Implementation”"),
   block: entry("A block of the grid: waiting to start, resident, or done. Blocks run in any order.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
   in_flight: entry("In flight: a copy, a product or a store that was issued and runs beside the warps. It is over when a thread has waited for its group, or for the phase of the mbarrier to which its completion is reported.", "PTX ISA, “Asynchronous operations”"),
   mbarrier: entry("An mbarrier: its phase ends when all arrivals have come and all bytes that it expects. The phases that have ended are counted.", "PTX ISA, “Parallel Synchronization and Communication Instructions: mbarrier”"),

@@ -22,6 +22,22 @@ export interface ReconvergencePoint {
   other_side: number;
 }
 
+export interface Multiprocessor {
+  schedulers: number;
+  cores: number;
+  max_warps: number;
+  max_threads: number;
+  max_blocks: number;
+  registers: number;
+  shared_bytes: number;
+  l1_bytes: number;
+  l1_holds_shared: boolean;
+  texture_cache_bytes: number;
+  constant_cache_bytes: number;
+  l2_bytes: number;
+  memory_bytes: number;
+}
+
 export interface DeviceFacts {
   name: string;
   title: string;
@@ -33,6 +49,7 @@ export interface DeviceFacts {
   banks: number;
   bank_bytes: number;
   warp_size: number;
+  multiprocessor: Multiprocessor | null;
 }
 
 export interface OccupancyFacts {

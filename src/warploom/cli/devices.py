@@ -12,6 +12,7 @@ from rich.table import Table
 
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import find_timing
 
 _NOT_FACTS = ("name", "title", "sources")
 
@@ -60,9 +61,23 @@ def _show_one(spec: DeviceSpec) -> None:
         source = spec.sources.get(fact)
         table.add_row(fact, _shown(fact, value), str(sources.index(source) + 1) if source else "")
     console = Console(highlight=False, soft_wrap=True)
+    console.print(_multiprocessors(spec))
     console.print(table)
     for number, source in enumerate(sources, 1):
         console.print(f"{number}: {source.text}{'' if source.verified else ' (unverified)'}")
+
+
+def _multiprocessors(spec: DeviceSpec) -> str:
+    """Returns what the device consists of, in a sentence."""
+    timing, threads = find_timing(spec), spec.max_threads_per_sm
+    return (
+        f"{spec.title}: {spec.sms} multiprocessors (SMs), each with"
+        f" {timing.schedulers} scheduler{'s' * (timing.schedulers > 1)},"
+        f" {timing.lanes_fp32:g} cores, {spec.registers_per_sm:,} registers and"
+        f" {spec.shared_bytes_per_sm >> 10} KiB of shared memory, for up to"
+        f" {spec.max_warps_per_sm} warps ({threads:,} threads). {spec.sms * threads:,} threads are"
+        f" resident at once on the whole device."
+    )
 
 
 def _facts(spec: DeviceSpec) -> dict[str, object]:

@@ -22,6 +22,26 @@ NO_COST = (0,) * 13
 """The cost of an access whose instruction is not counted."""
 
 
+class Multiprocessor(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes of a device's SM, with those of the L2 cache and the memory that all SMs share; in
+    bytes, a cache that there is not has 0. `cores` are the results of single-precision instructions
+    in a cycle."""
+
+    schedulers: int
+    cores: int
+    max_warps: int
+    max_threads: int
+    max_blocks: int
+    registers: int
+    shared_bytes: int
+    l1_bytes: int
+    l1_holds_shared: bool
+    texture_cache_bytes: int
+    constant_cache_bytes: int
+    l2_bytes: int
+    memory_bytes: int
+
+
 class DeviceFacts(msgspec.Struct, frozen=True):
     """The device that was modelled. `independent`: each thread has its own program counter."""
 
@@ -35,6 +55,7 @@ class DeviceFacts(msgspec.Struct, frozen=True):
     banks: int
     bank_bytes: int
     warp_size: int
+    multiprocessor: Multiprocessor | None = None
 
 
 class OccupancyFacts(msgspec.Struct, frozen=True):

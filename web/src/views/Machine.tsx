@@ -1,34 +1,31 @@
 // The blocks of the grid, the SMs and the warps on them, at the moment that is shown.
 
 import { tip } from "../help.ts";
-import type { Model, Status } from "../model.ts";
+import type { Model } from "../model.ts";
 import type { BlockResidency } from "../schema.ts";
+import { GLYPHS } from "./glyphs.ts";
 import { InFlight } from "./InFlight.tsx";
+import { Multiprocessor } from "./Multiprocessor.tsx";
 import { Roofline } from "./Roofline.tsx";
 import { choose, warp as chosen } from "../state.ts";
 
 type BlockStatus = "waiting" | "resident" | "done" | "not recorded";
-
-const GLYPHS: Record<Status, string> = {
-  "waiting to start": "·",
-  executing: "▶",
-  ready: "○",
-  "at a barrier": "‖",
-  ended: "✓",
-  stopped: "✕",
-  "not recorded": "…",
-};
 
 const MOST_SHOWN = 600;
 
 export function Machine({ model, time }: { model: Model; time: number }) {
   const { trace } = model;
   const [gx, gy, gz] = trace.launch.grid;
-  const statuses = trace.warps.map((_, number) => model.moment(number, time).status);
+  const moments = trace.warps.map((_, number) => model.moment(number, time));
+  const statuses = moments.map((one) => one.status);
   const blocks = statusOfBlocks(trace.residency, time, gx * gy * gz);
   const resident = trace.residency.filter((one) => blocks[one.block] === "resident");
+  const own = trace.residency.find((one) => one.block === trace.warps[chosen.value]?.block);
   return (
     <div class="machine">
+      {own && trace.device.multiprocessor && (
+        <Multiprocessor model={model} sizes={trace.device.multiprocessor} sm={own.sm} resident={resident.filter((one) => one.sm === own.sm)} moments={moments} />
+      )}
       <div class="blocks">
         <h3 {...tip("block")} tabIndex={0}>
           Blocks

@@ -12,6 +12,7 @@ from warploom.core.errors import Dim3, MemoryFault, WarploomError
 from warploom.core.mangled import read_symbol
 from warploom.core.source_files import read_source
 from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import find_timing
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
@@ -167,6 +168,27 @@ def _device_facts(kernel: LoadedKernel) -> schema.DeviceFacts:
         spec.shared_banks,
         _bank_bytes(spec, rules.shared_read),
         spec.warp_size,
+        multiprocessor_of(spec),
+    )
+
+
+def multiprocessor_of(spec: DeviceSpec) -> schema.Multiprocessor:
+    """Returns the sizes of a device's SM."""
+    timing = find_timing(spec)
+    return schema.Multiprocessor(
+        schedulers=timing.schedulers,
+        cores=round(timing.lanes_fp32),
+        max_warps=spec.max_warps_per_sm,
+        max_threads=spec.max_threads_per_sm,
+        max_blocks=spec.max_blocks_per_sm,
+        registers=spec.registers_per_sm,
+        shared_bytes=spec.shared_bytes_per_sm,
+        l1_bytes=spec.l1_bytes,
+        l1_holds_shared=spec.l1_holds_shared,
+        texture_cache_bytes=spec.texture_cache_bytes,
+        constant_cache_bytes=spec.constant_cache_bytes,
+        l2_bytes=spec.l2_bytes,
+        memory_bytes=spec.memory_bytes,
     )
 
 
