@@ -46,6 +46,14 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         # y[999] = 2 * 999 + 1
         Claim(cells={("y", 999): "y[999] = 1999", ("y", 0): "y[0] = 1 "}),
     ),
+    "layout": (
+        Claim(
+            lanes={"active": FULL}, view=("10 \u00d7 7 threads", "26 lanes of the last without a")
+        ),
+        # Thread (2, 3) is number 32: its warp 1 has not written yet.
+        Claim(cells={("warp", 31): "warp[3][1] = 0 ", ("warp", 32): "warp[3][2] = 0 "}),
+        Claim(cells={("warp", 32): "warp[3][2] = 1 ", ("lane", 69): "lane[6][9] = 5 "}),
+    ),
     "lockstep": (
         Claim(lanes={"active": FULL}),
         Claim(lanes={"jumps": 0x11111111, "goes_on": 0xEEEEEEEE}),
@@ -264,6 +272,23 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(view=("Modelled", "long scoreboard"), code="ld.global", values={0: "0", 31: "31"}),
         Claim(view=("long scoreboard",), code="ld.global", values={0: "224", 31: "255"}),
         Claim(view=("cycles",)),
+    ),
+    "switching": (
+        Claim(view=("Modelled", "long scoreboard", "sixteen warps")),
+        Claim(view=("long scoreboard",)),
+        Claim(view=("one warp: ", "sixteen warps: ")),
+    ),
+    "smt": (
+        Claim(view=("Modelled", "All blocks ran on SM 0"), code="ld.global"),
+        Claim(view=("Modelled",), lanes={"active": FULL}),
+        Claim(lanes={"active": FULL}),
+        # Warp 0 has followed next[i] = i.
+        Claim(cells={("out", 5): "out[5] = 5 "}),
+    ),
+    "poor-fit": (
+        Claim(active=1, right_lanes={"active": FULL}),
+        Claim(view=("long scoreboard",)),
+        Claim(view=("a chain of pointers: ", "32 loads side by side: ")),
     ),
     "async-copy": (
         Claim(view=("global load",), code="ld.global", right_code="cp.async"),

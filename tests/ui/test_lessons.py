@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 from warploom.observe.schema import DIVERGED
 from warploom.observe.trace import Step, StepAccess, Trace
+from warploom.timing.traced import COLUMNS
 from warploom.ui.lessons import ORDER, find_lesson, lessons, requests_of
 from warploom.ui.record import record
 
@@ -237,3 +239,44 @@ def test_torch_compile_reads_each_element_once() -> None:
     assert [a.op for a in touched].count("store") == 16
     assert {a.cost[SECTORS] for a in touched} == {8}
     assert {trace.sources[c.file].name for c in trace.code} == {"torch-compile.py"}
+
+
+def test_layout_warps_are_cut_along_x() -> None:
+    """70 threads: 32, 32 and 6; thread (2, 3) has number 32."""
+    [trace] = traces("layout")
+    assert [one.existing.bit_count() for one in trace.warps] == [32, 32, 6]
+
+
+def test_switching_sixteen_warps_take_hardly_longer_than_one() -> None:
+    alone, together = traces("switching")
+    assert alone.modelled is not None
+    assert together.modelled is not None
+    assert len(together.warps) == 16 * len(alone.warps)
+    assert together.modelled.cycles < 1.25 * alone.modelled.cycles
+
+
+def test_smt_the_second_warp_issues_while_the_first_waits() -> None:
+    """Of two warps of one scheduler, the second executes its loop between two loads of the
+    first."""
+    [trace] = traces("smt")
+    modelled = trace.modelled
+    assert modelled is not None
+    warp, state, since, until = (
+        np.frombuffer(getattr(modelled, name), COLUMNS[name])
+        for name in ("warp", "state", "since", "until")
+    )
+    waits = modelled.states.index("long_scoreboard")
+    first = np.flatnonzero((warp == 0) & (state == waits))
+    longest = first[np.argmax(until[first] - since[first])]
+    issued = (warp == 1) & (state == modelled.states.index("selected"))
+    inside = issued & (since >= since[longest]) & (until <= until[longest])
+    assert inside.sum() >= 10
+
+
+def test_poor_fit_a_chain_takes_many_times_as_long_as_loads_side_by_side() -> None:
+    chain, together = traces("poor-fit")
+    assert chain.modelled is not None
+    assert together.modelled is not None
+    assert len(loads(chain)) == 32
+    assert len(loads(together)) == 1
+    assert chain.modelled.cycles > 5 * together.modelled.cycles

@@ -47,6 +47,7 @@ export const HELP = {
   sectors: entry("Sectors of 32 bytes (for shared memory: passes) that a request of this line took, on average.", GLOBAL),
   occupancy: entry("Warps resident on an SM over the most that it can hold. Modelled from the kernel's registers, shared memory and block size.", OCCUPANCY),
   sm: entry("A streaming multiprocessor. The first blocks are spread over all SMs; as one ends, the next takes its place. Hardware promises no order.", "CUDA C++ Programming Guide, “Hardware Implementation”"),
+  layout: entry("The program's view of a block is an array of threads, by threadIdx; the hardware's is a row of warps: threads in the order of x, then y, then z, 32 at a time. Colours are warps, darker cells second half-warps.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
   block: entry("A block of the grid: waiting to start, resident, or done. Blocks run in any order.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
   in_flight: entry("In flight: a copy, a product or a store that was issued and runs beside the warps. It is over when a thread has waited for its group, or for the phase of the mbarrier to which its completion is reported.", "PTX ISA, “Asynchronous operations”"),
   mbarrier: entry("An mbarrier: its phase ends when all arrivals have come and all bytes that it expects. The phases that have ended are counted.", "PTX ISA, “Parallel Synchronization and Communication Instructions: mbarrier”"),

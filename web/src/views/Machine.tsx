@@ -1,8 +1,10 @@
 // The blocks of the grid, the SMs and the warps on them, at the moment that is shown.
 
+import { useMemo } from "preact/hooks";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
 import type { BlockResidency } from "../schema.ts";
+import { BlockLayout } from "./BlockLayout.tsx";
 import { GLYPHS } from "./glyphs.ts";
 import { InFlight } from "./InFlight.tsx";
 import { Multiprocessor } from "./Multiprocessor.tsx";
@@ -20,6 +22,8 @@ export function Machine({ model, time }: { model: Model; time: number }) {
   const statuses = moments.map((one) => one.status);
   const blocks = statusOfBlocks(trace.residency, time, gx * gy * gz);
   const resident = trace.residency.filter((one) => blocks[one.block] === "resident");
+  // Up to 1,024 cells, which do not change from step to step.
+  const layout = useMemo(() => <BlockLayout model={model} />, [model]);
   const own = trace.residency.find((one) => one.block === trace.warps[chosen.value]?.block);
   return (
     <div class="machine">
@@ -72,6 +76,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
           {resident.length === 0 && <p class="empty">No block is resident.</p>}
         </div>
       </div>
+      {layout}
       {model.asynchronous && <InFlight model={model} made={model.asynchronous} block={trace.warps[chosen.value]!.block} time={time} />}
       <Occupancy model={model} />
       {trace.modelled?.roofs ? <Roofline roofs={trace.modelled.roofs} /> : <p class="note roofline">With modelled time (R, “Model the time”; --time) there is a roofline here.</p>}

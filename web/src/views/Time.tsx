@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 import { HELP, tip, type HelpKey } from "../help.ts";
 import { readable, type Modelled } from "../modelled.ts";
 import type { Model } from "../model.ts";
-import { chosenSpan, cycles, pickSpan, warp } from "../state.ts";
+import { chosenSpan, cycles, labels, other, pickSpan, warp } from "../state.ts";
 import { hideTip, tellAt } from "../tips.ts";
 import { Copies } from "./Copies.tsx";
 import { useDrawing } from "./drawing.ts";
@@ -21,10 +21,28 @@ export function Time({ model, made }: { model: Model; made: Modelled }) {
   return (
     <div class="time">
       <Facts model={model} made={made} />
+      {other.value?.trace.modelled && <Beside own={made.facts.cycles} others={other.value.trace.modelled.cycles} />}
       <Tools made={made} />
       <Tracks made={made} />
       {made.copies.length > 0 && <Copies model={model} made={made} />}
       <Legend made={made} />
+    </div>
+  );
+}
+
+/** The cycles of both runs of a comparison, as bars of one scale. */
+function Beside({ own, others }: { own: number; others: number }) {
+  const most = Math.max(own, others);
+  return (
+    <div class="beside">
+      {[own, others].map((each, side) => (
+        <p key={side}>
+          {labels.value[side] ?? (side ? "the other run" : "this run")}: <b>{each.toLocaleString()} cycles</b>
+          <span class="bar">
+            <i style={{ width: `${(100 * each) / most}%` }} />
+          </span>
+        </p>
+      ))}
     </div>
   );
 }

@@ -25,13 +25,15 @@ from warploom.ui.schema import LaunchRequest, Lesson, LessonHead, Variant
 FOLDER = Path(__file__).parent
 
 SYLLABUS: dict[str, tuple[str, ...]] = {
-    "Warps": ("saxpy", "lockstep", "branch", "switch", "between-warps", "simd"),
+    "Warps": ("saxpy", "layout", "lockstep", "branch", "switch", "between-warps", "simd"),
     "Global memory": ("coalescing", "structures", "caches", "constants"),
     "Shared memory": ("banks", "reduction", "tiling", "histogram"),
     "Threads that work together": (
         *("barrier", "race", "exchange", "lock", "warp-synchronous", "shuffle", "compaction"),
     ),
-    "Time": ("occupancy", "latency", "async-copy", "tensor-cores"),
+    "Time": (
+        *("occupancy", "latency", "switching", "smt", "poor-fit", "async-copy", "tensor-cores"),
+    ),
     "Programs": ("streams", "torch-compile"),
 }
 """The parts of the syllabus, and the names of their lessons."""
