@@ -10,11 +10,10 @@ from warploom.debug import expressions as tree
 from warploom.debug.evaluation import Evaluator
 from warploom.debug.expressions import Node, names_in, parse
 from warploom.debug.inspection import DebugError, Inspection
-from warploom.debug.sanitized import sites_found
 from warploom.debug.scene import EvaluationError, Thread, UnknownName
 from warploom.debug.stepper import Stepper
 from warploom.debug.stops import COUNTED, EVENTS, FINDINGS, Breakpoint, Watched
-from warploom.debug.target import Target
+from warploom.debug.target import Target, sites_found
 from warploom.host.loaded import LoadedKernel
 from warploom.isa.instruction import Space
 from warploom.machine.reference.state import Warp

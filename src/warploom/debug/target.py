@@ -1,4 +1,4 @@
-"""The launch that is debugged, and what it prints."""
+"""The launch that is debugged, what it prints, and what sanitizers find in it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from warploom.core.lazy import cached_property
 from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
+from warploom.host.engines import checking_engine
 from warploom.isa.kinds import Needs
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.program.services import service_of
+from warploom.sanitize.launching import SanitizedLaunch
+from warploom.sanitize.report import FindingSite
 
 
 @dataclass
@@ -108,3 +111,15 @@ class Target:
         """Returns whether blocks run one after the other, as far as the policy decides it."""
         clustered = self.launch.cluster_blocks > 1
         return not (self.launch.schedule.shuffles or clustered or self.launch.cooperative)
+
+
+def sites_found(target: Target, engine: str, tool: str) -> list[FindingSite]:
+    """Returns the accesses that a tool finds fault with, in the order in which they come up. Memory
+    is as it was before the launch, and changed by it. Raises WarploomError where the sanitizer
+    cannot check the launch."""
+    memory = target.memory
+    unwritten = {address: bits.copy() for address, bits in memory.unwritten.items()}
+    made = checking_engine(engine, target.spec, target.options)
+    checked = SanitizedLaunch(made, (tool,), unwritten)
+    checked.execute(target.program, target.launch, memory, None)
+    return checked.sites
