@@ -202,6 +202,7 @@ def test_lines_are_in_order_of_cost_and_say_why(report: Report) -> None:
                 "Private Memory Per Work-item",
             ),
         ),
+        ("sycl", ("Work-group Size", "ND-range size", "Sub-group Instructions")),
         ("hip", ("Block Size", "Static Shared Memory (LDS) Per Block", "Wavefront Instructions")),
     ],
 )
@@ -226,7 +227,7 @@ def test_the_glossary_page_is_current() -> None:
 
 
 def test_unknown_terms_are_refused(report: Report) -> None:
-    with pytest.raises(WarploomError, match="cuda, opencl, hip"):
+    with pytest.raises(WarploomError, match="cuda, opencl, sycl, hip"):
         render_text(report, "vulkan")
 
 

@@ -1,5 +1,5 @@
-"""Translates the terms of CUDA into those of OpenCL and HIP; docs/glossary.md is made from this
-table.
+"""Translates the terms of CUDA into those of OpenCL, SYCL and HIP; docs/glossary.md is made from
+this table.
 
 The program itself uses CUDA's terms. A report can be written in the others.
 """
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from warploom.core.errors import WarploomError
 
-VOCABULARIES = ("cuda", "opencl", "hip")
+VOCABULARIES = ("cuda", "opencl", "sycl", "hip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,41 +22,106 @@ class Entry:
 
     cuda: str
     opencl: str
+    sycl: str
     hip: str
     meaning: str
 
 
 GLOSSARY = (
-    Entry("thread", "work-item", "thread", "one execution of the kernel's code"),
+    Entry("thread", "work-item", "work-item", "thread", "one execution of the kernel's code"),
     Entry(
         "lane",
         "sub-group lane",
+        "sub-group lane",
         "lane",
-        "a thread's place in its warp, 0 to 31 (63 with `warp_size=64`)",
+        "a thread's position in its warp, 0 to 31 (63 with `warp_size=64`)",
     ),
     Entry(
         "warp",
         "sub-group",
+        "sub-group",
         "wavefront",
         "the threads that one instruction is issued for: 32, on AMD's GCN and CDNA 64",
     ),
-    Entry("block", "work-group", "block", "threads that share memory and barriers"),
-    Entry("grid", "NDRange", "grid", "all blocks of a launch"),
-    Entry("active mask", "active lanes", "execution mask", "the lanes that an instruction acts on"),
-    Entry("SM", "compute unit", "compute unit", "the processor that a block runs on"),
-    Entry("register", "register", "VGPR", "a thread's own storage on the chip, 32 bits wide"),
-    Entry("global memory", "global memory", "global memory", "memory that all blocks access"),
-    Entry("shared memory", "local memory", "shared memory (LDS)", "memory of a block, on the chip"),
-    Entry("local memory", "private memory", "private memory", "a thread's own, in device memory"),
-    Entry("constant memory", "constant memory", "constant memory", "read-only, one word to all"),
-    Entry("barrier", "barrier", "barrier", "where threads of a block wait for each other"),
-    Entry("atomic", "atomic", "atomic", "a read, change and write that nothing comes between"),
-    Entry("sector", "sector", "sector", "32 bytes of memory, aligned: what a cache moves"),
-    Entry("line", "cache line", "cache line", "128 bytes of memory, aligned: what a tag names"),
-    Entry("bank", "bank", "bank", "a part of shared memory that serves one word at a time"),
-    Entry("occupancy", "occupancy", "occupancy", "warps on an SM over the most that it can hold"),
-    Entry("divergence", "divergence", "divergence", "lanes of a warp that go different ways"),
+    Entry("block", "work-group", "work-group", "block", "threads that share memory and barriers"),
+    Entry("grid", "NDRange", "ND-range", "grid", "all blocks of a launch"),
+    Entry(
+        "active mask",
+        "active lanes",
+        "active lanes",
+        "execution mask",
+        "the lanes that an instruction acts on",
+    ),
+    Entry("SM", "compute unit", "compute unit", "compute unit", "the processor of a block"),
+    Entry(
+        "CUDA core",
+        "processing element",
+        "processing element",
+        "lane of a SIMD unit",
+        "what computes one lane's single-precision result in a cycle",
+    ),
+    Entry("register", "register", "register", "VGPR", "a thread's own storage on the chip"),
+    Entry(
+        "global memory", "global memory", "global memory", "global memory", "all blocks access it"
+    ),
+    Entry(
+        "shared memory",
+        "local memory",
+        "local memory",
+        "shared memory (LDS)",
+        "memory of a block, on the chip",
+    ),
+    Entry(
+        "local memory",
+        "private memory",
+        "private memory",
+        "private memory",
+        "a thread's own, in device memory",
+    ),
+    Entry(
+        "constant memory",
+        "constant memory",
+        "constant memory",
+        "constant memory",
+        "read-only, one word to all",
+    ),
+    Entry(
+        "barrier", "barrier", "group_barrier", "barrier", "where threads of a block wait for others"
+    ),
+    Entry("atomic", "atomic", "atomic_ref", "atomic", "a read, change and write as one operation"),
+    Entry("sector", "sector", "sector", "sector", "32 bytes of memory, aligned: a cache's unit"),
+    Entry("line", "cache line", "cache line", "cache line", "128 bytes of memory, aligned"),
+    Entry("bank", "bank", "bank", "bank", "a part of shared memory that serves one word at a time"),
+    Entry(
+        "occupancy", "occupancy", "occupancy", "occupancy", "warps on an SM over those it can hold"
+    ),
+    Entry(
+        "divergence",
+        "divergence",
+        "divergence",
+        "divergence",
+        "lanes of a warp that take different branches",
+    ),
 )
+
+ARCHITECTURE = {
+    "SIMT": "Single instruction, multiple threads: one instruction is issued for all threads of a"
+    " warp, whose program is written for one thread.",
+    "warp": "The word is from weaving, which the threads of a program are also from: the warp is"
+    " the set of parallel threads on a loom, the first technology of parallel threads (Lindholm and"
+    " others, IEEE Micro 28 (2), 2008).",
+    "half-warp, quarter-warp": "16 and 8 neighbouring lanes: before 2.0 memory served half-warps;"
+    " accesses of 8 and 16 bytes a lane are served by halves and quarters still.",
+    "active block, active warp": "A block that is resident on a multiprocessor, and its warps:"
+    " registers and shared memory are theirs until the block ends.",
+    "selected": "A warp of which the scheduler issues an instruction in this cycle.",
+    "eligible": "A warp that could issue in this cycle; of several one is selected.",
+    "stalled": "A warp that cannot issue in this cycle; Nsight Compute's reasons are in the tips of"
+    " the Time view and in [timing.md](timing.md).",
+    "coalescing": "Serving the accesses of a warp by as few transactions as their addresses allow.",
+    "convergence, reconvergence": "Lanes that had taken different branches run together again.",
+}
+"""Words of the architecture, each with what it means."""
 
 # What stands in reports, and the words for it there: whole phrases first, each replaced once.
 _PHRASES: dict[str, dict[str, str]] = {
@@ -92,6 +157,8 @@ _PHRASES: dict[str, dict[str, str]] = {
     },
 }
 
+_PHRASES["sycl"] = _PHRASES["opencl"] | {"grid size": "ND-range size", "grid": "ND-range"}
+
 
 @lru_cache
 def translator(vocabulary: str) -> Callable[[str], str]:
@@ -117,16 +184,20 @@ def _like(found: str, word: str) -> str:
 
 
 def glossary_page() -> str:
-    """docs/glossary.md."""
+    """Returns the text of docs/glossary.md."""
     lines = [
         "# Glossary",
         "",
-        "CUDA's words are used throughout. `warploom profile --terms opencl` (or `hip`) writes a"
-        " report in the others.",
+        "CUDA's words are used throughout. `warploom profile --terms opencl` (or `sycl`, `hip`)"
+        " writes a report in the others.",
         "",
-        "| CUDA | OpenCL | HIP | what it is |",
-        "| --- | --- | --- | --- |",
-        *(f"| {e.cuda} | {e.opencl} | {e.hip} | {e.meaning} |" for e in GLOSSARY),
+        "| CUDA | OpenCL | SYCL | HIP | what it is |",
+        "| --- | --- | --- | --- | --- |",
+        *(f"| {e.cuda} | {e.opencl} | {e.sycl} | {e.hip} | {e.meaning} |" for e in GLOSSARY),
+        "",
+        "## Words of the architecture",
+        "",
+        *(f"- *{name}*: {meaning}" for name, meaning in ARCHITECTURE.items()),
         "",
     ]
     return "\n".join(lines)
