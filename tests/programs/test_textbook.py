@@ -78,7 +78,7 @@ def test_launch_bounds_limit_the_registers() -> None:
 
 def test_contraction_below_2_0_is_left_to_the_user() -> None:
     """Compute capability 1.x has no fused multiply-add of floats, so `a * x + y` is two
-    instructions; a user who asks for one is told that the device has none."""
+    instructions; for a user who asks for one, the error says that the device has none."""
     gpu = wl.Device("8800-gtx")
     assert "fma" not in gpu.load(str(KERNELS)).ptx
     kernel, x = gpu.load(str(KERNELS), options=["-fmad=true"])["saxpy"], np.zeros(32, np.float32)

@@ -148,7 +148,7 @@ class Warp(msgspec.Struct, frozen=True):
 
 
 class BlockResidency(msgspec.Struct, frozen=True):
-    """Where a recorded thread block is resident: its SM and the slot among all of the device's
+    """The SM on which a recorded thread block is resident, and its slot among all of the device's
     (slots belong to SMs in turn), from the step `since` until before the step `until`, which is
     beyond the number of steps if its end was not recorded (`observe.residency`)."""
 

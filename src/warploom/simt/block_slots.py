@@ -85,8 +85,8 @@ def free_slot(plan: Plan, slots: Words) -> int:
     """Returns the slot of the block that begins next, and changes nothing: the one after its
     predecessor's in its cluster, or the first free one if it is the first of a cluster. With
     `by_multiprocessor`, instead the first that was never used, or else the one that has been free
-    for longest: the first blocks are spread over all multiprocessors, and each later one takes the
-    place of the next that ends, as on a device. A slot must be free (`can_start`)."""
+    for longest: the first blocks are spread over all multiprocessors, and each later one gets the
+    slot of the next that ends, as on a device. A slot must be free (`can_start`)."""
     if plan.next_block % plan.cluster != 0:
         return plan.begun + 1
     # The slots of a cluster are freed together, so if the first is free, all are.
@@ -102,13 +102,13 @@ def free_slot(plan: Plan, slots: Words) -> int:
 def first_free_slot(plan: Plan, slots: Words) -> int:
     """Returns the first slot that was never used, or else the one that has been free for
     longest."""
-    found = NONE
+    first = NONE
     for slot in range(plan.slots):
         # EMPTY_SLOT is greater than the values of freed slots, which fall with each end.
         is_free = slots[slot] < 0 and slots[slot] != ENDED_BLOCK
-        if is_free and (found == NONE or slots[slot] > slots[found]):
-            found = slot
-    return found
+        if is_free and (first == NONE or slots[slot] > slots[first]):
+            first = slot
+    return first
 
 
 @jitable

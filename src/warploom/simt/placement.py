@@ -1,8 +1,8 @@
 """Assigns the slots of resident thread blocks to streaming multiprocessors (SMs): the value of
 `%smid`.
 
-Blocks go to SMs that have room: the first are spread over all SMs, and each later one takes the
-place of the next that ends (CUDA C++ Programming Guide, "Hardware Implementation"). So a block has
+Blocks go to SMs with free capacity: the first are spread over all SMs, and each later one gets the
+slot of the next that ends (CUDA C++ Programming Guide, "Hardware Implementation"). So a block has
 a slot (`simt.block_slots.free_slot`), slots belong to SMs in turn, and no SM ever holds more blocks
 than fit. The architecture leaves open which SM that is (PTX ISA, "Special Registers: %smid"),
 except that the blocks of a cluster run on neighbouring SMs (guide, "Thread Block Clusters").
