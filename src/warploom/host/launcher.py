@@ -111,11 +111,12 @@ class Launcher:
     ) -> Run:
         """Queues a launch on a stream, after launches of other streams that were called before."""
         context = self.kernel.context
-        place = context.turn.issue()
+        place = context.turn.issue(stream)
         on_wait = None
         if issued is not None:
             on_wait = partial(context.streams.order.wait, HOST, issued.clock)
         try:
+            ready.cancellation.lock = context.turn
             queued = stream.submit(partial(self._in_turn, place, work), ready.cancellation, on_wait)
         except BaseException:  # those behind it would wait for it
             context.turn.leave(place)

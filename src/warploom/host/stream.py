@@ -64,7 +64,11 @@ class Queued(Generic[T]):
         """Waits for its end. Raises LaunchError in a process that was forked meanwhile."""
         if not self.done():
             self.check_reachable()
-            wait_until(lambda seconds: bool(wait([self.future], seconds).done))
+            self.cancellation.awaited += 1
+            try:
+                wait_until(lambda seconds: bool(wait([self.future], seconds).done))
+            finally:
+                self.cancellation.awaited -= 1
 
     def cancel(self) -> None:
         """Stops it where it runs, and drops it where it does not."""

@@ -11,22 +11,44 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Condition, Lock, local
+from time import monotonic
 
 from warploom.core.errors import LaunchCancelled, LaunchError
 from warploom.core.forked import forget_in_child
 from warploom.core.interrupts import wait_until
 from warploom.core.mutex import Mutex
 
+RETRY_SECONDS, POLL_SECONDS = 0.05, 0.005
+"""After how long a launch that waits for memory looks again, as the host may have written it, and
+how often it looks whether the host waits for it."""
+
 
 class Cancellation:
     """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
     returns to the host or calls it, the reference machine before each instruction."""
 
-    __slots__ = ("requested",)
+    __slots__ = ("awaited", "changes", "lock", "queued_behind", "requested")
 
     def __init__(self) -> None:
-        """Begins with no stop requested."""
+        """Begins with no stop requested, for a launch that no other can run beside."""
         self.requested = False
+        self.awaited = 0
+        """Threads of the host that wait for the launch."""
+        self.lock: LaunchLock | None = None
+        """The lock in whose order the launch of a stream runs; None for others."""
+        self.changes = 0
+        """The launch's changes of memory when it resumed."""
+        self.queued_behind = 0
+        """Launches of its stream that wait for its end, if it was found to wait for ever."""
+
+    def await_others(self, changes: int) -> bool:
+        """Lets launches of other streams run, for a launch whose threads all wait for memory, and
+        that has changed memory `changes` times. Returns whether it is to look again, False if
+        nothing can change what it waits for."""
+        if self.lock is None or not self.lock.let_others_run(self, changes):
+            return False
+        self.changes = changes + 1
+        return True
 
     def request(self) -> None:
         """Requests that the launch stops at its next poll."""
@@ -67,13 +89,50 @@ class LaunchLock:
         self.forget()
         forget_in_child(self)
 
-    def issue(self) -> int:
-        """Returns a ticket that is higher than those of all launches so far. The launch has to
-        `leave` it, or no later ticket is served."""
+    def issue(self, stream: object) -> int:
+        """Returns a ticket for a launch of a stream, higher than those of all launches so far. The
+        launch has to `leave` it, or no later ticket is served."""
         with self._changed:
             self._issued += 1
-            self._tickets[self._issued] = None
+            self._tickets[self._issued] = id(stream)
             return self._issued
+
+    def let_others_run(self, launch: Cancellation, changes: int) -> bool:
+        """Releases the lock, which this thread's launch holds, until another launch has ended or
+        RETRY_SECONDS have passed, and acquires it again. Returns False, with the launch's
+        `queued_behind`, as soon as the host waits for it, and no other can run: those of its own
+        stream wait for its end, and others wait for memory as it does."""
+        number = self._current.number
+        stream = 0 if number is None else self._tickets.get(number, 0)
+        with self._changed:
+            if changes != launch.changes:
+                self._progress += 1
+            seen = self._progress
+            if number is not None:
+                self._tickets.pop(number, None)
+            self._waiting[id(launch)] = stream, seen
+            self._changed.notify_all()
+        self._lock.release()
+        looks_again, until = True, monotonic() + RETRY_SECONDS
+        try:
+            with self._changed:
+                while self._progress == seen and monotonic() < until:
+                    if launch.requested or (launch.awaited and self._all_wait()):
+                        looks_again = False
+                        break
+                    self._changed.wait(POLL_SECONDS)
+                launch.queued_behind = sum(each == stream for each in self._tickets.values())
+                del self._waiting[id(launch)]
+        finally:
+            wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
+        return looks_again
+
+    def _all_wait(self) -> bool:
+        """Returns whether no launch runs, none can begin, and those that wait for memory have
+        looked since it last changed."""
+        streams = {stream for stream, _ in self._waiting.values()}
+        begun = all(seen == self._progress for _, seen in self._waiting.values())
+        return begun and not self._lock.locked() and streams.issuperset(self._tickets.values())
 
     def await_ticket(self, number: int) -> None:
         """Waits until every launch with a lower ticket has left, then records `number` as the
@@ -81,12 +140,10 @@ class LaunchLock:
         launch that is running. Raises LaunchError in the middle of a launch of this thread."""
         refuse_in_launch("launch a kernel")
         try:
-            # Tickets are issued in rising order and removed in any, so the first one left is the
-            # lowest.
             with self._changed:
                 wait_until(
                     lambda seconds: self._changed.wait_for(
-                        lambda: next(iter(self._tickets), number) >= number, seconds
+                        lambda: self._next_ticket(number) >= number, seconds
                     )
                 )
         except KeyboardInterrupt:
@@ -94,6 +151,12 @@ class LaunchLock:
                 self._holder.request()
             raise
         self._current.number = number
+
+    def _next_ticket(self, last: int) -> int:
+        """Returns the lowest ticket of a stream without a launch that waits for memory; `last` if
+        there is none. Tickets are issued in rising order and removed in any."""
+        streams = {stream for stream, _ in self._waiting.values()}
+        return next((n for n, stream in self._tickets.items() if stream not in streams), last)
 
     def leave(self, number: int | None) -> None:
         """Removes a ticket, so that launches with higher ones may run, and wakes those that wait;
@@ -103,6 +166,7 @@ class LaunchLock:
         self._current.number = None
         with self._changed:
             self._tickets.pop(number, None)
+            self._progress += 1
             self._changed.notify_all()
 
     def acquire(self, cancellation: Cancellation | None = None) -> None:
@@ -151,7 +215,11 @@ class LaunchLock:
         tickets = Mutex("queue a launch", held_by_forks=False)
         self._changed = Condition(tickets)  # pyright: ignore[reportArgumentType]  (any lock will do)
         self._holder: Cancellation | None = None
-        self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
+        self._tickets: OrderedDict[int, int] = OrderedDict()  # the lowest first, to their streams
+        self._waiting: dict[int, tuple[int, int]] = {}
+        """By launch that waits for memory, its stream, and `_progress` when it looked last."""
+        self._progress = 0
+        """Counts launches that have ended, and times that one changed memory and then waited."""
         self._issued = 0
 
 

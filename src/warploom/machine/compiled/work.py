@@ -149,12 +149,24 @@ class WorkerLaunch:
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
-        if status == Status.PAUSED:
+        if status == Status.DEADLOCK and self._is_to_look_again():
+            status = Status.PAUSED
+        elif status == Status.PAUSED:
             pace.adjust(seconds)
             if self._is_past_limit():
                 return Status.LIMIT
             self._switch_to_better_code()
         return status
+
+    def _is_to_look_again(self) -> bool:
+        """Returns whether a launch whose threads all wait for memory is to look again, after those
+        of other streams have run; only for a part that is the whole launch."""
+        whole = len(self.blocks) == self.launch.blocks
+        if not whole or not self.launch.cancellation.await_others(self.changes):
+            return False
+        self.expect_changes()
+        self.buffers.plan.stuck_blocks = 0
+        return True
 
     def _switch_to_better_code(self) -> None:
         """Moves a paused launch to better code if there is some. From code of another variant

@@ -198,6 +198,12 @@ def deadlock_error(
             f"    {launch.blocks - started} blocks have not started: they begin only where others"
             f" end, so nobody may wait for them without a cooperative launch"
         )
+    if behind := launch.cancellation.queued_behind:
+        lines.append(
+            f"    launches that wait for its end in its stream: {behind}. A kernel can wait for one"
+            f" of another stream, which may run beside it, not for one that comes after it in its"
+            f" own"
+        )
     text = "\n".join(lines)
     # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
