@@ -27,7 +27,7 @@ class Cancellation:
     """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
     returns to the host or calls it, the reference machine before each instruction."""
 
-    __slots__ = ("awaited", "changes", "lock", "queued_behind", "requested")
+    __slots__ = ("awaited", "changes", "lock", "queued_after", "requested")
 
     def __init__(self) -> None:
         """Begins with no stop requested, for a launch that no other can run beside."""
@@ -38,7 +38,7 @@ class Cancellation:
         """The lock in whose order the launch of a stream runs; None for others."""
         self.changes = 0
         """The launch's changes of memory when it resumed."""
-        self.queued_behind = 0
+        self.queued_after = 0
         """Launches of its stream that wait for its end, if it was found to wait for ever."""
 
     def await_others(self, changes: int) -> bool:
@@ -100,7 +100,7 @@ class LaunchLock:
     def let_others_run(self, launch: Cancellation, changes: int) -> bool:
         """Releases the lock, which this thread's launch holds, until another launch has ended or
         RETRY_SECONDS have passed, and acquires it again. Returns False, with the launch's
-        `queued_behind`, as soon as the host waits for it, and no other can run: those of its own
+        `queued_after`, as soon as the host waits for it, and no other can run: those of its own
         stream wait for its end, and others wait for memory as it does."""
         number = self._current.number
         stream = 0 if number is None else self._tickets.get(number, 0)
@@ -121,7 +121,7 @@ class LaunchLock:
                         looks_again = False
                         break
                     self._changed.wait(POLL_SECONDS)
-                launch.queued_behind = sum(each == stream for each in self._tickets.values())
+                launch.queued_after = sum(each == stream for each in self._tickets.values())
                 del self._waiting[id(launch)]
         finally:
             wait_until(lambda seconds: self._lock.acquire(timeout=seconds))

@@ -198,9 +198,9 @@ def deadlock_error(
             f"    {launch.blocks - started} blocks have not started: they begin only where others"
             f" end, so nobody may wait for them without a cooperative launch"
         )
-    if behind := launch.cancellation.queued_behind:
+    if queued := launch.cancellation.queued_after:
         lines.append(
-            f"    launches that wait for its end in its stream: {behind}. A kernel can wait for one"
+            f"    launches that wait for its end in its stream: {queued}. A kernel can wait for one"
             f" of another stream, which may run beside it, not for one that comes after it in its"
             f" own"
         )
