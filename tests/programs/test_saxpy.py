@@ -59,7 +59,8 @@ def test_the_tail_guard_diverges_in_one_warp(gpu, saxpy) -> None:
     counters = run(gpu, saxpy, N - 5)[2].counters
     assert counters.branches == N // 32
     assert counters.divergent_branches == 1
-    assert counters.reconvergences == 1
+    # The other side returns (machine code has a predicated EXIT): nothing reconverges.
+    assert counters.reconvergences == 0
     assert counters.global_store_bytes_requested == 4 * (N - 5)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from browser import BROWSER, NO_BROWSER, REQUIRED, launched
 
-from warploom.observe.schema import DIVERGED
+from warploom.observe.schema import DIVERGED, MET
 from warploom.observe.trace import Trace
 from warploom.timing.traced import COLUMNS
 from warploom.ui.lessons import ORDER
@@ -479,3 +479,35 @@ def test_the_multiprocessor_is_drawn_with_the_sizes_of_the_device(
     assert "128 of 2,048" in rows
     assert "1.5 MiB" in rows
     assert "12 GiB" in rows
+
+
+RETURNS = """__global__ void returns(const int *in, int *out, int n)
+{
+    int i = threadIdx.x;
+    if (i >= n) return;
+    out[i] = in[i] > 3 ? 5 * in[i] : 7 - in[i];
+}"""
+
+
+def test_lanes_that_returned_are_called_so_and_selects_are_explained(
+    page: Any, tmp_path: Path
+) -> None:
+    """NVRTC merges all returns into one; lanes 8 to 31 wait there. The conditional expression
+    becomes a select: no lane is off."""
+    request = LaunchRequest(
+        name="returns.cu", source=RETURNS, args=("i32[8]=arange", "i32[8]=zeros", "8"),
+        device="v100",
+    )  # fmt: skip
+    trace = record(request)
+    file = tmp_path / "returns.html"
+    file.write_text(export(exported_show("r", ("r",)), [trace.to_bytes()]), "utf-8")
+    steps = trace.warp(0, 0).steps
+    texts = [trace.code[step.instruction].text for step in steps]
+    select = next(n for n, text in enumerate(texts) if text.startswith("selp"))
+    branch = next(n for n, text in enumerate(texts) if "bra" in text)
+    page.goto(f"{file.as_uri()}#view=memory&step={select}")
+    assert "24" in page.locator(".legend li", has_text="returned").inner_text()
+    assert "both sides of a choice were computed" in page.locator(".now").inner_text()
+    page.goto(f"{file.as_uri()}#view=memory&step={branch}")
+    assert "jumps to the return" in page.locator(".legend").inner_text()
+    assert not any(step.marks & MET for step in steps)

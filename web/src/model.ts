@@ -268,7 +268,7 @@ export class Model {
   /** Where lanes go that do not take the branch of an instruction, and where the others jump. */
   ways(instruction: number): { readonly on: string; readonly to: string } {
     const code = this.trace.code[instruction]!;
-    const jumps = code.targets.map((block) => this.#entry(this.trace.basic_blocks[block]?.start ?? -1, code.line));
+    const jumps = code.targets.map((block) => this.onlyEnds(block) ? "the return" : this.#entry(this.trace.basic_blocks[block]?.start ?? -1, code.line));
     return { on: this.#entry(instruction + 1, code.line), to: jumps.length ? [...new Set(jumps)].join(" or ") : "the end" };
   }
 
@@ -284,6 +284,13 @@ export class Model {
       else return this.place(at);
     }
     return this.place(first);
+  }
+
+  /** Whether a basic block does nothing but end threads. */
+  onlyEnds(block: number): boolean {
+    const made = this.trace.basic_blocks[block];
+    const text = made && made.stop - made.start === 1 ? this.trace.code[made.start]!.text : "";
+    return /^(ret|exit)\b/.test(text);
   }
 
   /** The name of a register, with that of the variable whose value it holds. */

@@ -12,6 +12,9 @@ from warploom.program.program import Program
 from warploom.simt import schedule_layout
 from warploom.simt.warp_table import AT_BARRIER, AT_SYNC, NONE, READY, Split
 
+RETURNED = "returned, and ends with the others"
+"""Lanes at the return that all of a kernel's threads share."""
+
 ACTIVE, READY_TO_RUN, OTHER_PATH = "active", "ready", "on another path"
 GATHERING, SYNCING, BARRIER, EXITED = (
     "waits to reconverge",
@@ -61,7 +64,8 @@ def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
         at = warp.interrupted.get(parked.lanes, parked.instruction)
         yield replace(parked, instruction=at)
     for node in nodes_in_use(table):
-        yield Group(node.arrived & live, _first(program, node.point), GATHERING)
+        status = RETURNED if node.point in program.exit_blocks else GATHERING
+        yield Group(node.arrived & live, _first(program, node.point), status)
         if node.other_mask:
             yield Group(node.other_mask, _first(program, node.other_block), OTHER_PATH)
 

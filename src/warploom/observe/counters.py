@@ -20,6 +20,7 @@ from warploom.machine.tally import Tally
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP, LOADED, STORED, copied_bytes
 from warploom.observe.metrics import counter_of
 from warploom.program.accesses import FIELDS
+from warploom.program.program import Program
 
 _ALWAYS: tuple[str, ...] = (
     *("requests", "sectors", "lines", "transactions"),
@@ -165,7 +166,7 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
         "thread_instructions_predicated_on": tally.threads_on,
         "branches": tally.warps * _matches(tally, _is_branch),
         "divergent_branches": tally.divergent,
-        "reconvergences": tally.reconvergences,
+        "reconvergences": tally.reconvergences * _reconverges(tally.program),
         "exited_members": tally.exited_members,
         "barriers": tally.warps * _matches(tally, _is_barrier),
         **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
@@ -189,6 +190,16 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
         copied = copied_bytes(operation, row.space, row.op)
         if copied is not None:
             columns[copied][row.instruction] += cost["bytes_requested"]
+
+
+def _reconverges(program: Program) -> npt.NDArray[np.int64]:
+    """Returns 0 for each branch after which lanes are together again only to end, else 1: one side
+    of it is a return."""
+    ones = np.ones(program.size, np.int64)
+    for block, point in zip(program.blocks, program.reconvergence, strict=True):
+        if point in program.exit_blocks:
+            ones[block.stop - 1] = 0
+    return ones
 
 
 def _matches(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:

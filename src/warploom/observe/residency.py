@@ -126,6 +126,20 @@ class Residents:
         return slots, before
 
 
+def without_returns(program: Program, steps: schema.Steps) -> schema.Steps:
+    """Returns the steps without marks of reconvergence where lanes are together again only to end:
+    before a block of `Program.exit_blocks`."""
+    warp, instruction = _column(steps.warp), _column(steps.instruction)
+    order = np.argsort(warp, kind="stable")
+    before, after = order[:-1], order[1:]
+    same_warp = warp[before] == warp[after]
+    ends = np.zeros(program.size, np.bool_)
+    ends[[program.blocks[block].start for block in program.exit_blocks]] = True
+    marks = np.frombuffer(steps.marks, np.uint8).copy()
+    marks[before[same_warp & ends[instruction[after]]]] &= ~np.uint8(schema.MET)
+    return replace(steps, marks=marks.tobytes())
+
+
 def _column(data: bytes) -> Numbers:
     """Returns a column of u32."""
     return np.frombuffer(data, "<u4").astype(np.int64)

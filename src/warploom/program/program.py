@@ -16,7 +16,7 @@ from warploom.core.lazy import cached_property
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
 from warploom.isa.instruction import Instruction, Register, Space
-from warploom.isa.kinds import Needs
+from warploom.isa.kinds import Effect, Needs
 from warploom.program.cfg import ProgramBlock
 from warploom.program.digest import digest
 from warploom.program.dominance import post_dominators
@@ -164,6 +164,18 @@ class Program:
     def shows_multiprocessor(self) -> bool:
         """Returns whether the kernel reads `%smid`, and so sees where its blocks are resident."""
         return "%smid" in special_registers(self.instructions)
+
+    @cached_property
+    def exit_blocks(self) -> frozenset[int]:
+        """Returns the blocks that only end threads: compilers merge all early returns of a kernel
+        into one, so that lanes which branch to it have returned."""
+        return frozenset(
+            block.index
+            for block in self.blocks
+            if block.stop - block.start == 1
+            and self.instructions[block.start].guard is None
+            and self.instructions[block.start].operation.has(Effect.ENDS_THREAD)
+        )
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:

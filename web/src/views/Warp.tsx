@@ -13,7 +13,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
   const values = chosen === null ? null : model.register(warp, chosen, moment.step, true);
   const issuing = moment.status === "executing" || moment.status === "at a barrier";
   const branching = issuing && sendsElsewhere(model, moment);
-  const names = branching ? waysOf(model, moment) : LANE_NAMES;
+  const names = { ...(branching ? waysOf(model, moment) : LANE_NAMES), ...(returned(model, moment) ? { gathering: "returned" } : {}) };
   const states = Array.from({ length: LANES }, (_, lane) => laneState(moment.state, moment.executing, lane, issuing, branching));
   const present = LANE_STATES.filter((state) => states.includes(state));
   const own = model.trace.warps[warp];
@@ -80,6 +80,13 @@ function sendsElsewhere(model: Model, moment: Moment): boolean {
   return code.text.startsWith("brx") || (code.guarded && (code.is_branch || /^@!?%\w+\s+(ret|exit)\b/.test(code.text)));
 }
 
+/** Whether all lanes that wait to reconverge have returned: compilers merge a kernel's returns into
+ * one, at which they wait for the others. */
+function returned(model: Model, moment: Moment): boolean {
+  const waited = moment.state.stack.filter((one) => one.arrived !== 0);
+  return waited.length > 0 && waited.every((one) => model.onlyEnds(one.block));
+}
+
 /** What lanes do at a branch, with the lines that they go to. */
 function waysOf(model: Model, moment: Moment): typeof LANE_NAMES {
   const { on, to } = model.ways(model.instruction[moment.step]!);
@@ -143,6 +150,7 @@ function Instruction({ model, moment }: { model: Model; moment: Moment }) {
       <code>{code.text}</code>
       <span>
         {model.place(model.instruction[moment.step]!)} · {active} of {LANES} lanes active
+        {/^(selp|slct)\b/.test(code.text) && ", both sides of a choice were computed: each lane selects one, none is off"}
         {code.guarded && !sendsElsewhere(model, moment) && moment.executing !== moment.state.active ? `, predicate true in ${count(moment.executing)}` : ""}
       </span>
     </p>

@@ -21,7 +21,7 @@ from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
 from warploom.observe.recorder import RecordedTrace
-from warploom.observe.residency import Residents
+from warploom.observe.residency import Residents, without_returns
 from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
 from warploom.program.program import Program
@@ -64,7 +64,7 @@ def trace_of(
         _shared(program, launch),
         warps,
         recorded.states,
-        recorded.steps,
+        without_returns(program, recorded.steps),
         recorded.sites,
         recorded.shapes,
         recorded.accesses,
