@@ -204,7 +204,12 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "lock": (
         Claim(lanes={"active": 0xF}, right_lanes={"active": 0xF}, view=("global atomic",)),
-        Claim(lanes={"goes_on": 1, "jumps": 0xE}, right_lanes={"goes_on": 1, "jumps": 0xE}),
+        # `while (atomicCAS(...) != 0)` is line 4 of the kernel, and the three try it again.
+        Claim(
+            lanes={"goes_on": 1, "jumps": 0xE},
+            right_lanes={"goes_on": 1, "jumps": 0xE},
+            anywhere=("goes on to line 6", "jumps to line 4 again"),
+        ),
         Claim(
             lanes={"active": 0xE, "gathering": 1},
             right_lanes={"active": 1},

@@ -191,6 +191,32 @@ def judged(page: Any) -> bool:
     return page.locator("[aria-label=Verdict]").get_attribute("data-passed") == "yes"
 
 
+WRONG = "__global__ void mine(int *lock, int *total) { if (threadIdx.x == 0) *total = 3; }"
+ENDLESS = """__global__ void stuck(int *lock, int *total) {
+    while (*(volatile int *)lock == 0) {}
+    *total = 4;
+}"""
+
+
+def test_a_check_shows_the_run_of_the_kernel_that_it_judged(static_schedule: Any) -> None:
+    page, lesson = static_schedule, find_lesson("lock")
+    assert lesson is not None
+    assert lesson.task is not None
+    open_lesson(page, lesson)
+    for _ in range(len(lesson.captions) + 1):
+        page.keyboard.press("n")
+    page.get_by_role("button", name="Edit the kernel").click()
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    for source, name in ((WRONG, "mine"), (ENDLESS, "stuck")):
+        editor.fill(source)
+        assert judged(page) is False
+        assert page.locator("header.top h1").inner_text().startswith(name)
+        assert editor.inner_text().startswith(source[:30])
+    # The launch that ended in a deadlock met no check, and its error is in sight.
+    assert page.locator("[aria-label=Verdict] li.ill").count() == len(lesson.task.checks)
+    assert "deadlock" in page.locator("[aria-label=Error] summary").inner_text().lower()
+
+
 def test_a_lesson_of_one_file_opens_and_is_graded(tmp_path: Path) -> None:
     """A teacher's own lesson, from a file."""
     from warploom.ui.grading import grade

@@ -3,8 +3,8 @@
 import { batch, computed, signal } from "@preact/signals";
 import { check, noteRead, readLesson, run } from "./load.ts";
 import { Model } from "./model.ts";
-import type { Anchor, LaunchRequest, Lesson, Variant, Verdict } from "./schema.ts";
-import { align, caption, choose, chosenArray, editing, goTo, labels, lesson, lessonsOpen, model, open, other, pane, playing, predicted, refusal, request, running, show, showEnd, time, type Pane } from "./state.ts";
+import type { Anchor, LaunchRequest, Lesson, Refusal, Variant, Verdict } from "./schema.ts";
+import { align, caption, choose, chosenArray, editing, goTo, labels, lesson, lessonsOpen, model, open, other, pane, playing, predicted, refusal, request, running, show, showEnd, showWrong, time, type Pane } from "./state.ts";
 
 /** The task is worked on: the kernel in the editor is the learner's. */
 export const working = signal(false);
@@ -105,17 +105,18 @@ export function changed(asked: LaunchRequest, variant: Variant): LaunchRequest {
   return { ...asked, ...given };
 }
 
-/** Open the kernel of the task in the editor, or another one in its place. */
+/** Opens the kernel of the task in the editor, or another one in its place. */
 async function startTask(taught: Lesson, source: string): Promise<void> {
   const task = taught.task!;
   const asked = { ...changed(taught.request, task.launch), source };
   running.value = true;
   refusal.value = null;
-  const first = await run({ ...asked, max_instructions: asked.max_instructions ?? 100_000 });
+  const first = await runTask(asked);
   batch(() => {
     running.value = false;
     if (!(first instanceof Model)) return void (refusal.value = first);
     working.value = true;
+    verdict.value = null;
     request.value = asked;
     labels.value = [];
     open(first, null);
@@ -124,17 +125,30 @@ async function startTask(taught: Lesson, source: string): Promise<void> {
   });
 }
 
+/** Run a kernel of a task, which may be one that does not end. */
+function runTask(asked: LaunchRequest): Promise<Model | Refusal> {
+  return run({ ...asked, max_instructions: asked.max_instructions ?? 100_000 });
+}
+
+/** Judges the kernel in the editor, and shows its run: the views belong to the text beside them. */
 async function checkTask(taught: Lesson): Promise<void> {
   const asked = request.value;
   if (!asked || checking.value) return;
   checking.value = true;
   refusal.value = null;
   const found = await check(taught.id, asked.source);
+  const ran = await runTask(asked);
   batch(() => {
     checking.value = false;
+    if (ran instanceof Model) {
+      open(ran, null);
+      showWrong();
+      editing.value = true;
+    }
     if ("kind" in found) return void (refusal.value = found);
     verdict.value = found;
-    if (found.error) refusal.value = { kind: "compile", message: found.error, errors: found.errors };
+    const shown = ran instanceof Model && ran.trace.error;
+    if (found.error && !shown) refusal.value = { kind: "compile", message: found.error, errors: found.errors };
     if (found.passed) progress.value = { ...progress.value, [taught.id]: "done" };
   });
 }
@@ -220,10 +234,11 @@ function Finish({ taught }: { taught: Lesson }) {
 
 function Checks({ taught }: { taught: Lesson }) {
   const found = verdict.value;
-  if (found && !found.error) {
+  if (found) {
+    const judged = found.error ? taught.task!.checks.map(({ label }) => ({ label, passed: false, measured: "the kernel did not run to its end" })) : found.checks;
     return (
       <ul class="checks" aria-label="Verdict" data-passed={found.passed ? "yes" : "no"} role="list">
-        {found.checks.map((one) => (
+        {judged.map((one) => (
           <li key={one.label} class={one.passed ? "well" : "ill"}>
             <b aria-hidden="true">{one.passed ? "✓" : "✕"}</b>
             <span>
