@@ -198,7 +198,7 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
         f"    Address {fault.address:#x} is {_locate(fault, nearest)}\n"
-        f"    {_advice(fault, program)}"
+        f"    {_advice(fault, program, nearest)}"
     )
 
 
@@ -339,9 +339,27 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
     )
 
 
+def interrupted(program: Program, interrupt: KeyboardInterrupt) -> KeyboardInterrupt:
+    """Returns the interrupt of a launch with a message: the kernel, and the loops in which it may
+    be; unchanged if it has a message."""
+    if interrupt.args:
+        return interrupt
+    loops = loops_text(program)
+    hint = f": look whether {loops} can end, or bound the launch (max_instructions)"
+    return KeyboardInterrupt(f"in kernel {program.title}{hint if loops else ''}")
+
+
 def _loop_advice(program: Program) -> str:
-    """Returns advice that names the source lines of the kernel's loops (ends of blocks with a
-    successor at or before them), at most SHOWN_LOOPS, or states that it has none."""
+    """Returns advice that names the kernel's loops, or states that it has none."""
+    loops = loops_text(program)
+    if not loops:
+        return "It has no loop: give it more, or launch fewer blocks."
+    return f"Give it more if it merely runs long, or look whether {loops} can end."
+
+
+def loops_text(program: Program) -> str:
+    """Returns a text that names the source lines of the kernel's loops (ends of blocks with a
+    successor at or before them), at most SHOWN_LOOPS; empty if it has none."""
     backward = [
         block.stop - 1
         for block in program.blocks
@@ -349,10 +367,16 @@ def _loop_advice(program: Program) -> str:
     ]
     lines = list(dict.fromkeys(map(program.line, backward)))
     if not lines:
-        return "It has no loop: give it more, or launch fewer blocks."
+        return ""
     shown = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
-    loops = f"its loop at {shown}" if len(lines) == 1 else f"its loops at {shown}"
-    return f"Give it more if it merely runs long, or look whether {loops} can end."
+    return f"its loop at {shown}" if len(lines) == 1 else f"its loops at {shown}"
+
+
+def _signed_address(fault: Fault) -> int:
+    """Returns the address of a fault; of shared and local memory, whose addresses begin at 0, a
+    negative one if an index below 0 made it wrap around."""
+    wraps = fault.space in (Space.SHARED, Space.LOCAL) and fault.address >> 31 & 1
+    return fault.address - (1 << 32 if fault.address < 1 << 32 else 1 << 64) * wraps
 
 
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
@@ -362,17 +386,48 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
         return "in no allocation: none is live."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
     end = nearest.address + nearest.size
-    if fault.address >= end:
-        return f"{fault.address - end} bytes after the nearest allocation, {name}."
-    if fault.address < nearest.address:
-        return f"{nearest.address - fault.address} bytes before the nearest allocation, {name}."
+    address = _signed_address(fault)
+    if address >= end:
+        return f"{address - end} bytes after the nearest allocation, {name}."
+    if address < nearest.address:
+        return f"{nearest.address - address} bytes before the nearest allocation, {name}."
     # The access begins in the allocation and ends behind it.
     if fault.address + fault.size > end:
         return f"{end - fault.address} bytes before the end of {name}, too few."
     return f"inside {name}."
 
 
-def _advice(fault: Fault, program: Program) -> str:
+NULL_PAGE = 4096
+"""Global addresses below are offsets from a null pointer: no allocation is there."""
+
+
+def _bounds_advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
+    """Returns the sentence of a message that states how to fix an access out of bounds, by the
+    memory and by the side of the allocation on which the access lies."""
+    if fault.space is Space.GLOBAL and fault.address < NULL_PAGE:
+        return "The pointer is null. Pass a buffer of the device, and look at what computes it."
+    if nearest is not None and _signed_address(fault) < nearest.address:
+        return (
+            "The index is negative, or the pointer is another one. Guard the access (for a halo:"
+            " `if (i >= 0)`), and look for unsigned subtractions that wrap around."
+        )
+    if fault.space is Space.SHARED:
+        slots = program.slots.values()
+        if any(slot.space is Space.SHARED and slot.size == 0 for slot in slots):
+            return (
+                "The launch gives the size of `extern __shared__` memory: in bytes, as the third"
+                " launch parameter (--shared BYTES). Give it more, or guard the access."
+            )
+        return "Make the __shared__ array as long as the block indexes it, or guard the access."
+    if fault.space is Space.LOCAL:
+        return "Guard the index of the thread's own array, or make the array longer."
+    return (
+        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
+        " covers."
+    )
+
+
+def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
     """Returns the sentence of a message that states how to fix an access: chosen by the operation
     (tensor map, matrix descriptor), else by the kind of fault."""
     operation = program.instructions[fault.instruction].operation
@@ -393,7 +448,4 @@ def _advice(fault: Fault, program: Program) -> str:
             "Kernels cannot write constant memory (use __device__ memory), nor a read-only array of"
             " the host, which would not get the results (pass a copy, x.copy())."
         )
-    return (
-        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
-        " covers."
-    )
+    return _bounds_advice(fault, program, nearest)
