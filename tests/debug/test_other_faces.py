@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,3 +80,26 @@ def test_a_launch_for_a_notebook_fails_as_others_do() -> None:
     with pytest.raises(KernelFault):
         debug.close()
     debug.close()
+
+
+def test_the_page_of_a_terminal_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`view` serves a page until the debugger is left."""
+    monkeypatch.chdir(tmp_path)
+    served: list[Any] = []
+
+    def serve(command: list[str], **settings: Any) -> Any:
+        if "warploom.cli" not in command:
+            return popen(command, **settings)
+        served.append(popen([sys.executable, "-c", "import time; time.sleep(100)"]))
+        return served[-1]
+
+    popen = subprocess.Popen
+    gpu = wl.Device()
+    kernel = gpu.compile(LOOP, options=["-G"], name="loop.cu")["loop"]
+    with wl.debugger(kernel[1, 64], gpu.zeros(64, np.int32, "x")) as debug:
+        typed = iter(["break 7", "run", "view", "quit"])
+        monkeypatch.setattr(subprocess, "Popen", serve)
+        debug._terminal.talk(lambda _: next(typed))
+    assert [process.returncode for process in served] == [-signal.SIGTERM]

@@ -291,7 +291,8 @@ def _view(shell: Shell, rest: str) -> None:
     shell.say(f"Saved what block {here.focus.block} does; this opens it at the same step:")
     shell.say(f"  warploom {shlex.join(command)}")
     if shell.interactive:
-        subprocess.Popen([sys.executable, "-m", "warploom.cli", *command])
+        shell.say("The page stays until you leave this launch.")
+        shell.servers.append(subprocess.Popen([sys.executable, "-m", "warploom.cli", *command]))
 
 
 def _ptype(shell: Shell, rest: str) -> None:
