@@ -81,6 +81,10 @@ COMMANDS = {
 """The commands by name, in the order of the help."""
 
 
+class Interrupted(Exception):
+    """Ctrl-C in a command, with what was interrupted; typer would make an exit code of it."""
+
+
 class LazyCommands(TyperGroup):
     """The commands of COMMANDS, each imported when it is looked up."""
 
@@ -92,6 +96,13 @@ class LazyCommands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns the parameters and the help option."""
         return convert_without_pydantic(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(*interrupt.args) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names of all commands."""
