@@ -370,6 +370,11 @@ def test_occupancy_of_a_file(ptx: Path, warploom) -> None:
     assert "(estimate)" in ended.out or "(ptxas)" in ended.out
 
 
+def test_a_block_of_occupancy_has_a_shape(ptx: Path, warploom) -> None:
+    flat, shaped = (warploom("occupancy", str(ptx), "--block", b) for b in ("256", "16x16"))
+    assert (shaped.code, shaped.out) == (0, flat.out)
+
+
 def test_occupancy_with_registers_of_ones_own(ptx: Path, warploom) -> None:
     """64 registers: 1,024 of 2,048 threads on a V100. 56 are 1,792 a warp: 9 warps in each quarter,
     36, no more than four blocks of 8; 48 are 1,536: 10 in each quarter, five blocks."""

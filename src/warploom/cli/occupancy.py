@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from warploom.cli.options import CompilerOption, DeviceName, File, Json, KernelName, grouped
+from warploom.cli.options import Block, CompilerOption, DeviceName, File, Json, KernelName, grouped
 from warploom.core.output_files import write_text
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers
@@ -19,7 +20,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.device import Device
 from warploom.host.kernel import Kernel
 from warploom.host.programs.resources import Resources
-from warploom.host.requests import only_kernel
+from warploom.host.requests import dims, only_kernel
 from warploom.report.occupancy_curve import Curve, sweep
 from warploom.report.plot import as_svg, as_text
 
@@ -28,7 +29,7 @@ from warploom.report.plot import as_svg, as_text
 class BlockOptions:
     """Options for the resources of a block."""
 
-    block: Annotated[int, typer.Option(help="Threads of a block.")] = 256
+    block: Block = "256"
     shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")] = 0
     registers: Annotated[
         int | None, typer.Option(help="Registers a thread, instead of ptxas' or our own count.")
@@ -42,7 +43,8 @@ class BlockOptions:
         whole = chosen.program.shared_bytes
         if self.shared:
             whole = chosen.program.dynamic_shared_offset + self.shared
-        return Demand(self.block, known.registers, whole, known.barriers), known
+        threads = prod(dims("--block", self.block))
+        return Demand(threads, known.registers, whole, known.barriers), known
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ def profile(
 ) -> None:
     """Launch a kernel and print its report: counters, occupancy, costly lines, advice.
 
-    Example: `warploom profile transpose.cu --kernel transpose_naive --grid 4,4 --block 32,8 --arg
-    'f32[128,128]=arange' --arg 'f32[128,128]=zeros' --arg 128 --terms opencl`
+    Example: `warploom profile transpose.cu --kernel transpose_naive --grid 4x4 --block 32x8 --arg
+    'f32[128x128]=arange' --arg 'f32[128x128]=zeros' --arg 128 --terms opencl`
     """
     if terms is not None:
         translator(terms)  # a wrong word is refused before the work

@@ -57,7 +57,7 @@ def ptx(
     """Print the PTX of a program, each source line above the instructions that it became.
 
     Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
-    `warploom ptx saxpy.cu --llvm --block 16,16`, `warploom ptx saxpy.cu --ir`,
+    `warploom ptx saxpy.cu --llvm --block 16x16`, `warploom ptx saxpy.cu --ir`,
     `warploom ptx saxpy.cu --plan`, `warploom ptx saxpy.cu --passes`.
     """
     if llvm + ir + passes + plan > 1:

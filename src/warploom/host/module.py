@@ -12,7 +12,7 @@ from warploom.core.values import shown
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
 from warploom.host.programs.builds import Builds
-from warploom.host.programs.names import find_kernel
+from warploom.host.programs.names import find_kernel, kernel_title
 from warploom.host.ready_launch import LaunchHooks
 from warploom.host.textures.textures import Handle
 from warploom.machine.memory.module_globals import ModuleGlobals
@@ -58,7 +58,7 @@ class Module:
         if not isinstance(cast(object, name), str):
             raise OptionTypeError(
                 f"{self.name}[...] takes the name of a kernel, not {shown(name)}. Its kernels:"
-                f" {', '.join(self.kernels) or 'none'}."
+                f" {', '.join(map(kernel_title, self.kernels)) or 'none'}."
             )
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:

@@ -14,6 +14,7 @@ from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
 from warploom.host.module import Module
+from warploom.host.programs.names import kernel_title
 from warploom.host.values import Argument, BufferArgument, parse_arguments
 
 
@@ -88,8 +89,10 @@ def dims(option: str, text: str) -> tuple[int, ...]:
 def only_kernel(module: Module) -> str:
     """Returns the kernel of a module that has one."""
     if len(module.kernels) != 1:
-        names = ", ".join(module.kernels) or "none"
-        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {names}")
+        names = ", ".join(map(kernel_title, module.kernels)) or "none"
+        raise WarploomError(
+            f"{module.name}: name the kernel to launch (--kernel). Its kernels: {names}."
+        )
     return module.kernels[0]
 
 
