@@ -153,6 +153,11 @@ async function checkTask(taught: Lesson): Promise<void> {
   });
 }
 
+/** A text of a lesson; what stands between backticks is code. */
+function Prose({ text }: { text: string }) {
+  return <>{text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 export function LessonPanel() {
   const taught = lesson.value;
   const shown = model.value;
@@ -160,7 +165,7 @@ export function LessonPanel() {
   const said = taught.captions[caption.value];
   const count = taught.captions.length;
   return (
-    <aside class="lesson" aria-label="Lesson">
+    <aside class={`lesson${working.value ? " working" : finished.value ? " finished" : ""}`} aria-label="Lesson">
       <header>
         <h2>{taught.title}</h2>
         <button aria-label="Leave the lesson" title="Leave the lesson" onClick={() => (lesson.value = null)}>
@@ -194,7 +199,7 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
   const beside = its && said.beside ? resolve(its, said.beside) : 0;
   return (
     <div class="caption" aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
-      <p>{said.text}</p>
+      <p><Prose text={said.text} /></p>
       {step === null && <p class="missing">The launch has no step that this caption's `at` describes: {described(said.at)}.</p>}
       {beside === null && <p class="missing">The other run has no step that this caption's `beside` describes: {described(said.beside!)}.</p>}
       {step !== time.value && step !== null && (
@@ -217,11 +222,11 @@ function Finish({ taught }: { taught: Lesson }) {
   const { task } = taught;
   return (
     <div class="finish">
-      {!working.value && <p class="recap">{taught.recap}</p>}
+      {!working.value && <p class="recap"><Prose text={taught.recap} /></p>}
       {task && (
         <section class="task" aria-label="Task">
           <h3>Task {progress.value[taught.id] === "done" && <span class="done">✓ done</span>}</h3>
-          <p>{task.ask}</p>
+          <p><Prose text={task.ask} /></p>
           <Checks taught={taught} />
           <Hints taught={taught} />
           {show.value?.live ? <Work taught={taught} /> : <p class="note">To edit and check it: <code>warploom learn {taught.id}</code></p>}
@@ -243,7 +248,7 @@ function Checks({ taught }: { taught: Lesson }) {
             <b aria-hidden="true">{one.passed ? "✓" : "✕"}</b>
             <span>
               <span class="unseen">{one.passed ? "Passed: " : "Not passed: "}</span>
-              {one.label}
+              <Prose text={one.label} />
               {one.measured && <em>{one.measured}</em>}
             </span>
           </li>
@@ -256,7 +261,9 @@ function Checks({ taught }: { taught: Lesson }) {
       {taught.task!.checks.map((one) => (
         <li key={one.label}>
           <b aria-hidden="true">○</b>
-          <span>{one.label}</span>
+          <span>
+            <Prose text={one.label} />
+          </span>
         </li>
       ))}
     </ul>
@@ -290,7 +297,7 @@ function Hints({ taught }: { taught: Lesson }) {
   return (
     <div class="hints">
       {task.hints.slice(0, hints.value).map((hint) => (
-        <p key={hint}>{hint}</p>
+        <p key={hint}><Prose text={hint} /></p>
       ))}
       <p class="do">
         {hints.value < task.hints.length && <button onClick={() => (hints.value += 1)}>{hints.value ? "Another hint" : "Hint"}</button>}
@@ -323,9 +330,9 @@ function Ask({ taught }: { taught: Lesson }) {
   const given = predicted.value;
   return (
     <div class="question">
-      <p>{taught.summary}</p>
+      <p><Prose text={taught.summary} /></p>
       <fieldset>
-        <legend>{question.ask}</legend>
+        <legend><Prose text={question.ask} /></legend>
         {question.choices.map((choice, index) => (
           <button
             key={choice}
@@ -334,11 +341,11 @@ function Ask({ taught }: { taught: Lesson }) {
             onClick={() => (predicted.value = index)}
           >
             {given !== null && (index === question.answer ? "✓ " : index === given ? "✕ " : "")}
-            {choice}
+            <Prose text={choice} />
           </button>
         ))}
       </fieldset>
-      {given !== null && <p class="because">{question.because}</p>}
+      {given !== null && <p class="because"><Prose text={question.because} /></p>}
     </div>
   );
 }
@@ -365,7 +372,7 @@ export function Lessons() {
                   <b>
                     {one.title} {mark(progress.value[one.id])}
                   </b>
-                  <span>{one.summary}</span>
+                  <span><Prose text={one.summary} /></span>
                 </button>
               </li>
             ))}

@@ -35,7 +35,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
             </svg>
-            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), 6) : ""}</b>
+            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), title ? 4 : 6) : ""}</b>
           </div>
         ))}
       </div>
