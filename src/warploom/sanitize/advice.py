@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.sanitize.updates import Update
+from warploom.program.updates import Update
 
 
 def race_advice(

@@ -14,10 +14,10 @@ from warploom.detector.tensor_fences import D_AFTER, D_BEFORE
 from warploom.isa.instruction import Space
 from warploom.isa.kinds import Effect
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
+from warploom.program.updates import find_update
 from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector
-from warploom.sanitize.updates import find_update
 
 SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 TENSOR = "tensor"
