@@ -89,7 +89,9 @@ def test_run_prints_buffers_and_report_and_saves(warploom, ptx: Path, tmp_path: 
     assert ended.code == 0
     assert "x: int32[100] = [ 0,  3,  6,  9, 12, 15, 18, 21, ...]" in ended.out
     assert "scale on Tesla T4 (compute capability 7.5)" in ended.out
-    assert "Divergent Branches" in ended.out
+    assert "\nBound by " in ended.out
+    assert f"\nNext: warploom time {ptx} --grid 4 --device t4 --arg 100 --arg" in ended.out
+    assert "Divergent Branches" not in ended.out
     assert np.load(target).tolist() == list(range(0, 300, 3))
 
 
@@ -307,8 +309,21 @@ PROFILE = ("--grid", "2", "--block", "64", "--arg", "100", "--arg", "i32[128]=ar
 def test_profile_prints_sections_and_advice(ptx: Path, warploom) -> None:
     ended = warploom("profile", str(ptx), *PROFILE)
     assert ended.code == 0
-    for text in ("Launch Statistics", "Occupancy", "Memory Workload Analysis", "small blocks"):
+    for text in ("Launch Statistics", "Occupancy", "Memory Workload Analysis", "small grid"):
         assert text in ended.out
+
+
+def test_run_prints_tables_where_they_are_wanted(warploom, ptx: Path) -> None:
+    launch = ("run", ptx, "--arg", 100, "--arg", "i32[100]=arange")
+    whole = warploom(*launch, "--details").out
+    assert "Divergent Branches" in whole
+    assert "Launch Statistics" in whole
+    alone = warploom(*launch, "--section", "instruction").out
+    assert alone.startswith("Instruction Statistics")
+    assert "Launch Statistics" not in alone
+    wrong = warploom(*launch, "--section", "cache")
+    assert wrong.code == 2
+    assert "Its sections: Launch Statistics, Occupancy" in wrong.err
 
 
 def test_profile_speaks_opencl(ptx: Path, warploom) -> None:

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import warploom as wl
@@ -129,7 +130,7 @@ def test_accesses_that_did_not_happen_are_left_out(report: Report) -> None:
 
 def test_the_text_shows_the_costliest_lines_with_their_source(report: Report) -> None:
     text = render_text(report)
-    lines = text.splitlines()
+    lines = text[text.index("Source Counters") :].splitlines()
     [first] = [i for i, line in enumerate(lines) if "k.cu:2" in line]
     assert "1,200" in lines[first]
     below = lines[first + 1 : first + 4]
@@ -139,6 +140,32 @@ def test_the_text_shows_the_costliest_lines_with_their_source(report: Report) ->
     assert f"{len(report.lines) - COSTLIEST} more lines not shown" in text
     assert max(map(len, lines)) <= 100
     assert "(compute capability 7.5), by the compiled engine in 0.250 s" in text.replace("\n", " ")
+
+
+ATOMICS = """
+extern "C" __global__ void count(int *total, int *out, const int *x) {
+    __shared__ int bins[4];
+    if (threadIdx.x < 4) bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&bins[threadIdx.x & 3], 1);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(total, bins[0]);
+    out[threadIdx.x] = bins[2];
+}
+"""
+
+
+def test_atomics_of_each_memory_and_shared_words_are_told_apart() -> None:
+    """One warp: 8 lanes for each of 4 bins are 8 passes; one lane adds to global memory. All lanes
+    load one word: 128 bytes requested of 4 that are read."""
+    out = np.zeros(32, np.int32)
+    kernel = wl.Device("a100").compile(ATOMICS)["count"]
+    run = kernel[1, 32](np.zeros(1, np.int32), out, np.zeros(1, np.int32))
+    memory = "Memory Workload Analysis"
+    assert value(run.summary, memory, "Shared Atomic Passes") == 8
+    assert value(run.summary, memory, "Global Atomic Passes") == 1
+    assert out.tolist() == [8] * 32
+    assert "Shared Load Efficiency (lanes share words)" in run.report()
 
 
 def test_columns_of_what_never_happened_are_left_out(report: Report) -> None:
@@ -187,7 +214,9 @@ def test_lines_are_in_order_of_cost_and_say_why(report: Report) -> None:
     assert [line.cost for line in report.lines] == sorted(
         (line.cost for line in report.lines), reverse=True
     )
-    assert first.why == "global: 2.5 transactions a request"
+    assert (
+        first.why == "global: 2.5 transactions per request (the fewest); 97 % of all instructions"
+    )
 
 
 @pytest.mark.parametrize(

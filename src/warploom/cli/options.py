@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
@@ -144,6 +145,17 @@ class LaunchOptions:
     max_instructions: MaxInstructions = None
     cooperative: Cooperative = False
     cluster_dims: ClusterDims = ""
+
+    def command_line(self, file: Path) -> str:
+        """Returns the arguments of a command that launches the same."""
+        words = [str(file)]
+        for name in ("kernel", "grid", "block", "shared", "device", "cluster_dims"):
+            value = getattr(self, name)
+            if value != getattr(LaunchOptions, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        for name, values in (("--option", self.option), ("--arg", self.arg)):
+            words += [word for value in values or () for word in (name, value)]
+        return shlex.join([*words, *(["--cooperative"] if self.cooperative else [])])
 
     def request(self, file: Path, save: list[str] | None = None) -> Request:
         """Returns the launch, written down."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.console import Console
 
 from warploom.cli.launching import launch
@@ -22,10 +24,26 @@ from warploom.cli.options import (
 from warploom.host.buffer import Buffer
 from warploom.host.run import Run
 from warploom.report.export import as_json as report_as_json
-from warploom.report.render import render
+from warploom.report.render import Parts, render, render_text
 
 FIRST = 8
-"""So many elements of each buffer are shown."""
+"""The elements of each buffer that are shown."""
+
+MOST_BUFFERS = 5
+"""The buffers that are shown without --details."""
+
+Details = Annotated[
+    bool, typer.Option("--details", help="Print all tables of the report, and the whole advice.")
+]
+Sections = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--section",
+        metavar="NAME",
+        help="Print a section of the report alone: launch, occupancy, instruction, memory, source,"
+        " advice.",
+    ),
+]
 
 
 @grouped
@@ -36,34 +54,47 @@ def run(
     rules: RuleOptions,
     save: Save = None,
     as_json: Json = False,
+    details: Details = False,
+    section: Sections = None,
 ) -> None:
-    """Launch a kernel, print the first elements of its buffers and the report. Before a program
-    (`warploom run program.py`), run that with the software GPU: see `warploom run-program --help`.
+    """Launch a kernel, print the first elements of its buffers, and what costs most. Before a
+    program (`warploom run program.py`), run that with the software GPU: see `warploom run-program
+    --help`.
 
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`
     """
     gpu = device.make(launched.device, rules)
     made = launch(gpu, launched.request(file, save))
-    _print(made.run, made.buffers, as_json)
-
-
-def _print(made: Run, buffers: Mapping[str, Buffer], as_json: bool) -> None:
     if as_json:
-        shown = {name: _described(buffer) for name, buffer in buffers.items()}
-        print(json.dumps({**report_as_json(made.summary), "buffers": shown}, indent=2))
+        _print_json(made.run, made.buffers)
         return
-    for name, buffer in buffers.items():
+    if not section:
+        _print_buffers(made.buffers, len(made.buffers) if details else MOST_BUFFERS)
+    command = "" if details else f"warploom time {launched.command_line(file)}"
+    parts = Parts(details, section or (), command)
+    if sys.stdout.isatty():
+        render(made.run.summary, Console(), parts=parts)
+    else:
+        print(render_text(made.run.summary, parts=parts), end="")
+
+
+def _print_json(made: Run, buffers: Mapping[str, Buffer]) -> None:
+    shown = {name: _described(buffer) for name, buffer in buffers.items()}
+    print(json.dumps({**report_as_json(made.summary), "buffers": shown}, indent=2))
+
+
+def _print_buffers(buffers: Mapping[str, Buffer], most: int) -> None:
+    """Prints the first elements of at most so many buffers, and an empty line."""
+    for name, buffer in list(buffers.items())[:most]:
         first = np.array2string(buffer.view.reshape(-1)[:FIRST], separator=", ")
         more = ", ..." if buffer.view.size > FIRST else ""
         shape = "x".join(map(str, buffer.shape))
         print(f"{name}: {buffer.dtype}[{shape}] = {first[:-1]}{more}]")
+    if len(buffers) > most:
+        print(f"{len(buffers) - most} more buffers: --details shows them.")
     if buffers:
         print()
-    if sys.stdout.isatty():
-        render(made.summary, Console())
-    else:
-        print(made.report(), end="")
 
 
 def _described(buffer: Buffer) -> dict[str, object]:

@@ -85,7 +85,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is reported of one launch; `lines` are its source lines, the costliest first."""
+    """All that is reported of one launch; `lines` are its source lines, the costliest first;
+    `modelled_bound` says what bounds the modelled time, where it has one."""
 
     facts: Facts
     sections: tuple[Section, ...]
@@ -93,6 +94,7 @@ class Report:
     advice: tuple[Advice, ...]
     counters: Counters
     examples: tuple[Example, ...]
+    modelled_bound: str = ""
 
 
 def make_report(
@@ -256,6 +258,7 @@ _FIELDS = (
     ("wavefronts", "wavefront"),
     ("bank_conflicts", "wavefront"),
     ("transactions", "transaction"),
+    ("passes", "pass"),
 )
 _OF_CACHES = ("sectors", "lines", "transactions")
 _SIZES = ("transactions_32", "transactions_64", "transactions_128")

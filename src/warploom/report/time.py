@@ -48,7 +48,8 @@ def with_time(report: Report, timing: Timing) -> Report:
         "`warploom time` says at which lines warps wait, and for what.",
     )
     sections = (*report.sections, *time_sections(timing))
-    return replace(report, sections=sections, advice=(bottleneck, *report.advice))
+    advice = (bottleneck, *report.advice)
+    return replace(report, sections=sections, advice=advice, modelled_bound=timing.bound)
 
 
 def speed_of_light(timing: Timing) -> Section:
