@@ -381,7 +381,7 @@ def test_strict_target_refuses_what_is_newer(ptx: Path, warploom) -> None:
 def test_occupancy_of_a_file(ptx: Path, warploom) -> None:
     ended = warploom("occupancy", str(ptx), "--block", "256", "--device", "t4")
     assert ended.code == 0
-    assert "4 blocks, 32 of 32 warps an SM: 100.0 %, limited by warps" in ended.out
+    assert "4 blocks, 32 of 32 warps per SM: 100.0 %, limited by warps" in ended.out
     assert "(estimate)" in ended.out or "(ptxas)" in ended.out
 
 

@@ -1,4 +1,4 @@
-"""Patterns that the rules of advice tell apart: of each kind two that need a remedy, with figures
+"""Patterns that the rules of advice distinguish: of each kind two that need a remedy, with figures
 worked out by hand, and one that needs none. A warp has 32 lanes, a sector 32 bytes."""
 
 from __future__ import annotations
@@ -469,6 +469,6 @@ def test_a_kernel_without_a_guard_is_not_blamed_for_it(name: str) -> None:
     assert given == []
 
 
-def test_a_block_of_one_thread_is_told_one_size() -> None:
+def test_a_block_of_one_thread_gets_one_size() -> None:
     one = found("partial warps", "words", 64, 1, integers(), integers())
     assert one.text == "Make the block size a multiple of 32: 32."

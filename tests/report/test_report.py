@@ -155,7 +155,7 @@ extern "C" __global__ void count(int *total, int *out, const int *x) {
 """
 
 
-def test_atomics_of_each_memory_and_shared_words_are_told_apart() -> None:
+def test_atomics_of_each_memory_and_shared_words_are_distinguished() -> None:
     """One warp: 8 lanes for each of 4 bins are 8 passes; one lane adds to global memory. All lanes
     load one word: 128 bytes requested of 4 that are read."""
     out = np.zeros(32, np.int32)

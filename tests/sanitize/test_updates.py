@@ -1,5 +1,5 @@
-"""Threads that change one element without an atomic are told to use the atomic that does it: a
-barrier would not help."""
+"""The remedy for threads that change one element is the atomic that does so: a barrier would not
+help."""
 
 from __future__ import annotations
 

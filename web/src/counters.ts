@@ -1,4 +1,4 @@
-// The report's counters up to a step: sums over the trace, cached every so many steps.
+// The report's counters up to a step: sums over the trace, cached at regular steps.
 
 import { count } from "./bits.ts";
 import type { Model } from "./model.ts";

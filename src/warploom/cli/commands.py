@@ -68,7 +68,7 @@ COMMANDS = {
         "validate", "validate", LOOK, "Compare modelled times with published ones."
     ),
     "cache": Command("cache", "cache", LOOK, "Show the cache of compiled code, or clear it."),
-    "doctor": Command("doctor", "doctor", LOOK, "Say what works on this computer."),
+    "doctor": Command("doctor", "doctor", LOOK, "Report what works on this computer."),
     "nvcc": Command(
         "programs", "nvcc", RUN, "Compile a CUDA program with NVIDIA's nvcc.", EVERYTHING, False
     ),

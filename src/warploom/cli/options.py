@@ -36,15 +36,18 @@ KernelName = Annotated[
     str | None, typer.Option(help="The kernel to launch; needed where there are several.")
 ]
 Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks of the grid, as 16x8.")]
-Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads of a block, as 16x8.")]
-Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory a block.")]
+Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads per block, as 16x8.")]
+Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory per block.")]
 Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
 DeviceName = Annotated[
-    str | None, typer.Option(help="A device of `warploom devices`; h100 if left out.")
+    str | None, typer.Option(help="A device of `warploom devices`. Default: h100.")
 ]
 Engine = Annotated[
     str | None,
-    typer.Option(help=f"The engine: {' or '.join(ENGINES)}; the first that can, if left out."),
+    typer.Option(
+        help=f"Engine to use: {' or '.join(ENGINES)}. Default: compiled, or reference if it cannot"
+        " run the kernel."
+    ),
 ]
 WarpSize = Annotated[
     int, typer.Option(metavar="32|64", help="Lanes of a warp; 64 for AMD's wavefronts.")
@@ -57,7 +60,7 @@ Save = Annotated[
     typer.Option(metavar="NAME=FILE.npy", help="Write a buffer to a file after the launch."),
 ]
 MaxInstructions = Annotated[
-    int | None, typer.Option(min=0, help="Stop after so many warp instructions.")
+    int | None, typer.Option(min=0, help="Stop after this number of warp instructions.")
 ]
 StrictTarget = Annotated[
     bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
@@ -69,7 +72,7 @@ Strict = Annotated[
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
 L1 = Annotated[
     bool | None,
-    typer.Option("--l1/--no-l1", help="Cache global loads in L1, where the device leaves it open."),
+    typer.Option("--l1/--no-l1", help="Cache global loads in L1, on devices with that choice."),
 ]
 BankBytes = Annotated[
     int | None, typer.Option(help="Width of the banks of shared memory on 3.x: 4 or 8.")
@@ -85,7 +88,7 @@ ClusterDims = Annotated[
 ]
 Schedule = Annotated[
     str,
-    typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
+    typer.Option(help=f"Order in which ready warps and lanes run: {', '.join(POLICIES)}."),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
 Core = Annotated[
@@ -100,8 +103,8 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="The most threads that share the blocks, where results stay the same and it saves"
-        " time; one on each core if left out.",
+        help="Most threads that share the blocks, if results stay the same and it saves"
+        " time. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
@@ -113,17 +116,21 @@ AnyOrder = Annotated[
     ),
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
+    str | None,
+    typer.Option(help=f"Policy that selects among ready warps: {', '.join(SCHEDULERS)}."),
 ]
 Code = Annotated[
     str | None,
     typer.Option(
-        help=f"What is replayed: {' or '.join(CODES)}. Left out: machine code where there is some."
+        help=f"Code to replay: {' or '.join(CODES)}. Default: machine code if ptxas is installed."
     ),
 ]
-Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]
+Sample = Annotated[
+    int | None, typer.Option(min=1, help="Replay only this number of waves of blocks.")
+]
 Processes = Annotated[
-    int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
+    int | None,
+    typer.Option(min=1, help="Processes that share the work. Default: one per processor."),
 ]
 Cluster = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work.")
@@ -272,7 +279,7 @@ def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[insp
 
 TITLES = {
     "LaunchOptions": "Launch",
-    "RuleOptions": "What the architecture leaves open",
+    "RuleOptions": "Choices that the architecture leaves open",
     "DeviceOptions": "Device",
     "SpreadOptions": "Work",
     "SearchOptions": "Search",
@@ -280,12 +287,12 @@ TITLES = {
     "PageOptions": "Page",
     "FindingOptions": "Findings",
     "ProgramOptions": "Program",
-    "ModelOptions": "Model of time",
+    "ModelOptions": "Time model",
     "BlockOptions": "Block",
     "SweepOptions": "Sweep",
     "Outputs": "Files",
     "OutputOptions": "Files",
-    "AddedOptions": "Beside the steps",
+    "AddedOptions": "In addition to the steps",
     "ShownOptions": "Page",
 }
 """The headings of the groups of options in a command's help."""

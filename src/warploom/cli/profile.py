@@ -33,14 +33,14 @@ def profile(
     terms: Annotated[
         str | None,
         typer.Option(
-            help=f"The words of the report: {', '.join(VOCABULARIES)}; if left out, those of the"
+            help=f"The words of the report: {', '.join(VOCABULARIES)}. Default: those of the"
             " program's language."
         ),
     ] = None,
     time: Annotated[
         bool,
         typer.Option(
-            "--time", help="Model the launch's time, too: sections of schedulers, stalls."
+            "--time", help="Also model the launch's time: sections on schedulers and stalls."
         ),
     ] = False,
     as_json: Json = False,

@@ -85,7 +85,7 @@ def _print_json(made: Run, buffers: Mapping[str, Buffer]) -> None:
 
 
 def _print_buffers(buffers: Mapping[str, Buffer], most: int) -> None:
-    """Prints the first elements of at most so many buffers, and an empty line."""
+    """Prints the first elements of at most `most` buffers, and an empty line."""
     for name, buffer in list(buffers.items())[:most]:
         first = np.array2string(buffer.view.reshape(-1)[:FIRST], separator=", ")
         more = ", ..." if buffer.view.size > FIRST else ""

@@ -47,14 +47,14 @@ class Outputs:
         Path | None,
         typer.Option(
             metavar="FILE.pftrace",
-            help="Write what each warp of an SM did, cycle by cycle, for ui.perfetto.dev.",
+            help="Write the activity of each warp of an SM, cycle by cycle, for ui.perfetto.dev.",
         ),
     ] = None
     trace: Annotated[
         Path | None,
         typer.Option(
             metavar="TRACE.wl",
-            help="Write a trace of the launch with the same in it, for `warploom view`.",
+            help="Write a trace of the launch that includes these times, for `warploom view`.",
         ),
     ] = None
     sm: Annotated[
@@ -71,7 +71,9 @@ class ModelOptions:
     code: Code = None
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="The most threads that share the SMs: the result is the same."),
+        typer.Option(
+            min=1, help="Most threads that share the SMs; the result does not depend on it."
+        ),
     ] = None
 
 

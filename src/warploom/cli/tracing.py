@@ -25,13 +25,13 @@ class TraceOptions:
             " automatic: by the size of the launch."
         ),
     ] = AUTOMATIC
-    trace_warps: Annotated[int, typer.Option(min=1, help="Record so many warps at most.")] = 64
-    trace_steps: Annotated[
-        int, typer.Option(min=1, help="Record so many steps of each warp at most.")
-    ] = 100_000
+    trace_warps: Annotated[int, typer.Option(min=1, help="Most warps to record.")] = 64
+    trace_steps: Annotated[int, typer.Option(min=1, help="Most steps to record of each warp.")] = (
+        100_000
+    )
     trace_block: Annotated[
         list[int] | None,
-        typer.Option(help="Record this block, not the first that run; may be given several times."),
+        typer.Option(help="Record this block instead of the first ones that run; repeatable."),
     ] = None
 
 

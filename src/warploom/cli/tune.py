@@ -56,7 +56,7 @@ class SearchOptions:
             "--problem-size",
             "--elements",
             metavar="X[xY[xZ]]",
-            help="Threads in all: the grid is as many blocks as cover them.",
+            help="Total threads: the grid gets as many blocks as cover them.",
         ),
     ] = None
     objective: Annotated[
@@ -64,14 +64,14 @@ class SearchOptions:
     ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl", help="Keep what is known here, to go on from later."),
+        typer.Option(metavar="FILE.jsonl", help="Save results to this file, and continue from it."),
     ] = None
     scheduler: Scheduler = None
     sample: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Replay only so many waves of blocks, and execute no more than that needs.",
+            help="Replay only this number of waves of blocks, and execute only what they need.",
         ),
     ] = None
     stop_early: Annotated[
@@ -95,7 +95,10 @@ class HardwareOptions:
         ),
     ] = None
     measure: Annotated[
-        int, typer.Option(min=0, help="Name so many configurations to measure on the device.")
+        int,
+        typer.Option(
+            min=0, help="Number of configurations to suggest for measuring on the device."
+        ),
     ] = 0
     write: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the times to this file.")
@@ -116,8 +119,8 @@ class DivisionOptions:
             help="Divide the problem in x by the product of these, not by the block's threads.",
         ),
     ] = ""
-    grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same in y.")] = ""
-    grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same in z.")] = ""
+    grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for y.")] = ""
+    grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for z.")] = ""
     block_size_names: Annotated[
         str, typer.Option(metavar="NAME,...", help="The parameters that are the block.")
     ] = ",".join(AXES)
@@ -132,7 +135,7 @@ def tune(
     division: DivisionOptions,
     hardware: HardwareOptions,
     spread: SpreadOptions,
-    top: Annotated[int, typer.Option(min=1, help="Show so many configurations.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Number of configurations to show.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel in many configurations: the best, the Pareto set, and why it wins.

@@ -43,8 +43,8 @@ def find_update(program: Program, one: int, other: int) -> Update | None:
     twice the same; None if there is none."""
     if find_update not in program.cache:
         program.cache[find_update] = tuple(_updates(program))
-    found = cast(tuple[Update, ...], program.cache[find_update])
-    return next((made for made in found if {one, other} <= {made.load, made.store}), None)
+    updates = cast(tuple[Update, ...], program.cache[find_update])
+    return next((each for each in updates if {one, other} <= {each.load, each.store}), None)
 
 
 def _updates(program: Program) -> Iterator[Update]:
@@ -52,10 +52,12 @@ def _updates(program: Program) -> Iterator[Update]:
     for block in program.blocks:
         last_writers: dict[str, int] = {}
         for index in range(block.start, block.stop):
-            made = program.instructions[index]
-            if _does(made, "store") and (update := _update(program, index, last_writers)):
+            instruction = program.instructions[index]
+            if _does(instruction, "store") and (update := _update(program, index, last_writers)):
                 yield update
-            last_writers |= dict.fromkeys((register.name for register in writes(made)), index)
+            last_writers |= dict.fromkeys(
+                (register.name for register in writes(instruction)), index
+            )
 
 
 def _update(program: Program, store: int, last_writers: Mapping[str, int]) -> Update | None:
@@ -70,16 +72,16 @@ def _update(program: Program, store: int, last_writers: Mapping[str, int]) -> Up
     for _ in range(_LONGEST):
         following: list[tuple[int, tuple[str, ...]]] = []
         for index, names in paths:
-            made = program.instructions[index]
-            if _does(made, "load"):
-                if _address(made) == address:
+            instruction = program.instructions[index]
+            if _does(instruction, "load"):
+                if _address(instruction) == address:
                     return Update(index, store, _atomic(names))
                 continue
-            name = made.operation.opcode.partition(".")[0]
+            name = instruction.operation.opcode.partition(".")[0]
             longer = names if name in _COPIES else (*names, name)
             following += [
                 (last_writers[register.name], longer)
-                for register in reads(made)
+                for register in reads(instruction)
                 if last_writers.get(register.name, store) < index
             ]
         paths = following
@@ -91,10 +93,10 @@ def _atomic(names: tuple[str, ...]) -> str:
     return _ATOMICS.get(names[0], "") if len(names) == 1 else ""
 
 
-def _does(made: Instruction, op: str) -> bool:
-    """Returns whether an instruction is a load, a store or an atomic, as `op` says."""
-    return any(kind == op for _, kind in accesses(made))
+def _does(instruction: Instruction, op: str) -> bool:
+    """Returns whether an instruction is a load, a store or an atomic, as given by `op`."""
+    return any(kind == op for _, kind in accesses(instruction))
 
 
-def _address(made: Instruction) -> Address | None:
-    return next((one for one in made.operands if isinstance(one, Address)), None)
+def _address(instruction: Instruction) -> Address | None:
+    return next((one for one in instruction.operands if isinstance(one, Address)), None)

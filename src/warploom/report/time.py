@@ -166,7 +166,7 @@ def render_time(timing: Timing, console: Console) -> None:
             f" {timing.cycles:,} cycles, modelled",
         )
     )
-    console.print(Text(f"Replayed: {timing.basis}.", style="dim"))
+    console.print(Text(f"Timed from {timing.basis}.", style="dim"))
     for section in time_sections(timing):
         console.print(section_table(section))
     console.print(_stalled_lines(timing))

@@ -83,7 +83,7 @@ function sendsElsewhere(model: Model, moment: Moment): boolean {
 /** What lanes do at a branch, with the lines that they go to. */
 function waysOf(model: Model, moment: Moment): typeof LANE_NAMES {
   const { on, to } = model.ways(model.instruction[moment.step]!);
-  return { ...LANE_NAMES, goes_on: `goes on to ${on}`, jumps: `jumps to ${to}` };
+  return { ...LANE_NAMES, goes_on: `continues at ${on}`, jumps: `jumps to ${to}` };
 }
 
 /** The variables of the source whose values are in registers; a press shows one in the lanes. */

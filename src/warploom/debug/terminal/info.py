@@ -223,7 +223,7 @@ def _buffers(shell: Shell) -> Iterator[str]:
 def _replay(shell: Shell) -> Iterator[str]:
     session = shell.session
     timeline = session.timeline
-    yield f"position {session.position:,}, in warp instructions since the begin of the launch"
+    yield f"position {session.position:,}, in warp instructions since the start of the launch"
     if session.end_position is not None:
         yield f"the launch ends at {session.end_position:,}"
     yield f"{timeline.checkpoints} checkpoints, {timeline.bytes / 1e6:.1f} MB"

@@ -167,7 +167,7 @@ TWO_WORDS = (
 
 def split(text: str) -> tuple[str, str]:
     """Returns the full name of the command of a line, and what follows. The name may be an alias or
-    the begin of one name only. Raises DebugError where it is none."""
+    the start of one name only. Raises DebugError where it is none."""
     for two in TWO_WORDS:
         if text == two or text.startswith(two + " "):
             return ALIASES.get(two, two), text[len(two) :].strip()

@@ -32,7 +32,7 @@ VECTOR = 16
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How the addresses of a wasteful access lie: the name, what shows it, and the remedy."""
+    """The pattern of a wasteful access: its name, what shows it, and the remedy."""
 
     rule: str
     found: str
@@ -184,7 +184,7 @@ def _vector_hint(stride: int, size: int) -> str:
 
 
 def _unrolled(access: Wasteful, stride: int) -> int:
-    """Returns the accesses that one expression of the source became, at offsets one element apart
+    """Returns the accesses that one expression of the source became, at a distance of one element
     within the stride."""
     example, program = access.example, access.case.program
     own = program.instructions[example.instruction].location
@@ -236,7 +236,7 @@ def _fields(example: Example, others: tuple[Example, ...]) -> tuple[int, ...]:
 
 
 def column(access: Wasteful) -> Pattern | None:
-    """Finds accesses down a column: lanes are far apart, at a constant stride."""
+    """Finds accesses down a column: lanes at a large constant stride."""
     example, x = access.example, access.along_x or access.example.stride
     if x is None or abs(x) <= LARGEST_STRUCT:
         return None

@@ -49,15 +49,15 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
 
 
 def _loop_around(program: Program, block: int) -> Set[int]:
-    """Returns the basic blocks from which a block is reached and that it reaches: the loop that it
-    is in; empty if it is in none."""
+    """Returns the basic blocks on cycles through a block: the loop that it is in; empty if it is in
+    none."""
     graph = [each.successors for each in program.blocks]
     after = _reachable(graph, block)
     return {each for each in after if block in _reachable(graph, each)}
 
 
 def _reachable(graph: list[tuple[int, ...]], start: int) -> set[int]:
-    """Returns the blocks that are reached from one by at least one edge."""
+    """Returns the blocks on paths of at least one edge from a block."""
     found: set[int] = set()
     waiting = list(graph[start])
     while waiting:
