@@ -63,7 +63,8 @@ COMMANDS = {
     "learn": Command("learn", "learn", WATCH, "Open a lesson, or grade a kernel in its task."),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
-    "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels and programs."),
+    "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
+    "kernels": Command("starting.kernels", "kernels", LOOK, "List a file's kernels, ready to run."),
     "devices": Command("devices", "devices", LOOK, "List the devices, or the facts of one."),
     "validate": Command(
         "validate", "validate", LOOK, "Compare modelled times with published ones."

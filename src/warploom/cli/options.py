@@ -25,10 +25,11 @@ from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
-    "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
-    " TYPE[SHAPE]=zeros|ones|arange|random:SEED|FILE.npy with TYPE f16 f32 f64 i8..i64 u8..u64, or"
-    " FILE.npy; local:BYTES is local memory for an OpenCL kernel. A buffer may have a name before"
-    " it (y:f32[64]=ones), else its position is one."
+    "An argument, in the kernel's order: a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT with TYPE"
+    " f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a number,"
+    " numbers with commas, random[:SEED], uniform:LOW:HIGH[:SEED], normal:MEAN:SD[:SEED], or a file"
+    " (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure, local:BYTES local memory for an OpenCL"
+    " kernel. A buffer may have a name before it (y:f32[64]=ones). Default: its position."
 )
 
 File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file.")]
@@ -39,6 +40,14 @@ Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks of the grid
 Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads per block, as 16x8.")]
 Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory per block.")]
 Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
+Constant = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=CONTENT",
+        help="Set a __constant__ or __device__ variable before the launch: NAME=TYPE[SHAPE]=CONTENT"
+        " or NAME=FILE.npy.",
+    ),
+]
 DeviceName = Annotated[
     str | None, typer.Option(help="A device of `warploom devices`. Default: h100.")
 ]
@@ -149,6 +158,7 @@ class LaunchOptions:
     arg: Arg = None
     device: DeviceName = None
     option: CompilerOption = None
+    constant: Constant = None
     max_instructions: MaxInstructions = None
     cooperative: Cooperative = False
     cluster_dims: ClusterDims = ""
@@ -160,7 +170,11 @@ class LaunchOptions:
             value = getattr(self, name)
             if value != getattr(LaunchOptions, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
-        for name, values in (("--option", self.option), ("--arg", self.arg)):
+        for name, values in (
+            ("--option", self.option),
+            ("--constant", self.constant),
+            ("--arg", self.arg),
+        ):
             words += [word for value in values or () for word in (name, value)]
         return shlex.join([*words, *(["--cooperative"] if self.cooperative else [])])
 
@@ -175,6 +189,7 @@ class LaunchOptions:
             args=self.arg or (),
             options=self.option or (),
             saves=save or (),
+            constants=self.constant or (),
             max_instructions=self.max_instructions,
             cooperative=self.cooperative,
             cluster_dims=self.cluster_dims,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from warploom.cli.launching import launch
+from warploom.cli.launching import Launched, launch
 from warploom.cli.options import (
     DeviceOptions,
     File,
@@ -21,10 +23,24 @@ from warploom.cli.options import (
     Save,
     grouped,
 )
+from warploom.cli.starting.expectations import differences
+from warploom.core.streams import report
 from warploom.host.buffer import Buffer
 from warploom.host.run import Run
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import Parts, render, render_text
+
+DIFFERENT = 1
+"""The exit status where a buffer is not as expected."""
+
+Expect = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=CONTENT",
+        help="Compare a buffer after the launch with a file (NAME=FILE.npy) or a content as --arg"
+        " has it (NAME=ones); the exit status is 1 if they differ.",
+    ),
+]
 
 FIRST = 8
 """The elements of each buffer that are shown."""
@@ -56,6 +72,7 @@ def run(
     as_json: Json = False,
     details: Details = False,
     section: Sections = None,
+    expect: Expect = None,
 ) -> None:
     """Launch a kernel, print the first elements of its buffers, and what costs most. Of
     a .cu with a main, --kernel or --arg launches a kernel alone. Before a program (`warploom run
@@ -66,13 +83,33 @@ def run(
     """
     gpu = device.make(launched.device, rules)
     made = launch(gpu, launched.request(file, save))
+    differing = list(differences(expect or (), made.buffers))
     if as_json:
         _print_json(made.run, made.buffers)
-        return
-    if not section:
-        _print_buffers(made.buffers, len(made.buffers) if details else MOST_BUFFERS)
-    command = "" if details else f"warploom time {launched.command_line(file)}"
-    parts = Parts(details, section or (), command)
+    else:
+        _print_report(file, launched, made, Shown(details, section or ()))
+    for text in differing:
+        report(f"error: {text}")
+    if differing:
+        raise typer.Exit(DIFFERENT)
+    if expect and not as_json:
+        print(f"\nAs expected: {', '.join(text.partition('=')[0] for text in expect)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Holds the parts of a report that are shown."""
+
+    details: bool
+    sections: Sequence[str]
+
+
+def _print_report(file: Path, launched: LaunchOptions, made: Launched, shown: Shown) -> None:
+    """Prints the buffers and the report of a launch."""
+    if not shown.sections:
+        _print_buffers(made.buffers, len(made.buffers) if shown.details else MOST_BUFFERS)
+    command = "" if shown.details else f"warploom time {launched.command_line(file)}"
+    parts = Parts(shown.details, shown.sections, command)
     if sys.stdout.isatty():
         render(made.run.summary, Console(), parts=parts)
     else:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from warploom.cli.options import LaunchOptions, RuleOptions
+from warploom.core.errors import WarploomError
 from warploom.core.source_files import printable_name
 from warploom.host.programs.sources import source_of
 from warploom.ui.schema import AUTOMATIC, LaunchRequest
@@ -39,6 +40,10 @@ def request_of(
     file: Path, launched: LaunchOptions, rules: RuleOptions, traced: TraceOptions
 ) -> LaunchRequest:
     """Returns the launch as the page has it, so that it can change it."""
+    if launched.constant:
+        raise WarploomError(
+            "the page takes no --constant: give the variable its values in the source."
+        )
     source, _ = source_of(file)
     return LaunchRequest(
         name=printable_name(file),

@@ -174,6 +174,8 @@ def _tuned(
             "tune takes no --cluster-dims: write __cluster_dims__(x, y, z) into the kernel, with"
             " macros of --space for its numbers."
         )
+    if launched.constant:
+        raise WarploomError("tune takes no --constant: give the variable its values in the source.")
     arguments = parse_arguments(launched.arg or ())
     values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
     size = search.problem_size

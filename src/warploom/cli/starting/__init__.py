@@ -1,1 +1,1 @@
-"""The commands for a first launch: the examples, and the kernels of a file with their parameters."""
+"""Commands for a first launch: the examples, the kernels of a file, and expected results."""
