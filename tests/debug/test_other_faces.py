@@ -103,3 +103,25 @@ def test_the_page_of_a_terminal_ends_with_it(
         monkeypatch.setattr(subprocess, "Popen", serve)
         debug._terminal.talk(lambda _: next(typed))
     assert [process.returncode for process in served] == [-signal.SIGTERM]
+
+
+ARRAYS = """
+extern "C" __global__ void arrays(int *x)
+{
+    int own[300];
+    for (int k = 0; k < 300; k++)
+        own[k] = k + threadIdx.x;
+    x[threadIdx.x] = own[x[threadIdx.x]];
+}
+"""
+
+
+def test_a_list_of_variables_shows_the_first_elements_of_arrays() -> None:
+    gpu = wl.Device()
+    kernel = gpu.compile(ARRAYS, options=["-G"], name="arrays.cu")["arrays"]
+    with wl.debugger(kernel[1, 32], gpu.zeros(32, np.int32, "x")) as debug:
+        debug("break 7 if threadIdx.x == 5")
+        debug("run")
+        listed = debug("info locals")
+        assert "own = {5, 6, 7, 8, 9, 10, 11, 12, ... (300 elements)}" in listed
+        assert "204, ..." in debug("print own")  # 200 elements, as gdb shows: 5 to 204

@@ -137,6 +137,7 @@ def tune(
     spread: SpreadOptions,
     top: Annotated[int, typer.Option(min=1, help="Number of configurations to show.")] = 20,
     as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per configuration.")] = False,
 ) -> None:
     """Launch a kernel in many configurations: the best, the Pareto set, and why it wins.
 
@@ -154,6 +155,8 @@ def tune(
         tuned.write(hardware.write, hardware.format)
     if as_json:
         print(tuned_as_json(tuned, hardware.measure))
+    elif as_csv:
+        print(tuned.to_csv(), end="")
     elif sys.stdout.isatty():
         render_tuned(tuned, Console(), top, hardware.measure)
     else:
