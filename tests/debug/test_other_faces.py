@@ -122,6 +122,6 @@ def test_a_list_of_variables_shows_the_first_elements_of_arrays() -> None:
     with wl.debugger(kernel[1, 32], gpu.zeros(32, np.int32, "x")) as debug:
         debug("break 7 if threadIdx.x == 5")
         debug("run")
-        listed = debug("info locals")
-        assert "own = {5, 6, 7, 8, 9, 10, 11, 12, ... (300 elements)}" in listed
+        shown = debug("info locals")
+        assert "own = {5, 6, 7, 8, 9, 10, 11, 12, ... (300 elements)}" in shown
         assert "204, ..." in debug("print own")  # 200 elements, as gdb shows: 5 to 204

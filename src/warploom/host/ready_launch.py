@@ -22,7 +22,7 @@ from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.compiled.compile_time import compile_time
-from warploom.machine.faults.fault_errors import interrupted
+from warploom.machine.faults.endless import interrupted
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation

@@ -19,7 +19,6 @@ from warploom.core.errors import (
     Allocation,
     DeviceTrap,
     Dim3,
-    InstructionLimit,
     KernelFault,
     MemoryFault,
 )
@@ -28,6 +27,7 @@ from warploom.isa import preconditions
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import PRECONDITIONS
+from warploom.machine.faults.bounds import bounds_advice, signed_address
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.faults.tensor_faults import tensor_fault
 from warploom.machine.faults.tensor_memory_faults import NAMES as TENSOR_MEMORY_FAULTS
@@ -39,8 +39,6 @@ from warploom.program.program import Program
 from warploom.simt import register_pool
 from warploom.simt.product_groups import CAPACITY
 from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
-
-SHOWN_LOOPS = 8
 
 ACCESS_NOUNS = {
     **dict.fromkeys((OpKind.COPY, OpKind.COPY_ARRIVE, OpKind.BULK_COPY), "copy"),
@@ -330,55 +328,6 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
     return None
 
 
-def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """Returns the error of a launch that exceeded `max_instructions`, with the source lines of the
-    kernel's loops."""
-    return InstructionLimit(
-        f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
-        f" instructions (max_instructions).\n    {_loop_advice(program)}"
-    )
-
-
-def interrupted(program: Program, interrupt: KeyboardInterrupt) -> KeyboardInterrupt:
-    """Returns the interrupt of a launch with a message: the kernel, and the loops in which it may
-    be; unchanged if it has a message."""
-    if interrupt.args:
-        return interrupt
-    loops = loops_text(program)
-    hint = f": look whether {loops} can end, or bound the launch (max_instructions)"
-    return KeyboardInterrupt(f"in kernel {program.title}{hint if loops else ''}")
-
-
-def _loop_advice(program: Program) -> str:
-    """Returns advice that names the kernel's loops, or states that it has none."""
-    loops = loops_text(program)
-    if not loops:
-        return "It has no loop: give it more, or launch fewer blocks."
-    return f"Give it more if it merely runs long, or look whether {loops} can end."
-
-
-def loops_text(program: Program) -> str:
-    """Returns a text that names the source lines of the kernel's loops (ends of blocks with a
-    successor at or before them), at most SHOWN_LOOPS; empty if it has none."""
-    backward = [
-        block.stop - 1
-        for block in program.blocks
-        if any(successor <= block.index for successor in block.successors)
-    ]
-    lines = list(dict.fromkeys(map(program.line, backward)))
-    if not lines:
-        return ""
-    shown = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
-    return f"its loop at {shown}" if len(lines) == 1 else f"its loops at {shown}"
-
-
-def _signed_address(fault: Fault) -> int:
-    """Returns the address of a fault; of shared and local memory, whose addresses begin at 0, a
-    negative one if an index below 0 made it wrap around."""
-    wraps = fault.space in (Space.SHARED, Space.LOCAL) and fault.address >> 31 & 1
-    return fault.address - (1 << 32 if fault.address < 1 << 32 else 1 << 64) * wraps
-
-
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
     """Returns a text that states where the faulting address is relative to the nearest allocation:
     after, before, too close to its end, or inside; or that there is no allocation."""
@@ -386,7 +335,7 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
         return "in no allocation: none is live."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
     end = nearest.address + nearest.size
-    address = _signed_address(fault)
+    address = signed_address(fault.space, fault.address)
     if address >= end:
         return f"{address - end} bytes after the nearest allocation, {name}."
     if address < nearest.address:
@@ -395,36 +344,6 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
     if fault.address + fault.size > end:
         return f"{end - fault.address} bytes before the end of {name}, too few."
     return f"inside {name}."
-
-
-NULL_PAGE = 4096
-"""Global addresses below are offsets from a null pointer: no allocation is there."""
-
-
-def _bounds_advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
-    """Returns the sentence of a message that states how to fix an access out of bounds, by the
-    memory and by the side of the allocation on which the access lies."""
-    if fault.space is Space.GLOBAL and fault.address < NULL_PAGE:
-        return "The pointer is null. Pass a buffer of the device, and look at what computes it."
-    if nearest is not None and _signed_address(fault) < nearest.address:
-        return (
-            "The index is negative, or the pointer is another one. Guard the access (for a halo:"
-            " `if (i >= 0)`), and look for unsigned subtractions that wrap around."
-        )
-    if fault.space is Space.SHARED:
-        slots = program.slots.values()
-        if any(slot.space is Space.SHARED and slot.size == 0 for slot in slots):
-            return (
-                "The launch gives the size of `extern __shared__` memory: in bytes, as the third"
-                " launch parameter (--shared BYTES). Give it more, or guard the access."
-            )
-        return "Make the __shared__ array as long as the block indexes it, or guard the access."
-    if fault.space is Space.LOCAL:
-        return "Guard the index of the thread's own array, or make the array longer."
-    return (
-        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
-        " covers."
-    )
 
 
 def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
@@ -448,4 +367,4 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
             "Kernels cannot write constant memory (use __device__ memory), nor a read-only array of"
             " the host, which would not get the results (pass a copy, x.copy())."
         )
-    return _bounds_advice(fault, program, nearest)
+    return bounds_advice(fault.space, fault.address, program, nearest)
