@@ -1,4 +1,4 @@
-"""Chooses the remedy for an access out of bounds, by the memory and by the side of the allocation."""
+"""Chooses the remedy for an access out of bounds: by the memory, and by the allocation's side."""
 
 from __future__ import annotations
 
