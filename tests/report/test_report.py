@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.text import Text
 
 import warploom as wl
 from warploom.core.errors import WarploomError
@@ -20,6 +21,7 @@ from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.program.build import build
 from warploom.ptx.parser import parse
+from warploom.report.console import terminal
 from warploom.report.export import as_csv, as_json
 from warploom.report.render import COSTLIEST, render_text
 from warploom.report.sections import Facts, Report, make_report
@@ -277,3 +279,14 @@ def test_a_notebook_shows_the_text_of_a_report() -> None:
     text = module[module.kernels[0]][1, 32]().report()
     assert pretty(text) == text
     assert text.startswith("k<3> on Tesla V100")
+
+
+def test_nothing_is_bold_where_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = terminal()
+    with plain.capture() as captured:
+        plain.print(Text("bold", style="bold"))
+    assert captured.get() == "bold\n"
+    monkeypatch.delenv("NO_COLOR")
+    assert terminal().color_system is not None

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.spec import DeviceSpec
+from warploom.report.console import terminal
 
 _NOT_FACTS = ("name", "title", "sources")
 
@@ -46,7 +47,7 @@ def _show_all() -> None:
         table.add_row(
             spec.name, spec.title, spec.cc, str(spec.sms), str(spec.max_warps_per_sm), shared
         )
-    Console().print(table)
+    terminal().print(table)
 
 
 def _show_one(spec: DeviceSpec) -> None:

@@ -7,7 +7,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from warploom.cli.launching import launch
 from warploom.cli.options import (
@@ -18,6 +17,7 @@ from warploom.cli.options import (
     RuleOptions,
     grouped,
 )
+from warploom.report.console import terminal
 from warploom.report.export import as_csv as report_as_csv
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render, render_text
@@ -61,6 +61,6 @@ def profile(
     elif as_csv:
         print(report_as_csv(report), end="")
     elif sys.stdout.isatty():
-        render(report, Console(), terms)
+        render(report, terminal(), terms)
     else:
         print(render_text(report, terms), end="")

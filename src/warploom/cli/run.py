@@ -11,7 +11,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from warploom.cli.launching import Launched, launch
 from warploom.cli.options import (
@@ -27,6 +26,7 @@ from warploom.cli.starting.expectations import differences
 from warploom.core.streams import report
 from warploom.host.buffer import Buffer
 from warploom.host.run import Run
+from warploom.report.console import terminal
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import Parts, render, render_text
 
@@ -111,7 +111,7 @@ def _print_report(file: Path, launched: LaunchOptions, made: Launched, shown: Sh
     command = "" if shown.details else f"warploom time {launched.command_line(file)}"
     parts = Parts(shown.details, shown.sections, command)
     if sys.stdout.isatty():
-        render(made.run.summary, Console(), parts=parts)
+        render(made.run.summary, terminal(), parts=parts)
     else:
         print(render_text(made.run.summary, parts=parts), end="")
 

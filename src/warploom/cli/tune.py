@@ -27,6 +27,7 @@ from warploom.host.programs.sources import source_of
 from warploom.host.requests import dims
 from warploom.host.tuning.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
+from warploom.report.console import terminal
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
 from warploom.tuning.files import FORMATS
 from warploom.tuning.result import OBJECTIVES, Tuned
@@ -158,7 +159,7 @@ def tune(
     elif as_csv:
         print(tuned.to_csv(), end="")
     elif sys.stdout.isatty():
-        render_tuned(tuned, Console(), top, hardware.measure)
+        render_tuned(tuned, terminal(), top, hardware.measure)
     else:
         print(render_tuned_text(tuned, top, hardware.measure), end="")
 

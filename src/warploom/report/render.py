@@ -204,18 +204,22 @@ def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> T
         if any(count(line.counts) for line in shown)
     ]
     table = styled_table(title)
-    table.add_column("Line", no_wrap=True)
+    number = _number if with_reasons else _short_number
+    longest = max((len(_short(line.line)) for line in shown), default=0)
+    table.add_column("Line", no_wrap=True, min_width=longest)
     for heading in ("Cost", *(say(heading) for heading, _ in columns), "Lanes"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        # Headings may wrap, numbers not: none of their digits may be missing.
+        least = None if with_reasons else SHORT_NUMBER
+        table.add_column(heading, justify="right", no_wrap=with_reasons, min_width=least)
     if with_reasons:
         table.add_column("Why / Source", min_width=24, max_width=WIDTH // 2)
     for line in shown:
-        cells = [_number(count(line.counts)) for _, count in columns]
+        cells = [number(count(line.counts)) for _, count in columns]
         lanes = f"{line.counts.average_active_lanes:.1f}"
         why = Text(f"{say(line.why)}\n" if line.why else "")
         why.append(_cut(source_line(*split_line(line.line))), style="dim")
         reasons = (why,) if with_reasons else ()
-        table.add_row(_short(line.line), _number(line.cost), *cells, lanes, *reasons)
+        table.add_row(_short(line.line), number(line.cost), *cells, lanes, *reasons)
     return table
 
 
@@ -250,6 +254,22 @@ def _number(value: Value) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+SHORT_NUMBER = 5
+"""The most characters of a number in a narrow table."""
+
+
+def _short_number(value: Value) -> str:
+    """Returns a count in three digits and the letter of its unit, such as 8.39M; smaller ones in
+    full."""
+    if not isinstance(value, int) or value < 10_000:
+        return str(value)
+    size, letters = float(value), iter("kMGTPE")
+    letter = ""
+    while size >= 999.5:
+        size, letter = size / 1000, next(letters)
+    return f"{size:.3g}{letter}" if size < 99.95 else f"{size:.0f}{letter}"
 
 
 def _cut(source: str) -> str:

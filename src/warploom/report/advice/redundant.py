@@ -3,7 +3,7 @@ barriers that order nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from warploom.analysis.linear.forms import Form
 from warploom.analysis.linear.intervals import (
@@ -30,9 +30,10 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
     around them, and which no barrier in the loop shows to others."""
     program, counts = case.program, case.counters.by_instruction()
     for block in program.blocks:
-        loop = _loop_around(program, block.index)
-        for index in range(block.start, block.stop) if loop else ():
-            if not _is_plain_store(program, index) or not _is_constant_in(program, index, loop):
+        stores = [i for i in range(block.start, block.stop) if _is_plain_store(program, i)]
+        loop = _loop_around(program, block.index) if stores else set[int]()
+        for index in stores if loop else ():
+            if not _is_constant_in(program, index, loop):
                 continue
             stored = counts[index].warp_instructions
             moved = sum(
@@ -51,12 +52,16 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
 def _loop_around(program: Program, block: int) -> Set[int]:
     """Returns the basic blocks on cycles through a block: the loop that it is in; empty if it is in
     none."""
-    graph = [each.successors for each in program.blocks]
-    after = _reachable(graph, block)
-    return {each for each in after if block in _reachable(graph, each)}
+    successors = [each.successors for each in program.blocks]
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for each, following in enumerate(successors):
+        for one in following:
+            if one < len(successors):
+                predecessors[one].append(each)
+    return _reachable(successors, block) & _reachable(predecessors, block)
 
 
-def _reachable(graph: list[tuple[int, ...]], start: int) -> set[int]:
+def _reachable(graph: Sequence[Sequence[int]], start: int) -> set[int]:
     """Returns the blocks on paths of at least one edge from a block."""
     found: set[int] = set()
     waiting = list(graph[start])
