@@ -36,13 +36,14 @@ def line_costs(
     costliest: dict[tuple[str, str], Example] = {}
     for example in sorted(examples, key=lambda one: one.cost):
         costliest[example.line, example.space.value] = example
+    by_line = counters.by_line()
     lines = {
         line: tuple(_parts(line, counts, counters, costliest, warp_size))
-        for line, counts in counters.by_line().items()
+        for line, counts in by_line.items()
     }
     total = max(1, sum(part.slots for parts in lines.values() for part in parts))
     made = [
-        LineCost(line, counters.by_line()[line], cost, _reason(parts, cost), cost / total)
+        LineCost(line, by_line[line], cost, _reason(parts, cost), cost / total)
         for line, parts in lines.items()
         for cost in (sum(part.slots for part in parts),)
     ]
