@@ -28,6 +28,8 @@ class Artefacts(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         build_web()
+        if version == "standard":  # a clone has them beside the package
+            build_data["force_include"]["examples"] = "warploom/examples"
         if build_driver():
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{_platform()}"

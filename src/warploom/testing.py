@@ -24,8 +24,8 @@ __all__ = [
 
 def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
     """Raises AssertionError unless every line's global loads, and its global stores, take at most
-    so many 32-byte sectors a request, on average: 4 are what 32 neighbouring words of 4 bytes
-    need."""
+    this number of 32-byte sectors per request, on average: 32 neighbouring words of 4 bytes need
+    4."""
     found: list[str] = []
     for line, counts in run.counters.by_line().items():
         for op in ("load", "store"):
@@ -35,7 +35,7 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
                 found.append(
                     _line_text(line, f"{sectors / requests:.2f} sectors a {op}{_why(run, line)}")
                 )
-    limit = f"{max_sectors_per_request:g} sectors a request"
+    limit = f"{max_sectors_per_request:g} sectors per request"
     _fail_if(found, f"global memory is not coalesced (at most {limit})")
 
 

@@ -89,7 +89,9 @@ def test_run_prints_buffers_and_report_and_saves(warploom, ptx: Path, tmp_path: 
     assert ended.code == 0
     assert "x: int32[100] = [ 0,  3,  6,  9, 12, 15, 18, 21, ...]" in ended.out
     assert "scale on Tesla T4 (compute capability 7.5)" in ended.out
-    assert "Divergent Branches" in ended.out
+    assert "\nBound by " in ended.out
+    assert f"\nNext: warploom time {ptx} --grid 4 --device t4 --arg 100 --arg" in ended.out
+    assert "Divergent Branches" not in ended.out
     assert np.load(target).tolist() == list(range(0, 300, 3))
 
 
@@ -324,8 +326,21 @@ PROFILE = ("--grid", "2", "--block", "64", "--arg", "100", "--arg", "i32[128]=ar
 def test_profile_prints_sections_and_advice(ptx: Path, warploom) -> None:
     ended = warploom("profile", str(ptx), *PROFILE)
     assert ended.code == 0
-    for text in ("Launch Statistics", "Occupancy", "Memory Workload Analysis", "small blocks"):
+    for text in ("Launch Statistics", "Occupancy", "Memory Workload Analysis", "small grid"):
         assert text in ended.out
+
+
+def test_run_prints_tables_where_they_are_wanted(warploom, ptx: Path) -> None:
+    launch = ("run", ptx, "--arg", 100, "--arg", "i32[100]=arange")
+    whole = warploom(*launch, "--details").out
+    assert "Divergent Branches" in whole
+    assert "Launch Statistics" in whole
+    alone = warploom(*launch, "--section", "instruction").out
+    assert alone.startswith("Instruction Statistics")
+    assert "Launch Statistics" not in alone
+    wrong = warploom(*launch, "--section", "cache")
+    assert wrong.code == 2
+    assert "Its sections: Launch Statistics, Occupancy" in wrong.err
 
 
 def test_profile_speaks_opencl(ptx: Path, warploom) -> None:
@@ -383,8 +398,13 @@ def test_strict_target_refuses_what_is_newer(ptx: Path, warploom) -> None:
 def test_occupancy_of_a_file(ptx: Path, warploom) -> None:
     ended = warploom("occupancy", str(ptx), "--block", "256", "--device", "t4")
     assert ended.code == 0
-    assert "4 blocks, 32 of 32 warps an SM: 100.0 %, limited by warps" in ended.out
+    assert "4 blocks, 32 of 32 warps per SM: 100.0 %, limited by warps" in ended.out
     assert "(estimate)" in ended.out or "(ptxas)" in ended.out
+
+
+def test_a_block_of_occupancy_has_a_shape(ptx: Path, warploom) -> None:
+    flat, shaped = (warploom("occupancy", str(ptx), "--block", b) for b in ("256", "16x16"))
+    assert (shaped.code, shaped.out) == (0, flat.out)
 
 
 def test_occupancy_with_registers_of_ones_own(ptx: Path, warploom) -> None:

@@ -155,15 +155,32 @@ def test_a_report_fits_a_narrow_terminal_with_its_values(kernel: Path, width: in
     for value in ("1,024", "100.000", "(256, 1, 1)"):
         assert value in text
     assert "out[i] = i;" in text
+    assert "…" not in text[text.index("Source Counters") :]
+
+
+def test_large_counts_keep_their_digits_in_a_narrow_table(tmp_path: Path) -> None:
+    """2^20 threads are 32,768 warps, which load 4 sectors each: 131,072, and store as many."""
+    file = tmp_path / "add.cu"
+    text = "__global__ void k(float *x) { x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }"
+    file.write_text(text, "utf-8")
+    gpu = wl.Device("v100")
+    run = gpu.load(file)["k"][4096, 256](gpu.zeros(1 << 20, "f4"))
+    console = Console(width=60, record=True, file=StringIO())
+    render(run.summary, console)
+    counters = console.export_text().partition("Source Counters")[2]
+    row = next(line for line in counters.splitlines() if line.split()[:1] == ["add.cu:1"])
+    assert row.split()[3:5] == ["131k", "131k"]
+    assert "…" not in counters.partition("add.cu:1 ")[0] + row
 
 
 def test_progress_says_what_happens() -> None:
     line = ProgressLine("k")
     assert line._status_text() == "compiling"  # pyright: ignore[reportPrivateUsage]
     line(3, 10)
-    assert line._status_text() == "3 of 10 blocks"  # pyright: ignore[reportPrivateUsage]
+    assert line._status_text() == "3 of 10 blocks begun"  # pyright: ignore[reportPrivateUsage]
     line(10, 10)
-    assert "finishing" in line._status_text()  # pyright: ignore[reportPrivateUsage]
+    # All have begun; the last ones may run for ever.
+    assert line._status_text() == "10 of 10 blocks begun"  # pyright: ignore[reportPrivateUsage]
 
 
 def test_doctor_says_what_works(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -89,3 +90,16 @@ def test_a_damaged_space_is_bad_usage(monkeypatch, capsys, tmp_path, content: by
     assert tune(monkeypatch, "--space", str(file)) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: --space {file} ")
+
+
+def test_a_row_for_each_configuration_as_csv(monkeypatch, capsys) -> None:
+    words = "--space block=32:96:32,2048 --elements 256 --device v100 --csv"
+    assert tune(monkeypatch, *words.split()) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert {row["block"] for row in rows} == {"32", "64", "96", "2048"}
+    times = [float(row["seconds"]) for row in rows if row["seconds"]]
+    assert times == sorted(times)
+    assert rows[-1]["block"] == "2048"
+    assert "a block of 2048" in rows[-1]["refused"]
+    # 256 elements of two arrays are 64 sectors read, those of one 32 written.
+    assert {row["global_sectors"] for row in rows[:-1]} == {"96"}

@@ -41,6 +41,14 @@ def test_calls(run_program: RunProgram, what: str) -> None:
     assert "defect" not in outcome.stderr
 
 
+def test_times_of_events_are_said_to_be_the_simulators(run_program: RunProgram) -> None:
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("cuda.bindings is not installed")
+    outcome = run_program("event_times.py", report="short")
+    assert outcome.stdout == "True\n", outcome.stderr
+    assert "times between CUDA events are those of the simulation" in outcome.stderr
+
+
 def test_tensor_maps_and_clusters(run_program: RunProgram) -> None:
     if importlib.util.find_spec("cuda") is None:
         pytest.skip("cuda.bindings is not installed")

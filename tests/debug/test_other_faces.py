@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,3 +80,48 @@ def test_a_launch_for_a_notebook_fails_as_others_do() -> None:
     with pytest.raises(KernelFault):
         debug.close()
     debug.close()
+
+
+def test_the_page_of_a_terminal_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`view` serves a page until the debugger is left."""
+    monkeypatch.chdir(tmp_path)
+    served: list[Any] = []
+
+    def serve(command: list[str], **settings: Any) -> Any:
+        if "warploom.cli" not in command:
+            return popen(command, **settings)
+        served.append(popen([sys.executable, "-c", "import time; time.sleep(100)"]))
+        return served[-1]
+
+    popen = subprocess.Popen
+    gpu = wl.Device()
+    kernel = gpu.compile(LOOP, options=["-G"], name="loop.cu")["loop"]
+    with wl.debugger(kernel[1, 64], gpu.zeros(64, np.int32, "x")) as debug:
+        typed = iter(["break 7", "run", "view", "quit"])
+        monkeypatch.setattr(subprocess, "Popen", serve)
+        debug._terminal.talk(lambda _: next(typed))
+    assert [process.returncode for process in served] == [-signal.SIGTERM]
+
+
+ARRAYS = """
+extern "C" __global__ void arrays(int *x)
+{
+    int own[300];
+    for (int k = 0; k < 300; k++)
+        own[k] = k + threadIdx.x;
+    x[threadIdx.x] = own[x[threadIdx.x]];
+}
+"""
+
+
+def test_a_list_of_variables_shows_the_first_elements_of_arrays() -> None:
+    gpu = wl.Device()
+    kernel = gpu.compile(ARRAYS, options=["-G"], name="arrays.cu")["arrays"]
+    with wl.debugger(kernel[1, 32], gpu.zeros(32, np.int32, "x")) as debug:
+        debug("break 7 if threadIdx.x == 5")
+        debug("run")
+        shown = debug("info locals")
+        assert "own = {5, 6, 7, 8, 9, 10, 11, 12, ... (300 elements)}" in shown
+        assert "204, ..." in debug("print own")  # 200 elements, as gdb shows: 5 to 204

@@ -58,7 +58,7 @@ def test_a_source_that_does_not_compile_shows_the_compilers_log() -> None:
 
 def test_host_code_gets_advice() -> None:
     with pytest.raises(CompileError, match="__CUDACC_RTC__"):
-        compile_cuda("#include <stdio.h>\n" + KERNEL, "k.cu", (8, 0))
+        compile_cuda("#include <sqlite3.h>\n" + KERNEL, "k.cu", (8, 0))
 
 
 def test_without_nvrtc_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

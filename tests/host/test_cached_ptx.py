@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import warploom as wl
 from warploom.frontends import cuda_cpp
 from warploom.host.programs.cached_ptx import compile_cached
 
@@ -123,3 +124,17 @@ def test_the_compiler_is_not_loaded_for_what_is_known(tmp_path: Path) -> None:
         )
         loaded.append(run.stdout.strip())
     assert loaded == ["True", "False"]
+
+
+def test_lines_are_of_the_file_that_was_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two folders have the same file: by its relative name, each gets lines of its own."""
+    text = 'extern "C" __global__ void k(int *x) { *x = 1; }'
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "k.cu").write_text(text, "utf-8")
+        monkeypatch.chdir(folder)
+        program = wl.Device().load("k.cu")["k"].program
+        assert program.line(program.size - 1) == f"{folder / 'k.cu'}:1"

@@ -8,6 +8,7 @@ import pytest
 import warploom as wl
 from warploom.core.errors import LaunchError, MemoryFault
 from warploom.host.programs.names import find_kernel, source_name
+from warploom.host.requests import only_kernel
 
 
 @pytest.mark.parametrize(
@@ -94,3 +95,13 @@ def test_a_fault_names_the_kernel_as_its_source_does() -> None:
     gpu = wl.Device()
     with pytest.raises(MemoryFault, match=r"in kernel put<double>\(double\*, int\), by thread"):
         gpu.compile(source)["put"][1, 1](gpu.zeros(1, np.float64), 1 << 20)
+
+
+def test_messages_name_kernels_as_the_source_does() -> None:
+    module = wl.Device().compile(
+        "template<class T> __global__ void scale(T *x) { *x *= 2; }"
+        "template __global__ void scale<int>(int *); __global__ void other(int *x) { *x = 1; }",
+        name="m.cu",
+    )
+    with pytest.raises(wl.WarploomError, match=r"scale<int>\(int\*\) \(_Z5scaleIiEvPT_\)"):
+        only_kernel(module)

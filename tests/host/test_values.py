@@ -70,7 +70,7 @@ def test_files(tmp_path: Path) -> None:
         ("f32[x]=ones", "its shape is not numbers"),
         ("f32[-4]=ones", "its shape is negative"),
         ("f32[4]=twos", "none of zeros, ones, arange"),
-        ("f32[4]=random", "none of zeros, ones, arange"),
+        ("f32[4]=randm", "none of zeros, ones, arange"),
         ("f32[4]=gone.npy", "gone.npy cannot be loaded"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,28 @@ def test_printf_reads_its_format(engine: str) -> None:
         add.u64 %rd3, %rd1, 64; st.param.b64 [a], %rd3; st.param.b64 [b], %rd1;
         call.uni (r), vprintf, (a, b); }"""
     assert message(engine, body, head=head).startswith("Invalid __global__ read")
+
+
+LOCK = """
+__global__ void count(int *lock)
+{
+    while (atomicCAS(lock, 0, 1) != 0)
+        ;
+    atomicExch(lock, 0);
+}
+"""
+
+
+@ENGINES
+def test_lanes_that_wait_to_reconverge_name_those_that_are_missing(engine: str) -> None:
+    """Below 7.0, lane 0 has the lock and waits behind the loop for lanes 1 to 3, which spin."""
+    kernel = wl.Device("gtx-1080", engine=engine).compile(LOCK)["count"]
+    with pytest.raises(wl.DeadlockError, match="wait for reconvergence with lanes 1 to 3"):
+        kernel[1, 4](np.zeros(1, np.int32))
+
+
+def test_a_program_in_place_of_a_kernel_is_sent_to_run(tmp_path: Path) -> None:
+    program = tmp_path / "nb.py"
+    program.write_text("print()", "utf-8")
+    with pytest.raises(wl.WarploomError, match=r"To run a program: `warploom run nb\.py`"):
+        wl.Device().load(program)

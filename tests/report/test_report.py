@@ -7,7 +7,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from rich.text import Text
 
 import warploom as wl
 from warploom.core.errors import WarploomError
@@ -19,6 +21,7 @@ from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.program.build import build
 from warploom.ptx.parser import parse
+from warploom.report.console import terminal
 from warploom.report.export import as_csv, as_json
 from warploom.report.render import COSTLIEST, render_text
 from warploom.report.sections import Facts, Report, make_report
@@ -129,7 +132,7 @@ def test_accesses_that_did_not_happen_are_left_out(report: Report) -> None:
 
 def test_the_text_shows_the_costliest_lines_with_their_source(report: Report) -> None:
     text = render_text(report)
-    lines = text.splitlines()
+    lines = text[text.index("Source Counters") :].splitlines()
     [first] = [i for i, line in enumerate(lines) if "k.cu:2" in line]
     assert "1,200" in lines[first]
     below = lines[first + 1 : first + 4]
@@ -139,6 +142,32 @@ def test_the_text_shows_the_costliest_lines_with_their_source(report: Report) ->
     assert f"{len(report.lines) - COSTLIEST} more lines not shown" in text
     assert max(map(len, lines)) <= 100
     assert "(compute capability 7.5), by the compiled engine in 0.250 s" in text.replace("\n", " ")
+
+
+ATOMICS = """
+extern "C" __global__ void count(int *total, int *out, const int *x) {
+    __shared__ int bins[4];
+    if (threadIdx.x < 4) bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&bins[threadIdx.x & 3], 1);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(total, bins[0]);
+    out[threadIdx.x] = bins[2];
+}
+"""
+
+
+def test_atomics_of_each_memory_and_shared_words_are_distinguished() -> None:
+    """One warp: 8 lanes for each of 4 bins are 8 passes; one lane adds to global memory. All lanes
+    load one word: 128 bytes requested of 4 that are read."""
+    out = np.zeros(32, np.int32)
+    kernel = wl.Device("a100").compile(ATOMICS)["count"]
+    run = kernel[1, 32](np.zeros(1, np.int32), out, np.zeros(1, np.int32))
+    memory = "Memory Workload Analysis"
+    assert value(run.summary, memory, "Shared Atomic Passes") == 8
+    assert value(run.summary, memory, "Global Atomic Passes") == 1
+    assert out.tolist() == [8] * 32
+    assert "Shared Load Efficiency (lanes share words)" in run.report()
 
 
 def test_columns_of_what_never_happened_are_left_out(report: Report) -> None:
@@ -187,7 +216,9 @@ def test_lines_are_in_order_of_cost_and_say_why(report: Report) -> None:
     assert [line.cost for line in report.lines] == sorted(
         (line.cost for line in report.lines), reverse=True
     )
-    assert first.why == "global: 2.5 transactions a request"
+    assert (
+        first.why == "global: 2.5 transactions per request (the fewest); 97 % of all instructions"
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,3 +280,14 @@ def test_a_notebook_shows_the_text_of_a_report() -> None:
     text = module[module.kernels[0]][1, 32]().report()
     assert pretty(text) == text
     assert text.startswith("k<3> on Tesla V100")
+
+
+def test_nothing_is_bold_where_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = terminal()
+    with plain.capture() as captured:
+        plain.print(Text("bold", style="bold"))
+    assert captured.get() == "bold\n"
+    monkeypatch.delenv("NO_COLOR")
+    assert terminal().color_system is not None

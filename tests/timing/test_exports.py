@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -84,3 +85,14 @@ def test_the_roofline_is_drawn(timing: Timing) -> None:
     text = as_text(line)
     assert "modelled" in text
     assert re.search(r"DRAM +0\.12\d* results/byte .* bound by memory", text)
+
+
+def test_a_time_is_a_flat_row() -> None:
+    gpu = wl.Device("v100", record=True)
+    kernel = gpu.compile('extern "C" __global__ void one(int *x) { x[threadIdx.x] = 1; }')["one"]
+    timing = kernel[2, 64](np.zeros(64, np.int32)).time(code="ptx")
+    row = timing.to_dict()
+    assert (row["kernel"], row["device"], row["blocks"]) == ("one", "v100", 2)
+    assert row["cycles"] == timing.cycles
+    assert {f"warp_state.{name}" for name in timing.warp_states} < set(row)
+    assert json.loads(json.dumps(row)) == row

@@ -40,7 +40,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         SECTORS_4,
         Claim(
             lanes={"goes_on": 0xFF, "jumps": 0xFFFFFF00},
-            anywhere=("goes on to line 6", "jumps to line 7"),
+            anywhere=("continues at line 6", "jumps to line 7"),
         ),
         Claim(view=("1 transaction", "32 bytes requested, 32 moved"), lanes={"active": 0xFF}),
         # y[999] = 2 * 999 + 1
@@ -65,7 +65,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "branch": (
         Claim(
             lanes={"goes_on": ODD, "jumps": EVEN},
-            anywhere=("goes on to line 12", "jumps to line 8"),
+            anywhere=("continues at line 12", "jumps to line 8"),
         ),
         Claim(lanes={"active": ODD, "other_path": EVEN}),
         Claim(lanes={"active": EVEN, "gathering": ODD}),
@@ -212,7 +212,12 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "lock": (
         Claim(lanes={"active": 0xF}, right_lanes={"active": 0xF}, view=("global atomic",)),
-        Claim(lanes={"goes_on": 1, "jumps": 0xE}, right_lanes={"goes_on": 1, "jumps": 0xE}),
+        # `while (atomicCAS(...) != 0)` is line 4 of the kernel, and the three try it again.
+        Claim(
+            lanes={"goes_on": 1, "jumps": 0xE},
+            right_lanes={"goes_on": 1, "jumps": 0xE},
+            anywhere=("continues at line 6", "jumps to line 4 again"),
+        ),
         Claim(
             lanes={"active": 0xE, "gathering": 1},
             right_lanes={"active": 1},

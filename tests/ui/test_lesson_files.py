@@ -83,7 +83,7 @@ def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
     wrong = grade(lesson, INCLUSIVE)
     assert [one.passed for one in wrong.checks] == [False, True, True]
     assert wrong.checks[0].measured == "out[0] is 1, not 0; 64 of 64 differ"
-    assert wrong.checks[2].measured == "26"
+    assert wrong.checks[2].measured == "26 barriers"
     racing = grade(lesson, EXCLUSIVE.replace("__syncthreads();", "", 1))
     assert not racing.checks[1].passed
     assert grade(lesson, EXCLUSIVE).passed

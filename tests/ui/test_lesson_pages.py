@@ -88,11 +88,13 @@ def test_a_lesson_shows_what_it_says_and_judges_its_task(name: str, static_sched
     answer_question(static_schedule, lesson)
     for caption, claim in zip(lesson.captions, CLAIMS[name], strict=True):
         static_schedule.keyboard.press("n")
-        assert static_schedule.locator(".caption p").inner_text() == caption.text
+        shown = static_schedule.locator(".caption p").inner_text()
+        assert shown == caption.text.replace("`", "")
         assert static_schedule.locator("[data-missing=yes]").count() == 0, caption.text
         wait_for_claim(static_schedule, claim, caption.text)
     static_schedule.keyboard.press("n")
-    assert static_schedule.locator(".recap").inner_text() == lesson.recap
+    assert static_schedule.locator(".recap").inner_text() == lesson.recap.replace("`", "")
+    assert_whole(static_schedule)
     do_task(static_schedule, lesson)
     assert read_progress()[name] == "done"
 
@@ -173,10 +175,39 @@ def do_task(page: Any, lesson: Lesson) -> None:
     page.get_by_role("button", name="Edit the kernel").click()
     editor = page.locator(".source .cm-content[contenteditable=true]")
     editor.wait_for()
+    assert_whole(page)
+    assert "`" not in page.locator("aside.lesson").inner_text()
     assert judged(page) is False
     editor.fill(lesson.task.solution)
     assert judged(page) is True
     assert page.locator(".task .done").count() == 1
+
+
+def assert_whole(page: Any) -> None:
+    """The lesson's panel is in sight to its end, with the task's buttons."""
+    hidden = "panel => panel.scrollHeight - panel.clientHeight"
+    assert page.locator("aside.lesson").evaluate(hidden) == 0
+
+
+LEAST_TYPE = 9
+"""Letters of a drawing are no smaller on the screen, in pixels."""
+
+
+def test_letters_of_compared_drawings_can_be_read(static_schedule: Any) -> None:
+    """A comparison at 1280 x 800 draws half as wide as a single run."""
+    lesson = find_lesson("lock")
+    assert lesson is not None
+    open_lesson(static_schedule, lesson)
+    static_schedule.keyboard.press("n")
+    static_schedule.wait_for_selector(".compare .picture text")
+    sizes = static_schedule.locator(".compare .picture text").evaluate_all(
+        """texts => texts.filter(text => getComputedStyle(text).display !== "none").map(text =>
+          parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
+    )
+    assert sizes
+    assert min(sizes) >= LEAST_TYPE
+    values = static_schedule.locator(".compare .lane b")
+    assert max(values.evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)")) <= 0
 
 
 def judged(page: Any) -> bool:
@@ -189,6 +220,32 @@ def judged(page: Any) -> bool:
         page.locator(".trouble[role=alert] button").click()
         return False
     return page.locator("[aria-label=Verdict]").get_attribute("data-passed") == "yes"
+
+
+WRONG = "__global__ void mine(int *lock, int *total) { if (threadIdx.x == 0) *total = 3; }"
+ENDLESS = """__global__ void stuck(int *lock, int *total) {
+    while (*(volatile int *)lock == 0) {}
+    *total = 4;
+}"""
+
+
+def test_a_check_shows_the_run_of_the_kernel_that_it_judged(static_schedule: Any) -> None:
+    page, lesson = static_schedule, find_lesson("lock")
+    assert lesson is not None
+    assert lesson.task is not None
+    open_lesson(page, lesson)
+    for _ in range(len(lesson.captions) + 1):
+        page.keyboard.press("n")
+    page.get_by_role("button", name="Edit the kernel").click()
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    for source, name in ((WRONG, "mine"), (ENDLESS, "stuck")):
+        editor.fill(source)
+        assert judged(page) is False
+        assert page.locator("header.top h1").inner_text().startswith(name)
+        assert editor.inner_text().startswith(source[:30])
+    # The launch that ended in a deadlock met no check, and its error is in sight.
+    assert page.locator("[aria-label=Verdict] li.ill").count() == len(lesson.task.checks)
+    assert "deadlock" in page.locator("[aria-label=Error] summary").inner_text().lower()
 
 
 def test_a_lesson_of_one_file_opens_and_is_graded(tmp_path: Path) -> None:

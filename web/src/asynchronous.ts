@@ -15,7 +15,7 @@ export interface InFlight {
   readonly bytes: number;
   /** The mbarrier's name; empty where none is named. */
   readonly barrier: string;
-  /** Nobody waits for it, in what was recorded. */
+  /** No recorded step waits for it. */
   readonly forgotten: boolean;
 }
 

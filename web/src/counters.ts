@@ -1,4 +1,4 @@
-// The report's counters up to a step: sums over the trace, cached every so many steps.
+// The report's counters up to a step: sums over the trace, cached at regular steps.
 
 import { count } from "./bits.ts";
 import type { Model } from "./model.ts";
@@ -78,6 +78,9 @@ export interface LineCount {
   readonly average: number;
   readonly requests: number;
   readonly sectors: number;
+  /** Requests to shared memory, and the passes that they took. */
+  readonly sharedRequests: number;
+  readonly passes: number;
 }
 
 interface Sums {
@@ -85,6 +88,8 @@ interface Sums {
   lanes: number;
   requests: number;
   sectors: number;
+  sharedRequests: number;
+  passes: number;
 }
 
 const known = new WeakMap<Model, Sums[]>();
@@ -93,14 +98,19 @@ const known = new WeakMap<Model, Sums[]>();
 export function byInstruction(model: Model): Sums[] {
   const found = known.get(model);
   if (found) return found;
-  const rows = model.trace.code.map((): Sums => ({ executions: 0, lanes: 0, requests: 0, sectors: 0 }));
+  const rows = model.trace.code.map((): Sums => ({ executions: 0, lanes: 0, requests: 0, sectors: 0, sharedRequests: 0, passes: 0 }));
   for (let step = 0; step < model.count; step++) {
     const row = rows[model.instruction[step]!]!;
     row.executions += 1;
     row.lanes += count(model.stateOf(step).active);
     model.eachCost(step, (site, cost) => {
-      row.requests += cost[0]!;
-      row.sectors += site.space === "shared" ? cost[9]! : cost[1]!;
+      if (site.space === "shared") {
+        row.sharedRequests += cost[0]!;
+        row.passes += cost[9]!;
+      } else {
+        row.requests += cost[0]!;
+        row.sectors += cost[1]!;
+      }
     });
   }
   known.set(model, rows);
@@ -116,5 +126,7 @@ export function together(rows: readonly Sums[]): LineCount {
     average: all ? sum((row) => row.lanes) / all : 0,
     requests: sum((row) => row.requests),
     sectors: sum((row) => row.sectors),
+    sharedRequests: sum((row) => row.sharedRequests),
+    passes: sum((row) => row.passes),
   };
 }

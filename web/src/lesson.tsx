@@ -3,8 +3,8 @@
 import { batch, computed, signal } from "@preact/signals";
 import { check, noteRead, readLesson, run } from "./load.ts";
 import { Model } from "./model.ts";
-import type { Anchor, LaunchRequest, Lesson, Variant, Verdict } from "./schema.ts";
-import { align, caption, choose, chosenArray, editing, goTo, labels, lesson, lessonsOpen, model, open, other, pane, playing, predicted, refusal, request, running, show, showEnd, time, type Pane } from "./state.ts";
+import type { Anchor, LaunchRequest, Lesson, Refusal, Variant, Verdict } from "./schema.ts";
+import { align, caption, choose, chosenArray, editing, goTo, labels, lesson, lessonsOpen, model, open, other, pane, playing, predicted, refusal, request, running, show, showEnd, showWrong, time, type Pane } from "./state.ts";
 
 /** The task is worked on: the kernel in the editor is the learner's. */
 export const working = signal(false);
@@ -105,17 +105,18 @@ export function changed(asked: LaunchRequest, variant: Variant): LaunchRequest {
   return { ...asked, ...given };
 }
 
-/** Open the kernel of the task in the editor, or another one in its place. */
+/** Opens the kernel of the task in the editor, or another one in its place. */
 async function startTask(taught: Lesson, source: string): Promise<void> {
   const task = taught.task!;
   const asked = { ...changed(taught.request, task.launch), source };
   running.value = true;
   refusal.value = null;
-  const first = await run({ ...asked, max_instructions: asked.max_instructions ?? 100_000 });
+  const first = await runTask(asked);
   batch(() => {
     running.value = false;
     if (!(first instanceof Model)) return void (refusal.value = first);
     working.value = true;
+    verdict.value = null;
     request.value = asked;
     labels.value = [];
     open(first, null);
@@ -124,19 +125,37 @@ async function startTask(taught: Lesson, source: string): Promise<void> {
   });
 }
 
+/** Run a kernel of a task, which may be one that does not end. */
+function runTask(asked: LaunchRequest): Promise<Model | Refusal> {
+  return run({ ...asked, max_instructions: asked.max_instructions ?? 100_000 });
+}
+
+/** Judges the kernel in the editor, and shows its run: the views belong to the text beside them. */
 async function checkTask(taught: Lesson): Promise<void> {
   const asked = request.value;
   if (!asked || checking.value) return;
   checking.value = true;
   refusal.value = null;
   const found = await check(taught.id, asked.source);
+  const ran = await runTask(asked);
   batch(() => {
     checking.value = false;
+    if (ran instanceof Model) {
+      open(ran, null);
+      showWrong();
+      editing.value = true;
+    }
     if ("kind" in found) return void (refusal.value = found);
     verdict.value = found;
-    if (found.error) refusal.value = { kind: "compile", message: found.error, errors: found.errors };
+    const shown = ran instanceof Model && ran.trace.error;
+    if (found.error && !shown) refusal.value = { kind: "compile", message: found.error, errors: found.errors };
     if (found.passed) progress.value = { ...progress.value, [taught.id]: "done" };
   });
+}
+
+/** A text of a lesson; what stands between backticks is code. */
+function Prose({ text }: { text: string }) {
+  return <>{text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
 }
 
 export function LessonPanel() {
@@ -146,7 +165,7 @@ export function LessonPanel() {
   const said = taught.captions[caption.value];
   const count = taught.captions.length;
   return (
-    <aside class="lesson" aria-label="Lesson">
+    <aside class={`lesson${working.value ? " working" : finished.value ? " finished" : ""}`} aria-label="Lesson">
       <header>
         <h2>{taught.title}</h2>
         <button aria-label="Leave the lesson" title="Leave the lesson" onClick={() => (lesson.value = null)}>
@@ -180,7 +199,7 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
   const beside = its && said.beside ? resolve(its, said.beside) : 0;
   return (
     <div class="caption" aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
-      <p>{said.text}</p>
+      <p><Prose text={said.text} /></p>
       {step === null && <p class="missing">The launch has no step that this caption's `at` describes: {described(said.at)}.</p>}
       {beside === null && <p class="missing">The other run has no step that this caption's `beside` describes: {described(said.beside!)}.</p>}
       {step !== time.value && step !== null && (
@@ -203,11 +222,11 @@ function Finish({ taught }: { taught: Lesson }) {
   const { task } = taught;
   return (
     <div class="finish">
-      {!working.value && <p class="recap">{taught.recap}</p>}
+      {!working.value && <p class="recap"><Prose text={taught.recap} /></p>}
       {task && (
         <section class="task" aria-label="Task">
           <h3>Task {progress.value[taught.id] === "done" && <span class="done">✓ done</span>}</h3>
-          <p>{task.ask}</p>
+          <p><Prose text={task.ask} /></p>
           <Checks taught={taught} />
           <Hints taught={taught} />
           {show.value?.live ? <Work taught={taught} /> : <p class="note">To edit and check it: <code>warploom learn {taught.id}</code></p>}
@@ -220,15 +239,16 @@ function Finish({ taught }: { taught: Lesson }) {
 
 function Checks({ taught }: { taught: Lesson }) {
   const found = verdict.value;
-  if (found && !found.error) {
+  if (found) {
+    const judged = found.error ? taught.task!.checks.map(({ label }) => ({ label, passed: false, measured: "the kernel did not run to its end" })) : found.checks;
     return (
       <ul class="checks" aria-label="Verdict" data-passed={found.passed ? "yes" : "no"} role="list">
-        {found.checks.map((one) => (
+        {judged.map((one) => (
           <li key={one.label} class={one.passed ? "well" : "ill"}>
             <b aria-hidden="true">{one.passed ? "✓" : "✕"}</b>
             <span>
               <span class="unseen">{one.passed ? "Passed: " : "Not passed: "}</span>
-              {one.label}
+              <Prose text={one.label} />
               {one.measured && <em>{one.measured}</em>}
             </span>
           </li>
@@ -241,7 +261,9 @@ function Checks({ taught }: { taught: Lesson }) {
       {taught.task!.checks.map((one) => (
         <li key={one.label}>
           <b aria-hidden="true">○</b>
-          <span>{one.label}</span>
+          <span>
+            <Prose text={one.label} />
+          </span>
         </li>
       ))}
     </ul>
@@ -275,7 +297,7 @@ function Hints({ taught }: { taught: Lesson }) {
   return (
     <div class="hints">
       {task.hints.slice(0, hints.value).map((hint) => (
-        <p key={hint}>{hint}</p>
+        <p key={hint}><Prose text={hint} /></p>
       ))}
       <p class="do">
         {hints.value < task.hints.length && <button onClick={() => (hints.value += 1)}>{hints.value ? "Another hint" : "Hint"}</button>}
@@ -308,9 +330,9 @@ function Ask({ taught }: { taught: Lesson }) {
   const given = predicted.value;
   return (
     <div class="question">
-      <p>{taught.summary}</p>
+      <p><Prose text={taught.summary} /></p>
       <fieldset>
-        <legend>{question.ask}</legend>
+        <legend><Prose text={question.ask} /></legend>
         {question.choices.map((choice, index) => (
           <button
             key={choice}
@@ -319,11 +341,11 @@ function Ask({ taught }: { taught: Lesson }) {
             onClick={() => (predicted.value = index)}
           >
             {given !== null && (index === question.answer ? "✓ " : index === given ? "✕ " : "")}
-            {choice}
+            <Prose text={choice} />
           </button>
         ))}
       </fieldset>
-      {given !== null && <p class="because">{question.because}</p>}
+      {given !== null && <p class="because"><Prose text={question.because} /></p>}
     </div>
   );
 }
@@ -350,7 +372,7 @@ export function Lessons() {
                   <b>
                     {one.title} {mark(progress.value[one.id])}
                   </b>
-                  <span>{one.summary}</span>
+                  <span><Prose text={one.summary} /></span>
                 </button>
               </li>
             ))}

@@ -268,22 +268,29 @@ export class Model {
   /** Where lanes go that do not take the branch of an instruction, and where the others jump. */
   ways(instruction: number): { readonly on: string; readonly to: string } {
     const code = this.trace.code[instruction]!;
-    const jumps = code.targets.map((block) => this.onlyEnds(block) ? "the return" : this.#entry(this.trace.basic_blocks[block]?.start ?? -1, code.line));
-    return { on: this.#entry(instruction + 1, code.line), to: jumps.length ? [...new Set(jumps)].join(" or ") : "the end" };
+    const jumps = code.targets.map((block) => (this.onlyEnds(block) ? "the return" : this.#entry(this.trace.basic_blocks[block]?.start ?? -1, instruction)));
+    return { on: this.#entry(instruction + 1, instruction), to: jumps.length ? [...new Set(jumps)].join(" or ") : "the end" };
   }
 
-  /** The line at which lanes go on from an instruction: copies, which the compiler puts on any line,
-   * and jumps do not count, nor does the line that they come from. */
+  /** The line at which lanes continue that reach instruction `first` from the branch `from`. Copies,
+   * which the compiler puts on any line, and jumps do not count. */
   #entry(first: number, from: number): string {
     let at = first;
     for (let steps = 0; steps < 32; steps++) {
       const code = this.trace.code[at];
       if (!code) break;
       if (code.is_branch && !code.guarded && code.targets.length === 1) at = this.trace.basic_blocks[code.targets[0]!]!.start;
-      else if (/^(mov|cvta)\b/.test(code.text) || code.line === from) at++;
-      else return this.place(at);
+      else if (/^(mov|cvta)\b/.test(code.text)) at++;
+      else return this.#placeFrom(at, from);
     }
-    return this.place(first);
+    return this.#placeFrom(first, from);
+  }
+
+  /** The line of an instruction, with how it lies to a branch that is on the same line. */
+  #placeFrom(at: number, from: number): string {
+    const [place, own] = [this.place(at), this.place(from)];
+    if (place !== own) return place;
+    return at > from ? `the rest of ${place}` : `${place} again`;
   }
 
   /** Whether a basic block does nothing but end threads. */

@@ -1,4 +1,4 @@
-// Light or dark: the system's choice, until somebody presses the button.
+// Light or dark: the system's choice, until the button is pressed.
 
 const root = document.documentElement;
 const system = matchMedia("(prefers-color-scheme: dark)");

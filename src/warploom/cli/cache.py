@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from warploom.llvm.disk_cache import MOST_BYTES, cache_directory, clear, sizes
+from warploom.report.console import terminal
 
 KINDS = {
     "kernel": "machine code of kernels",
@@ -54,7 +54,7 @@ def cache(
             _mib(sum(entries)),
             KINDS.get(kind, "the engine's own functions"),
         )
-    Console().print(table)
+    terminal().print(table)
     total = sum(map(sum, held.values()))
     print(f"{folder}: {_mib(total)} MiB of at most {MOST_BYTES >> 20:,}")
 

@@ -38,12 +38,12 @@ ORDERS = ("converge", "adversarial", "fair", "random")
 ALL_TOOLS = ",".join(PROGRAM_TOOLS)
 
 Tool = Annotated[
-    str, typer.Option("--tool", metavar="NAMES", help=f"What checks: any of {ALL_TOOLS}.")
+    str, typer.Option("--tool", metavar="NAMES", help=f"Tools to run: any of {ALL_TOOLS}.")
 ]
 ErrorExitcode = Annotated[int, typer.Option(help="The exit status where there are errors.")]
-Limit = Annotated[int, typer.Option(min=1, help="Show at most so many findings.")]
+Limit = Annotated[int, typer.Option(min=1, help="Most findings to show.")]
 Suppress = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Findings that are accepted, with reasons.")
+    Path | None, typer.Option(metavar="FILE", help="A file of accepted findings, with reasons.")
 ]
 Sarif = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings as SARIF.")]
 
@@ -95,12 +95,12 @@ def check(
     page: PageOptions,
     shown: ShownOptions,
     orders: Annotated[
-        int, typer.Option(min=1, max=len(ORDERS), help="Check under so many legal orders.")
+        int, typer.Option(min=1, max=len(ORDERS), help="Number of legal orders to check.")
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Launch a kernel under the sanitizers and print what they find: races, accesses out of bounds,
-    barriers that threads skip, memory that nobody wrote. Before a program (`warploom check
+    barriers that threads skip, memory that was never written. Before a program (`warploom check
     program.py`), check all that it launches: see `warploom check-program --help`.
 
     Example: `warploom check sum.cu --kernel sum --block 64 --arg 'f32[64]=ones' --arg

@@ -63,12 +63,14 @@ COMMANDS = {
     "learn": Command("learn", "learn", WATCH, "Open a lesson, or grade a kernel in its task."),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
+    "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
+    "kernels": Command("starting.kernels", "kernels", LOOK, "List a file's kernels, ready to run."),
     "devices": Command("devices", "devices", LOOK, "List the devices, or the facts of one."),
     "validate": Command(
         "validate", "validate", LOOK, "Compare modelled times with published ones."
     ),
     "cache": Command("cache", "cache", LOOK, "Show the cache of compiled code, or clear it."),
-    "doctor": Command("doctor", "doctor", LOOK, "Say what works on this computer."),
+    "doctor": Command("doctor", "doctor", LOOK, "Report what works on this computer."),
     "nvcc": Command(
         "programs", "nvcc", RUN, "Compile a CUDA program with NVIDIA's nvcc.", EVERYTHING, False
     ),
@@ -79,6 +81,10 @@ COMMANDS = {
     DEBUG_ADAPTER: Command("debug_adapter", "debug_adapter"),
 }
 """The commands by name, in the order of the help."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C in a command, with what was interrupted; typer would make an exit code of it."""
 
 
 class LazyCommands(TyperGroup):
@@ -92,6 +98,13 @@ class LazyCommands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns the parameters and the help option."""
         return convert_without_pydantic(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(*interrupt.args) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names of all commands."""

@@ -29,7 +29,7 @@ Batch = Annotated[bool, typer.Option("--batch", help="Leave when the commands ar
 Optimized = Annotated[
     bool,
     typer.Option(
-        "--optimized", help="Compile as without a debugger; most local variables are gone then."
+        "--optimized", help="Compile with optimization; most local variables are then unavailable."
     ),
 ]
 OneKernel = Annotated[
@@ -121,7 +121,8 @@ def debug_program(
     batch: Batch = False,
 ) -> None:
     """Run a program as `warploom run` does, and debug the kernels that it launches. `continue` at
-    the end of a kernel goes on to the next launch, `detach` lets the program go on alone.
+    the end of a kernel continues to the next launch, `detach` lets the program run on without the
+    debugger.
 
     Example: `warploom debug -c 'break scale' train.py --epochs 1`
     """

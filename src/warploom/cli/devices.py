@@ -12,7 +12,11 @@ from rich.table import Table
 
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.spec import DeviceSpec
+<<<<<<< HEAD
 from warploom.devices.timing import find_timing
+=======
+from warploom.report.console import terminal
+>>>>>>> hour
 
 _NOT_FACTS = ("name", "title", "sources")
 
@@ -47,7 +51,7 @@ def _show_all() -> None:
         table.add_row(
             spec.name, spec.title, spec.cc, str(spec.sms), str(spec.max_warps_per_sm), shared
         )
-    Console().print(table)
+    terminal().print(table)
 
 
 def _show_one(spec: DeviceSpec) -> None:

@@ -125,4 +125,4 @@ def _tool(name: str) -> Finding:
 
 def _program(name: str, program: str, remedy: str) -> Finding:
     found = shutil.which(program)
-    return Finding(name, found is not None, found or f"{program} is not there: {remedy}")
+    return Finding(name, found is not None, found or f"{program} was not found: {remedy}")

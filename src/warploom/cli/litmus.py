@@ -32,10 +32,13 @@ def litmus(
     file: File,
     launched: LaunchOptions,
     model: Annotated[
-        str, typer.Option(help="The memory model: ptx, sc (interleavings) or a file of cat.")
+        str, typer.Option(help="Memory model: ptx, sc (interleavings) or a .cat file.")
     ] = "ptx",
     rounds: Annotated[
-        int, typer.Option(min=1, help="How often a thread may come to one place of the program.")
+        int,
+        typer.Option(
+            min=1, help="Most times that a thread may execute one instruction of the program."
+        ),
     ] = ROUNDS,
     graphs: Annotated[
         bool, typer.Option("--graphs", help="Show an execution for every outcome.")

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import warploom
-from warploom.cli.commands import LazyCommands
+from warploom.cli.commands import Interrupted, LazyCommands
 from warploom.cli.typer_commands import USAGE_ERRORS, usage_message
 from warploom.cli.verbs import verbs
 from warploom.core.errors import (
@@ -90,11 +90,12 @@ def _code_of_command() -> int:
     except WarploomError as error:
         report(f"error: {error}")
         return exit_code(error)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, Interrupted, typer.Abort) as interrupt:
         # Where Ctrl-C came in an exec of text, Python would end by SIGINT, whatever the status is:
         # it remembers that until the next one.
         exec("pass")
-        report("interrupted")
+        where = "" if isinstance(interrupt, typer.Abort) else str(interrupt)
+        report(f"interrupted {where}".rstrip())
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone: nothing is left to say, not even on closing it.

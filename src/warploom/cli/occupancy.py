@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from warploom.cli.options import CompilerOption, DeviceName, File, Json, KernelName, grouped
+from warploom.cli.options import Block, CompilerOption, DeviceName, File, Json, KernelName, grouped
 from warploom.core.output_files import write_text
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers
@@ -19,7 +20,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.device import Device
 from warploom.host.kernel import Kernel
 from warploom.host.programs.resources import Resources
-from warploom.host.requests import only_kernel
+from warploom.host.requests import dims, only_kernel
 from warploom.report.occupancy_curve import Curve, sweep
 from warploom.report.plot import as_svg, as_text
 
@@ -28,10 +29,11 @@ from warploom.report.plot import as_svg, as_text
 class BlockOptions:
     """Options for the resources of a block."""
 
-    block: Annotated[int, typer.Option(help="Threads of a block.")] = 256
-    shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")] = 0
+    block: Block = "256"
+    shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory per block.")] = 0
     registers: Annotated[
-        int | None, typer.Option(help="Registers a thread, instead of ptxas' or our own count.")
+        int | None,
+        typer.Option(help="Registers per thread, instead of the count by ptxas or the estimate."),
     ] = None
 
     def demand(self, chosen: Kernel) -> tuple[Demand, Resources]:
@@ -42,7 +44,8 @@ class BlockOptions:
         whole = chosen.program.shared_bytes
         if self.shared:
             whole = chosen.program.dynamic_shared_offset + self.shared
-        return Demand(self.block, known.registers, whole, known.barriers), known
+        threads = prod(dims("--block", self.block))
+        return Demand(threads, known.registers, whole, known.barriers), known
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class SweepOptions:
     """Options for drawing occupancy over block size, registers and shared memory."""
 
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Draw it over block size, registers, shared memory.")
+        bool,
+        typer.Option("--sweep", help="Plot occupancy over block size, registers, shared memory."),
     ] = False
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Draw the sweep to a file.")
@@ -95,15 +99,15 @@ def _print(
     demand, console = found.demand, Console(highlight=False, soft_wrap=True)
     console.print(
         f"{name} on {spec.title} (compute capability {spec.cc}): blocks of"
-        f" {demand.threads} threads, {demand.registers} registers a thread ({known.source}),"
+        f" {demand.threads} threads, {demand.registers} registers per thread ({known.source}),"
         f" {demand.shared_bytes:,} bytes of shared memory"
     )
     console.print(
-        f"{found.active_blocks} blocks, {found.active_warps} of {found.max_warps} warps an SM:"
+        f"{found.active_blocks} blocks, {found.active_warps} of {found.max_warps} warps per SM:"
         f" {100 * found.fraction:.1f} %, limited by {', '.join(found.limiters)}"
     )
     limits = ", ".join(f"{name} {n}" for name, n in found.limits.items() if n is not None)
-    console.print(f"blocks an SM by resource: {limits}")
+    console.print(f"blocks per SM by resource: {limits}")
     if len(spec.shared_capacities) > 1:
         console.print(f"shared memory of the SM set to {found.shared_carveout:,} bytes at least")
     for step in steps:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
@@ -24,10 +25,11 @@ from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
-    "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
-    " TYPE[SHAPE]=zeros|ones|arange|random:SEED|FILE.npy with TYPE f16 f32 f64 i8..i64 u8..u64, or"
-    " FILE.npy; local:BYTES is local memory for an OpenCL kernel. A buffer may have a name before"
-    " it (y:f32[64]=ones), else its position is one."
+    "An argument, in the kernel's order: a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT with TYPE"
+    " f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a number,"
+    " numbers with commas, random[:SEED], uniform:LOW:HIGH[:SEED], normal:MEAN:SD[:SEED], or a file"
+    " (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure, local:BYTES local memory for an OpenCL"
+    " kernel. A buffer may have a name before it (y:f32[64]=ones). Default: its position."
 )
 
 File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file.")]
@@ -35,15 +37,26 @@ KernelName = Annotated[
     str | None, typer.Option(help="The kernel to launch; needed where there are several.")
 ]
 Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks of the grid, as 16x8.")]
-Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads of a block, as 16x8.")]
-Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory a block.")]
+Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads per block, as 16x8.")]
+Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory per block.")]
 Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
+Constant = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=CONTENT",
+        help="Set a __constant__ or __device__ variable before the launch: NAME=TYPE[SHAPE]=CONTENT"
+        " or NAME=FILE.npy.",
+    ),
+]
 DeviceName = Annotated[
-    str | None, typer.Option(help="A device of `warploom devices`; h100 if left out.")
+    str | None, typer.Option(help="A device of `warploom devices`. Default: h100.")
 ]
 Engine = Annotated[
     str | None,
-    typer.Option(help=f"The engine: {' or '.join(ENGINES)}; the first that can, if left out."),
+    typer.Option(
+        help=f"Engine to use: {' or '.join(ENGINES)}. Default: compiled, or reference if it cannot"
+        " run the kernel."
+    ),
 ]
 WarpSize = Annotated[
     int, typer.Option(metavar="32|64", help="Lanes of a warp; 64 for AMD's wavefronts.")
@@ -56,7 +69,7 @@ Save = Annotated[
     typer.Option(metavar="NAME=FILE.npy", help="Write a buffer to a file after the launch."),
 ]
 MaxInstructions = Annotated[
-    int | None, typer.Option(min=0, help="Stop after so many warp instructions.")
+    int | None, typer.Option(min=0, help="Stop after this number of warp instructions.")
 ]
 StrictTarget = Annotated[
     bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
@@ -68,7 +81,7 @@ Strict = Annotated[
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
 L1 = Annotated[
     bool | None,
-    typer.Option("--l1/--no-l1", help="Cache global loads in L1, where the device leaves it open."),
+    typer.Option("--l1/--no-l1", help="Cache global loads in L1, on devices with that choice."),
 ]
 BankBytes = Annotated[
     int | None, typer.Option(help="Width of the banks of shared memory on 3.x: 4 or 8.")
@@ -84,7 +97,7 @@ ClusterDims = Annotated[
 ]
 Schedule = Annotated[
     str,
-    typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
+    typer.Option(help=f"Order in which ready warps and lanes run: {', '.join(POLICIES)}."),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
 Core = Annotated[
@@ -99,8 +112,8 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="The most threads that share the blocks, where results stay the same and it saves"
-        " time; one on each core if left out.",
+        help="Most threads that share the blocks, if results stay the same and it saves"
+        " time. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
@@ -112,17 +125,21 @@ AnyOrder = Annotated[
     ),
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
+    str | None,
+    typer.Option(help=f"Policy that selects among ready warps: {', '.join(SCHEDULERS)}."),
 ]
 Code = Annotated[
     str | None,
     typer.Option(
-        help=f"What is replayed: {' or '.join(CODES)}. Left out: machine code where there is some."
+        help=f"Code to replay: {' or '.join(CODES)}. Default: machine code if ptxas is installed."
     ),
 ]
-Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]
+Sample = Annotated[
+    int | None, typer.Option(min=1, help="Replay only this number of waves of blocks.")
+]
 Processes = Annotated[
-    int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
+    int | None,
+    typer.Option(min=1, help="Processes that share the work. Default: one per processor."),
 ]
 Cluster = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work.")
@@ -141,9 +158,25 @@ class LaunchOptions:
     arg: Arg = None
     device: DeviceName = None
     option: CompilerOption = None
+    constant: Constant = None
     max_instructions: MaxInstructions = None
     cooperative: Cooperative = False
     cluster_dims: ClusterDims = ""
+
+    def command_line(self, file: Path) -> str:
+        """Returns the arguments of a command that launches the same."""
+        words = [str(file)]
+        for name in ("kernel", "grid", "block", "shared", "device", "cluster_dims"):
+            value = getattr(self, name)
+            if value != getattr(LaunchOptions, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        for name, values in (
+            ("--option", self.option),
+            ("--constant", self.constant),
+            ("--arg", self.arg),
+        ):
+            words += [word for value in values or () for word in (name, value)]
+        return shlex.join([*words, *(["--cooperative"] if self.cooperative else [])])
 
     def request(self, file: Path, save: list[str] | None = None) -> Request:
         """Returns the launch, written down."""
@@ -156,6 +189,7 @@ class LaunchOptions:
             args=self.arg or (),
             options=self.option or (),
             saves=save or (),
+            constants=self.constant or (),
             max_instructions=self.max_instructions,
             cooperative=self.cooperative,
             cluster_dims=self.cluster_dims,
@@ -260,7 +294,7 @@ def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[insp
 
 TITLES = {
     "LaunchOptions": "Launch",
-    "RuleOptions": "What the architecture leaves open",
+    "RuleOptions": "Choices that the architecture leaves open",
     "DeviceOptions": "Device",
     "SpreadOptions": "Work",
     "SearchOptions": "Search",
@@ -268,12 +302,12 @@ TITLES = {
     "PageOptions": "Page",
     "FindingOptions": "Findings",
     "ProgramOptions": "Program",
-    "ModelOptions": "Model of time",
+    "ModelOptions": "Time model",
     "BlockOptions": "Block",
     "SweepOptions": "Sweep",
     "Outputs": "Files",
     "OutputOptions": "Files",
-    "AddedOptions": "Beside the steps",
+    "AddedOptions": "In addition to the steps",
     "ShownOptions": "Page",
 }
 """The headings of the groups of options in a command's help."""

@@ -7,7 +7,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from warploom.cli.launching import launch
 from warploom.cli.options import (
@@ -18,6 +17,7 @@ from warploom.cli.options import (
     RuleOptions,
     grouped,
 )
+from warploom.report.console import terminal
 from warploom.report.export import as_csv as report_as_csv
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render, render_text
@@ -33,14 +33,14 @@ def profile(
     terms: Annotated[
         str | None,
         typer.Option(
-            help=f"The words of the report: {', '.join(VOCABULARIES)}; if left out, those of the"
+            help=f"The words of the report: {', '.join(VOCABULARIES)}. Default: those of the"
             " program's language."
         ),
     ] = None,
     time: Annotated[
         bool,
         typer.Option(
-            "--time", help="Model the launch's time, too: sections of schedulers, stalls."
+            "--time", help="Also model the launch's time: sections on schedulers and stalls."
         ),
     ] = False,
     as_json: Json = False,
@@ -48,8 +48,8 @@ def profile(
 ) -> None:
     """Launch a kernel and print its report: counters, occupancy, costly lines, advice.
 
-    Example: `warploom profile transpose.cu --kernel transpose_naive --grid 4,4 --block 32,8 --arg
-    'f32[128,128]=arange' --arg 'f32[128,128]=zeros' --arg 128 --terms opencl`
+    Example: `warploom profile transpose.cu --kernel transpose_naive --grid 4x4 --block 32x8 --arg
+    'f32[128x128]=arange' --arg 'f32[128x128]=zeros' --arg 128 --terms opencl`
     """
     if terms is not None:
         translator(terms)  # a wrong word is refused before the work
@@ -61,6 +61,6 @@ def profile(
     elif as_csv:
         print(report_as_csv(report), end="")
     elif sys.stdout.isatty():
-        render(report, Console(), terms)
+        render(report, terminal(), terms)
     else:
         print(render_text(report, terms), end="")

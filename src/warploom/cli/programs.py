@@ -22,7 +22,7 @@ Program = Annotated[
     str,
     typer.Argument(help="A Python program, an executable, or CUDA C++ with a main (needs nvcc)."),
 ]
-Arguments = Annotated[list[str] | None, typer.Argument(help="What the program gets.")]
+Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the program.")]
 DeviceName = Annotated[str, typer.Option(help="A device of `warploom devices`.")]
 Memory = Annotated[
     str, typer.Option(metavar="SIZE", help="The device's memory, such as 512M; else the product's.")
@@ -81,7 +81,7 @@ def program(
     as_json: JsonFile = "",
 ) -> None:
     """Run a program that uses a GPU through PyTorch, numba-cuda, cuda.core, tinygrad, Triton,
-    PyCUDA or the CUDA runtime, unchanged. Everything behind its name is the program's own.
+    PyCUDA or the CUDA runtime, unchanged. Everything after its name goes to the program.
 
     Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
     """

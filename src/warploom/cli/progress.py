@@ -18,7 +18,7 @@ class ProgressLine:
     """While it is entered, a line on stderr says how long `what` has run, and how far it is.
 
     It appears after two seconds, and only where stderr is a terminal. Call it to set how many
-    blocks are done.
+    blocks have begun: the launch reports the number of the next one.
     """
 
     def __init__(self, what: str) -> None:
@@ -34,8 +34,8 @@ class ProgressLine:
             self._thread.start()
         return self
 
-    def __call__(self, done: int, total: int) -> None:
-        self._blocks = (done, total)
+    def __call__(self, begun: int, total: int) -> None:
+        self._blocks = (begun, total)
 
     def __exit__(
         self,
@@ -48,12 +48,9 @@ class ProgressLine:
             self._thread.join()
 
     def _status_text(self) -> str:
-        """Returns what happens now: until the first block has been heard of, the program is
-        compiled; when all have ended, results are put together."""
-        done, total = self._blocks
-        if not total:
-            return "compiling"
-        return f"{done:,} of {total:,} blocks" if done < total else "all blocks done, finishing"
+        """Returns what happens now: before the first report of blocks, the program is compiled."""
+        begun, total = self._blocks
+        return f"{begun:,} of {total:,} blocks begun" if total else "compiling"
 
     def _show(self) -> None:
         if self._ended.wait(PATIENCE):

@@ -29,11 +29,11 @@ def ptx(
     ] = False,
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Print how a kernel's accesses to memory are done instead."),
+        typer.Option("--plan", help="Print the access plans of a kernel instead."),
     ] = False,
     ir: Annotated[
         bool,
-        typer.Option("--ir", help="Print what the compiler's passes find of a kernel instead."),
+        typer.Option("--ir", help="Print a kernel's Warp IR after the compiler's passes instead."),
     ] = False,
     passes: Annotated[
         bool,
@@ -41,7 +41,7 @@ def ptx(
     ] = False,
     baseline: Annotated[
         bool,
-        typer.Option("--baseline", help="With --llvm: of the code that is compiled fast."),
+        typer.Option("--baseline", help="With --llvm: print the baseline code."),
     ] = False,
     kernel: Annotated[
         str | None,
@@ -51,13 +51,13 @@ def ptx(
     ] = None,
     block: Annotated[
         str | None,
-        typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block for these; 256 if left out."),
+        typer.Option(metavar="X[,Y[,Z]]", help="Threads per block for these. Default: 256."),
     ] = None,
 ) -> None:
     """Print the PTX of a program, each source line above the instructions that it became.
 
     Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
-    `warploom ptx saxpy.cu --llvm --block 16,16`, `warploom ptx saxpy.cu --ir`,
+    `warploom ptx saxpy.cu --llvm --block 16x16`, `warploom ptx saxpy.cu --ir`,
     `warploom ptx saxpy.cu --plan`, `warploom ptx saxpy.cu --passes`.
     """
     if llvm + ir + passes + plan > 1:

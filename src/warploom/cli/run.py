@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from rich.console import Console
+import typer
 
-from warploom.cli.launching import launch
+from warploom.cli.launching import Launched, launch
 from warploom.cli.options import (
     DeviceOptions,
     File,
@@ -19,13 +22,44 @@ from warploom.cli.options import (
     Save,
     grouped,
 )
+from warploom.cli.starting.expectations import differences
+from warploom.core.streams import report
 from warploom.host.buffer import Buffer
 from warploom.host.run import Run
+from warploom.report.console import terminal
 from warploom.report.export import as_json as report_as_json
-from warploom.report.render import render
+from warploom.report.render import Parts, render, render_text
+
+DIFFERENT = 1
+"""The exit status where a buffer is not as expected."""
+
+Expect = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=CONTENT",
+        help="Compare a buffer after the launch with a file (NAME=FILE.npy) or a content as --arg"
+        " has it (NAME=ones); the exit status is 1 if they differ.",
+    ),
+]
 
 FIRST = 8
-"""So many elements of each buffer are shown."""
+"""The elements of each buffer that are shown."""
+
+MOST_BUFFERS = 5
+"""The buffers that are shown without --details."""
+
+Details = Annotated[
+    bool, typer.Option("--details", help="Print all tables of the report, and the whole advice.")
+]
+Sections = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--section",
+        metavar="NAME",
+        help="Print a section of the report alone: launch, occupancy, instruction, memory, source,"
+        " advice.",
+    ),
+]
 
 
 @grouped
@@ -36,34 +70,68 @@ def run(
     rules: RuleOptions,
     save: Save = None,
     as_json: Json = False,
+    details: Details = False,
+    section: Sections = None,
+    expect: Expect = None,
 ) -> None:
-    """Launch a kernel, print the first elements of its buffers and the report. Before a program
-    (`warploom run program.py`), run that with the software GPU: see `warploom run-program --help`.
+    """Launch a kernel, print the first elements of its buffers, and what costs most. Of
+    a .cu with a main, --kernel or --arg launches a kernel alone. Before a program (`warploom run
+    program.py`), run that with the software GPU: see `warploom run-program --help`.
 
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`
     """
     gpu = device.make(launched.device, rules)
     made = launch(gpu, launched.request(file, save))
-    _print(made.run, made.buffers, as_json)
-
-
-def _print(made: Run, buffers: Mapping[str, Buffer], as_json: bool) -> None:
+    differing = list(differences(expect or (), made.buffers))
     if as_json:
-        shown = {name: _described(buffer) for name, buffer in buffers.items()}
-        print(json.dumps({**report_as_json(made.summary), "buffers": shown}, indent=2))
-        return
-    for name, buffer in buffers.items():
+        _print_json(made.run, made.buffers)
+    else:
+        _print_report(file, launched, made, Shown(details, section or ()))
+    for text in differing:
+        report(f"error: {text}")
+    if differing:
+        raise typer.Exit(DIFFERENT)
+    if expect and not as_json:
+        print(f"\nAs expected: {', '.join(text.partition('=')[0] for text in expect)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Holds the parts of a report that are shown."""
+
+    details: bool
+    sections: Sequence[str]
+
+
+def _print_report(file: Path, launched: LaunchOptions, made: Launched, shown: Shown) -> None:
+    """Prints the buffers and the report of a launch."""
+    if not shown.sections:
+        _print_buffers(made.buffers, len(made.buffers) if shown.details else MOST_BUFFERS)
+    command = "" if shown.details else f"warploom time {launched.command_line(file)}"
+    parts = Parts(shown.details, shown.sections, command)
+    if sys.stdout.isatty():
+        render(made.run.summary, terminal(), parts=parts)
+    else:
+        print(render_text(made.run.summary, parts=parts), end="")
+
+
+def _print_json(made: Run, buffers: Mapping[str, Buffer]) -> None:
+    shown = {name: _described(buffer) for name, buffer in buffers.items()}
+    print(json.dumps({**report_as_json(made.summary), "buffers": shown}, indent=2))
+
+
+def _print_buffers(buffers: Mapping[str, Buffer], most: int) -> None:
+    """Prints the first elements of at most `most` buffers, and an empty line."""
+    for name, buffer in list(buffers.items())[:most]:
         first = np.array2string(buffer.view.reshape(-1)[:FIRST], separator=", ")
         more = ", ..." if buffer.view.size > FIRST else ""
         shape = "x".join(map(str, buffer.shape))
         print(f"{name}: {buffer.dtype}[{shape}] = {first[:-1]}{more}]")
+    if len(buffers) > most:
+        print(f"{len(buffers) - most} more buffers: --details shows them.")
     if buffers:
         print()
-    if sys.stdout.isatty():
-        render(made.summary, Console())
-    else:
-        print(made.report(), end="")
 
 
 def _described(buffer: Buffer) -> dict[str, object]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
-
 from warploom.cli.launching import launch
 from warploom.cli.options import File, Json, LaunchOptions, RuleOptions, Sample, Scheduler, grouped
 from warploom.host.device import Device
+from warploom.report.console import terminal
 from warploom.report.sass import render_sass, render_sass_text, sass_as_json, sass_rows
 
 
@@ -43,6 +42,6 @@ def sass(
     if as_json:
         print(sass_as_json(machine, rows, resources))
     elif sys.stdout.isatty():
-        render_sass(machine, rows, resources, Console())
+        render_sass(machine, rows, resources, terminal())
     else:
         print(render_sass_text(machine, rows, resources), end="")

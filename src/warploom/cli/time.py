@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 
 from warploom.cli.launching import launch
 from warploom.cli.options import (
@@ -29,6 +28,7 @@ from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_bytes, write_text
 from warploom.host.device import Device
 from warploom.observe.trace import Trace
+from warploom.report.console import terminal
 from warploom.report.roofline import as_svg, as_text, roofline_of
 from warploom.report.time import render_time, render_time_text, time_as_json
 from warploom.timing.result import Timing
@@ -47,14 +47,14 @@ class Outputs:
         Path | None,
         typer.Option(
             metavar="FILE.pftrace",
-            help="Write what each warp of an SM did, cycle by cycle, for ui.perfetto.dev.",
+            help="Write the activity of each warp of an SM, cycle by cycle, for ui.perfetto.dev.",
         ),
     ] = None
     trace: Annotated[
         Path | None,
         typer.Option(
             metavar="TRACE.wl",
-            help="Write a trace of the launch with the same in it, for `warploom view`.",
+            help="Write a trace of the launch that includes these times, for `warploom view`.",
         ),
     ] = None
     sm: Annotated[
@@ -71,7 +71,9 @@ class ModelOptions:
     code: Code = None
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="The most threads that share the SMs: the result is the same."),
+        typer.Option(
+            min=1, help="Most threads that share the SMs; the result does not depend on it."
+        ),
     ] = None
 
 
@@ -119,7 +121,7 @@ def time(
     if as_json:
         print(time_as_json(made))
     elif sys.stdout.isatty():
-        render_time(made, Console())
+        render_time(made, terminal())
     else:
         print(render_time_text(made), end="")
 

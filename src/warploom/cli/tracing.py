@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from warploom.cli.options import LaunchOptions, RuleOptions
+from warploom.core.errors import WarploomError
 from warploom.core.source_files import printable_name
 from warploom.host.programs.sources import source_of
 from warploom.ui.schema import AUTOMATIC, LaunchRequest
@@ -25,13 +26,13 @@ class TraceOptions:
             " automatic: by the size of the launch."
         ),
     ] = AUTOMATIC
-    trace_warps: Annotated[int, typer.Option(min=1, help="Record so many warps at most.")] = 64
-    trace_steps: Annotated[
-        int, typer.Option(min=1, help="Record so many steps of each warp at most.")
-    ] = 100_000
+    trace_warps: Annotated[int, typer.Option(min=1, help="Most warps to record.")] = 64
+    trace_steps: Annotated[int, typer.Option(min=1, help="Most steps to record of each warp.")] = (
+        100_000
+    )
     trace_block: Annotated[
         list[int] | None,
-        typer.Option(help="Record this block, not the first that run; may be given several times."),
+        typer.Option(help="Record this block instead of the first ones that run; repeatable."),
     ] = None
 
 
@@ -39,6 +40,10 @@ def request_of(
     file: Path, launched: LaunchOptions, rules: RuleOptions, traced: TraceOptions
 ) -> LaunchRequest:
     """Returns the launch as the page has it, so that it can change it."""
+    if launched.constant:
+        raise WarploomError(
+            "the page takes no --constant: give the variable its values in the source."
+        )
     source, _ = source_of(file)
     return LaunchRequest(
         name=printable_name(file),

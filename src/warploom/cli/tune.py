@@ -27,6 +27,7 @@ from warploom.host.programs.sources import source_of
 from warploom.host.requests import dims
 from warploom.host.tuning.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
+from warploom.report.console import terminal
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
 from warploom.tuning.files import FORMATS
 from warploom.tuning.result import OBJECTIVES, Tuned
@@ -56,7 +57,7 @@ class SearchOptions:
             "--problem-size",
             "--elements",
             metavar="X[xY[xZ]]",
-            help="Threads in all: the grid is as many blocks as cover them.",
+            help="Total threads: the grid gets as many blocks as cover them.",
         ),
     ] = None
     objective: Annotated[
@@ -64,14 +65,14 @@ class SearchOptions:
     ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl", help="Keep what is known here, to go on from later."),
+        typer.Option(metavar="FILE.jsonl", help="Save results to this file, and continue from it."),
     ] = None
     scheduler: Scheduler = None
     sample: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Replay only so many waves of blocks, and execute no more than that needs.",
+            help="Replay only this number of waves of blocks, and execute only what they need.",
         ),
     ] = None
     stop_early: Annotated[
@@ -95,7 +96,10 @@ class HardwareOptions:
         ),
     ] = None
     measure: Annotated[
-        int, typer.Option(min=0, help="Name so many configurations to measure on the device.")
+        int,
+        typer.Option(
+            min=0, help="Number of configurations to suggest for measuring on the device."
+        ),
     ] = 0
     write: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the times to this file.")
@@ -116,8 +120,8 @@ class DivisionOptions:
             help="Divide the problem in x by the product of these, not by the block's threads.",
         ),
     ] = ""
-    grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same in y.")] = ""
-    grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same in z.")] = ""
+    grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for y.")] = ""
+    grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for z.")] = ""
     block_size_names: Annotated[
         str, typer.Option(metavar="NAME,...", help="The parameters that are the block.")
     ] = ",".join(AXES)
@@ -132,8 +136,9 @@ def tune(
     division: DivisionOptions,
     hardware: HardwareOptions,
     spread: SpreadOptions,
-    top: Annotated[int, typer.Option(min=1, help="Show so many configurations.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Number of configurations to show.")] = 20,
     as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per configuration.")] = False,
 ) -> None:
     """Launch a kernel in many configurations: the best, the Pareto set, and why it wins.
 
@@ -151,8 +156,10 @@ def tune(
         tuned.write(hardware.write, hardware.format)
     if as_json:
         print(tuned_as_json(tuned, hardware.measure))
+    elif as_csv:
+        print(tuned.to_csv(), end="")
     elif sys.stdout.isatty():
-        render_tuned(tuned, Console(), top, hardware.measure)
+        render_tuned(tuned, terminal(), top, hardware.measure)
     else:
         print(render_tuned_text(tuned, top, hardware.measure), end="")
 
@@ -171,6 +178,8 @@ def _tuned(
             "tune takes no --cluster-dims: write __cluster_dims__(x, y, z) into the kernel, with"
             " macros of --space for its numbers."
         )
+    if launched.constant:
+        raise WarploomError("tune takes no --constant: give the variable its values in the source.")
     arguments = parse_arguments(launched.arg or ())
     values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
     size = search.problem_size

@@ -20,6 +20,9 @@ FLAGS = ("--caching-allocator", "--batch", "--optimized")
 FLAGS_OF_CHECK = (*FLAGS, "--json", "--view")
 """Those of `check`, before a kernel's file or a program."""
 
+OF_KERNEL = ("--kernel", "--arg")
+"""Options that launch a kernel of a file."""
+
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
@@ -40,9 +43,15 @@ def verbs(args: Sequence[str]) -> list[str]:
 
 def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
     """Returns whether the file among a verb's arguments names a program; `flags` are the options
-    that have no value."""
+    that have no value. A source of CUDA C++ with a main is one, unless a kernel of it is named, or
+    arguments of one."""
     file = file_of(args, flags)
-    return file is not None and ("--" in args[: args.index(file)] or _names_program(file))
+    if file is None:
+        return False
+    if "--" in args[: args.index(file)]:
+        return True
+    of_kernel = file.endswith(".cu") and any(option in args for option in OF_KERNEL)
+    return not of_kernel and _names_program(file)
 
 
 def file_of(args: Sequence[str], flags: Sequence[str] = FLAGS) -> str | None:

@@ -1,4 +1,4 @@
-"""`warploom view`: watch a launch step by step in the browser, or save what there is to see."""
+"""`warploom view`: watch a launch step by step in the browser, or save its trace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AddedOptions:
     """Options for what the trace has beside the steps."""
 
     time: Annotated[
-        bool, typer.Option("--time", help="Model the time, too: a track for each warp of an SM.")
+        bool, typer.Option("--time", help="Also model the time: a track for each warp of an SM.")
     ] = False
     scheduler: Scheduler = None
     sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0
@@ -68,7 +68,7 @@ def view(
     step: Annotated[
         int, typer.Option(min=0, help="Open at this step: its number in the recording.")
     ] = 0,
-    warp: Annotated[int, typer.Option(min=0, help="And at this warp of the recording.")] = 0,
+    warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
 ) -> None:
     """Watch every step of a launch in the browser, and change it there.
 

@@ -93,6 +93,12 @@ class HostWork:
         self.seconds += seconds
 
 
+EVENT_TIMES = (
+    "times between CUDA events are those of the simulation on this computer, not a GPU's:"
+    " `warploom time` models those"
+)
+
+
 class Session:
     """One process's device and the runs on it."""
 
@@ -103,6 +109,8 @@ class Session:
         """Operators of a framework that the host computed, by name."""
         self.order: tuple[str, int] | None = None
         """The schedule and the seed of the launches from now on, where not the device's."""
+        self.has_event_times = False
+        """The program has asked for the time between two events."""
         self.findings: list[Finding] = []
         """What the sanitizers of launches found."""
         self.alive: Callable[[], list[LiveAllocation]] = list
@@ -204,15 +212,20 @@ class Session:
             sections = [
                 f"{_launches(one)}\n{one.total().report()}" for one in self.kernels.values()
             ]
-            if self.host_work:
-                sections.append("\n".join([*self.host_lines(len(self.host_work)), ""]))
+            notes = [*self.host_lines(len(self.host_work)), *self._time_lines()]
+            if notes:
+                sections.append("\n".join([*notes, ""]))
             return "\n".join(sections)
         title = f"Warploom ran {_counted(len(self.kernels), 'kernel')} on {self.device.spec.title}:"
         return "\n".join([title, *(f"  {line}" for line in self.lines())]) + "\n"
 
     def lines(self) -> list[str]:
         """Returns a line for each kernel, then those of the work that the host did."""
-        return [*self._kernel_lines(), *self.host_lines(LONGEST)]
+        return [*self._kernel_lines(), *self.host_lines(LONGEST), *self._time_lines()]
+
+    def _time_lines(self) -> list[str]:
+        """Returns a line on times of events, if the program has used them."""
+        return [EVENT_TIMES] if self.has_event_times else []
 
     def host_lines(self, most: int) -> list[str]:
         """Returns lines on the operators that the host computed: all of them together, then the

@@ -43,7 +43,7 @@ class Breaking(Inspection):
     def catch(self, event: str, least: int = 0) -> Breakpoint:
         """Adds a breakpoint at an event, one of `stops.EVENTS`; `least` is from how many bank
         conflicts or sectors on. Events that sanitizers find are looked for in a run of their own,
-        from the begin of the launch: `least` is then the number of the one to stop at, else the
+        from the start of the launch: `least` is then the number of the one to stop at, else the
         first. Raises DebugError."""
         if event not in EVENTS:
             raise DebugError(f"there is no event {event}; there are {', '.join(EVENTS)}")

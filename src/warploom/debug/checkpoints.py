@@ -16,7 +16,7 @@ Words = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class Checkpoint:
     """A point of a launch: its position, how many texts it has printed, memory, the counts since
-    the begin of the launch, and what an engine needs to go on from here."""
+    the start of the launch, and what an engine needs to go on from here."""
 
     position: int
     prints: int

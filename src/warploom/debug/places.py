@@ -136,7 +136,7 @@ class Places:
 
     @cached_property
     def prologue(self) -> frozenset[int]:
-        """Returns the instructions at the begin of functions that only fetch parameters: compilers
+        """Returns the instructions at the start of functions that only fetch parameters: compilers
         give them the line of the function and no column."""
         found: list[int] = []
         entered: tuple[object, ...] | None = None

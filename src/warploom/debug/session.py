@@ -42,12 +42,12 @@ class Session(Breaking):
         self._look_at(self.stepper.warp if self.stepper.has_warp else None, 0)
 
     def begin(self) -> Stop:
-        """Moves to the begin of the launch, then runs to the first position where it stops."""
+        """Moves to the start of the launch, then runs to the first position where it stops."""
         self._stand(self.timeline.at(0))
         return self._stopped(Stop("begin"))
 
     def start(self) -> Stop:
-        """Moves to the begin of the launch, then runs until it stops."""
+        """Moves to the start of the launch, then runs until it stops."""
         self._stand(self.timeline.at(0))
         stops = self._stops()
         if self.stepper.has_warp and stops.before(self.stepper):
@@ -78,7 +78,7 @@ class Session(Breaking):
         return stop
 
     def reverse(self) -> Stop:
-        """Moves back to the last breakpoint before this position, or to the begin."""
+        """Moves back to the last breakpoint before this position, or to the start."""
         stops = self._stops()
         found = self._search_back(stops, self.position)
         if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -149,8 +150,8 @@ class Value:
         return Value(type, data[offset : offset + type.size])
 
 
-def written(value: Value, thread: Thread, depth: int = 0) -> str:
-    """Returns a value as text, as C++ would have it."""
+def written(value: Value, thread: Thread, depth: int = 0, most: int = SHOWN) -> str:
+    """Returns a value as text, as C++ would have it; of an array, at most `most` elements."""
     match value.type:
         case Arithmetic() as type:
             return number_text(type, value.bytes(thread))
@@ -162,13 +163,15 @@ def written(value: Value, thread: Thread, depth: int = 0) -> str:
         case Structure():
             if depth > DEEPEST:
                 return "{...}"
-            parts = (f"{n} = {written(v, thread, depth + 1)}" for n, v in value.parts(thread))
+            parts = (f"{n} = {written(v, thread, depth + 1, most)}" for n, v in value.parts(thread))
             return "{" + ", ".join(parts) + "}"
         case Array(of=of, count=count):
             if isinstance(of, Arithmetic) and of.encoding is Encoding.CHARACTER:
                 return _string(value.bytes(thread))
-            parts = [written(v, thread, depth + 1) for _, v in value.parts(thread)]
-            return "{" + ", ".join(parts) + (", ..." if count > SHOWN else "") + "}"
+            shown = islice(value.parts(thread), most)
+            parts = [written(v, thread, depth + 1, most) for _, v in shown]
+            more = f", ... ({count:,} elements)" if most < SHOWN else ", ..."
+            return "{" + ", ".join(parts) + (more if count > most else "") + "}"
 
 
 def number_text(type: Arithmetic, data: bytes) -> str:

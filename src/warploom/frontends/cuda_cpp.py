@@ -10,12 +10,13 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import CompileError
 from warploom.core.mutex import Mutex
+from warploom.frontends.host_code import HOST_HEADERS, without_host_functions
 from warploom.frontends.precompiled import precompiled_ptx
 from warploom.frontends.register_limits import limit_registers
 
@@ -58,15 +59,33 @@ def compile_cuda(
     encoded = [_bytes(option) for option in ("-lineinfo", *chosen)]
     # NVRTC has locks of its own, which a process that is forked while it works would wait for.
     with _IN_NVRTC:
-        program = _value(nvrtc, nvrtc.nvrtcCreateProgram(_bytes(text), _bytes(name), 0, [], []))
         try:
-            (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-            if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-                raise _refusal(name, _log(nvrtc, program))
-            size = _value(nvrtc, nvrtc.nvrtcGetPTXSize(program))
-            return _limited(_filled(nvrtc, nvrtc.nvrtcGetPTX, program, size), options)
-        finally:
-            nvrtc.nvrtcDestroyProgram(program)
+            ptx = _compiled(nvrtc, text, name, encoded, {})
+        except CompileError as error:
+            if not _names_host_code(error.log):
+                raise
+            # Constant expressions are for both sides, and have no word that says so.
+            encoded.append(b"-default-device")
+            ptx = _compiled(nvrtc, without_host_functions(text), name, encoded, HOST_HEADERS)
+        return _limited(ptx, options)
+
+
+def _compiled(
+    nvrtc: Any, text: str, name: str, options: Sequence[bytes], headers: Mapping[str, str]
+) -> str:
+    """Returns the PTX of a text, for which `headers` are the files of these names. Raises
+    CompileError with NVRTC's log."""
+    contents, names = map(_bytes, headers.values()), map(_bytes, headers)
+    source = _bytes(text), _bytes(name), len(headers), list(contents), list(names)
+    program = _value(nvrtc, nvrtc.nvrtcCreateProgram(*source))
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), list(options))
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise _refusal(name, _log(nvrtc, program))
+        size = _value(nvrtc, nvrtc.nvrtcGetPTXSize(program))
+        return _filled(nvrtc, nvrtc.nvrtcGetPTX, program, size)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 def _limited(ptx: str, options: Sequence[str]) -> str:
@@ -146,9 +165,14 @@ def _log(nvrtc: Any, program: Any) -> str:
     return _filled(nvrtc, nvrtc.nvrtcGetProgramLog, program, size).strip()
 
 
+def _names_host_code(log: str) -> bool:
+    """Returns whether a log complains about code for the host, such as its headers."""
+    return any(words in log for words in ("cannot open source file", "<<<", "__host__", "std::"))
+
+
 def _refusal(name: str, log: str) -> CompileError:
     advice = "Fix the lines that the log names."
-    if "cannot open source file" in log or "<<<" in log or "__host__" in log:
+    if _names_host_code(log):
         program = Path(name).name
         advice += (
             " NVRTC compiles device code alone. If this is a whole program, `warploom nvcc -ptx"

@@ -209,9 +209,10 @@ class _Packing:
         type = self.source.type
         if type is not None and type.pointers and not type.accepts(dtype):
             wanted = "np.uint64 (addresses)" if type.pointers > 1 else type.element.numpy_name
+            raw = f" (its bytes: .view({wanted}))" if type.element.bytes == 1 else ""
             raise LaunchError(
                 f"{self.what}, `{self.declared}`: the {container} holds {dtype}. Convert it with"
-                f" .astype({wanted}), or pass strict=False (--no-strict)."
+                f" .astype({wanted}){raw}, or pass strict=False (--no-strict)."
             )
         if type is not None and not type.pointers and type.element.kind is Class.SIGNED:
             raise LaunchError(

@@ -80,6 +80,14 @@ class LoadedKernel:
         parameters = self.function.parameters
         return signature_of(self.name, parameters, self.source.content, self._ptx.text)
 
+    @property
+    def has_structures(self) -> bool | None:
+        """Returns whether a parameter points to structures; None where the source does not say."""
+        declared = [one for one in self.signature if one.text]
+        if not declared:
+            return None
+        return any("*" in one.text and one.type is None for one in declared)
+
     def occupancy(self, launch: Launch) -> Occupancy:
         """Returns how many blocks of a launch an SM holds, by ptxas' registers or an estimate."""
         resources = self.resources

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import cast
 
+import numpy as np
+
+from warploom.core.byte_order import in_device_order
 from warploom.core.errors import OptionTypeError, WarploomError
 from warploom.core.options import checked
 from warploom.core.source import NO_TEXT, Text
 from warploom.core.types import OPAQUE
 from warploom.core.values import shown
+from warploom.host.buffer import Array
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
 from warploom.host.programs.builds import Builds
-from warploom.host.programs.names import find_kernel
+from warploom.host.programs.names import find_kernel, kernel_title
 from warploom.host.ready_launch import LaunchHooks
 from warploom.host.textures.textures import Handle
 from warploom.machine.memory.module_globals import ModuleGlobals
@@ -58,7 +62,7 @@ class Module:
         if not isinstance(cast(object, name), str):
             raise OptionTypeError(
                 f"{self.name}[...] takes the name of a kernel, not {shown(name)}. Its kernels:"
-                f" {', '.join(self.kernels) or 'none'}."
+                f" {', '.join(map(kernel_title, self.kernels)) or 'none'}."
             )
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
@@ -82,6 +86,26 @@ class Module:
         [address] = self.image.addresses((variable,))
         self._context.memory.write(address, handle.handle.to_bytes(8, "little"))
         self._bound[variable] = handle
+
+    @checked("Module.set_variable(...)")
+    def set_variable(self, variable: str, values: Array) -> None:
+        """Stores values in a variable of the module (`__constant__` or `__device__`), for launches
+        from now on. Raises WarploomError where the module has no such variable, or one that is
+        smaller."""
+        found = self.image.find_variable(variable)
+        if found is None:
+            known = ", ".join(self.image.sizes_by_name) or "none"
+            raise WarploomError(
+                f"{self.name} has no variable {variable!r}. Its variables: {known}."
+            )
+        address, size = found
+        data = np.ascontiguousarray(in_device_order(values)).tobytes()
+        if len(data) > size:
+            raise WarploomError(
+                f"{self.name}: the variable {variable} has {size:,} bytes, and the values"
+                f" {len(data):,}."
+            )
+        self._context.memory.write(address, data)
 
     def __repr__(self) -> str:
         return f"Module({self.name}, kernels={list(self.kernels)})"

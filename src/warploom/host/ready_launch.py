@@ -22,6 +22,7 @@ from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.compiled.compile_time import compile_time
+from warploom.machine.faults.endless import interrupted
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
@@ -108,7 +109,10 @@ class ReadyLaunch:
         try:
             program = kernel.program
             started, compiled = time.perf_counter(), compile_time.seconds
-            counted = execute(program, self.launch, context.memory, progress)
+            try:
+                counted = execute(program, self.launch, context.memory, progress)
+            except KeyboardInterrupt as interrupt:
+                raise interrupted(program, interrupt) from None
             compiled = compile_time.seconds - compiled
             seconds = time.perf_counter() - started - compiled
         finally:

@@ -14,13 +14,14 @@ from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
 from warploom.host.module import Module
-from warploom.host.values import Argument, BufferArgument, parse_arguments
+from warploom.host.programs.names import kernel_title
+from warploom.host.values import Argument, BufferArgument, assignment, parse_arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A launch that is asked for; `args` as `host.values` reads them, `options` for the
-    compiler."""
+    """A launch that is asked for; `args` and the contents of `constants` as
+    `host.values` reads them, `options` for the compiler."""
 
     file: Path
     kernel: str | None
@@ -30,6 +31,7 @@ class Request:
     args: Sequence[str]
     options: Sequence[str]
     saves: Sequence[str] = ()
+    constants: Sequence[str] = ()
     max_instructions: int | None = None
     cooperative: bool = False
     cluster_dims: str = ""
@@ -69,6 +71,8 @@ def prepared(gpu: Device, request: Request) -> Prepared:
 def prepared_from(gpu: Device, module: Module, request: Request) -> Prepared:
     """Uploads the arguments for a kernel of a program that is loaded."""
     arguments = parse_arguments(request.args)
+    for text in request.constants:
+        module.set_variable(*assignment("--constant", text))
     shape = dims("--grid", request.grid), dims("--block", request.block)
     launcher = module[request.kernel or only_kernel(module)][*shape, 0, request.shared]
     return Prepared(launcher, *_upload(gpu, arguments))
@@ -88,8 +92,10 @@ def dims(option: str, text: str) -> tuple[int, ...]:
 def only_kernel(module: Module) -> str:
     """Returns the kernel of a module that has one."""
     if len(module.kernels) != 1:
-        names = ", ".join(module.kernels) or "none"
-        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {names}")
+        names = ", ".join(map(kernel_title, module.kernels)) or "none"
+        raise WarploomError(
+            f"{module.name}: name the kernel to launch (--kernel). Its kernels: {names}."
+        )
     return module.kernels[0]
 
 

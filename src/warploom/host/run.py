@@ -274,6 +274,7 @@ class Run:
     @cached_property
     def summary(self) -> Report:
         """Returns the report as data."""
+        from warploom.analysis.linear.affine import LaunchInputs
         from warploom.report.sections import Facts, make_report
 
         execution, kernel = self._outcome.result(), self.kernel
@@ -298,8 +299,13 @@ class Run:
             tier=execution.tally.tier,
             terms=kernel.terms,
             any_order=self.any_order,
+            has_structures=kernel.has_structures,
         )
-        return make_report(facts, program, self.counters, self.occupancy, self.examples)
+        launch = self.launch
+        inputs = LaunchInputs(
+            launch.grid, launch.block, launch.parameters, launch.globals, lambda address: None
+        )
+        return make_report(facts, program, self.counters, self.occupancy, self.examples, inputs)
 
     def __repr__(self) -> str:
         grid, block = self.launch.grid, self.launch.block

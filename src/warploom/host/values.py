@@ -4,10 +4,10 @@
     f32[1024]=ones                                  a buffer: type, shape, content
     y:i32[64x64]=arange                             a buffer with a name
     in.npy                                          a buffer from a file
-    local:1024                                      so many bytes of local memory (OpenCL's)
+    {f32:1.5,i32:3}                                 a structure by value: its members in order
+    local:1024                                      bytes of local memory (OpenCL's)
 
-Contents are zeros, ones, arange, random:SEED (floats from 0 to 1, integers of the whole range) or
-a .npy file.
+Contents are those of `host.contents`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from warploom.core.byte_order import in_device_order
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.buffer import Array
+from warploom.host.contents import ContentError, make_content, read_array
 from warploom.host.local_memory import LocalMemory
 
 DTYPES: dict[str, type[np.number[Any]]] = {
@@ -42,6 +41,7 @@ DTYPES: dict[str, type[np.number[Any]]] = {
 
 _BUFFER = re.compile(r"(?:(?P<name>\w+):)?(?P<type>\w+)\[(?P<shape>[^\]]*)\]=(?P<content>.+)")
 _LOCAL = re.compile(r"local:(\d+)")
+_STRUCTURE = re.compile(r"\{(?P<members>[^{}]+)\}")
 _NAMED_FILE = re.compile(r"(?:(?P<name>\w+):)?(?P<file>.+\.npy)")
 
 
@@ -53,7 +53,7 @@ class BufferArgument:
     content: Array
 
 
-Argument = int | float | BufferArgument | LocalMemory
+Argument = int | float | np.void | BufferArgument | LocalMemory
 
 
 def parse_arguments(texts: Sequence[str]) -> list[Argument]:
@@ -85,7 +85,12 @@ def _parse(text: str, position: int) -> Argument:
     if found := _LOCAL.fullmatch(text):
         return LocalMemory(int(found[1]))
     if found := _NAMED_FILE.fullmatch(text):
-        return BufferArgument(found["name"] or str(position), _load(text, found["file"]))
+        try:
+            return BufferArgument(found["name"] or str(position), read_array(found["file"]))
+        except ContentError as error:
+            raise _unreadable(text, str(error)) from None
+    if found := _STRUCTURE.fullmatch(text):
+        return _structure(text, found["members"])
     return _number(text)
 
 
@@ -113,10 +118,10 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
         raise _unreadable(text, "its shape is not numbers with x between them") from None
     if min(dims) < 0:
         raise _unreadable(text, "its shape is negative")
-    if content.endswith(".npy"):
-        return _fitted(text, _load(text, content), dtype, dims)
     try:
-        return _made(text, content, dtype, math.prod(dims)).reshape(dims)
+        return make_content(content, dtype, math.prod(dims)).reshape(dims)
+    except ContentError as error:
+        raise _unreadable(text, str(error)) from None
     except (MemoryError, ValueError, OverflowError):
         size = math.prod(dims) * np.dtype(dtype).itemsize
         raise LaunchError(
@@ -126,43 +131,33 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
         ) from None
 
 
-def _made(text: str, content: str, dtype: type[np.number[Any]], count: int) -> Array:
-    kind, _, seed = content.partition(":")
-    if content == "zeros":
-        return np.zeros(count, dtype)
-    if content == "ones":
-        return np.ones(count, dtype)
-    if content == "arange":
-        return np.arange(count).astype(dtype)
-    if kind == "random" and seed.isdecimal() and len(seed) < 20:
-        return _random(np.random.default_rng(int(seed)), dtype, count)
-    raise _unreadable(text, f"{content!r} is none of zeros, ones, arange, random:SEED, a .npy file")
-
-
-def _random(generator: np.random.Generator, dtype: type[np.number[Any]], count: int) -> Array:
-    if issubclass(dtype, np.floating):
-        return generator.random(count).astype(dtype)
-    return np.frombuffer(generator.bytes(count * np.dtype(dtype).itemsize), dtype)
-
-
-def _load(text: str, file: str) -> Array:
+def _structure(text: str, members: str) -> np.void:
+    """Returns a structure with the members that a text lists, aligned as C++ does."""
+    fields: list[tuple[str, type[np.number[Any]]]] = []
+    values: list[int | float] = []
+    for member in members.split(","):
+        type, _, number = member.strip().partition(":")
+        if type not in DTYPES:
+            raise _unreadable(text, f"a member's type is none of {', '.join(DTYPES)}")
+        fields.append((f"member{len(fields)}", DTYPES[type]))
+        values.append(_number(number))
     try:
-        # Opened here: NumPy leaves what it opens open where an archive is damaged.
-        with Path(file).open("rb") as opened:
-            loaded: Any = np.load(opened, allow_pickle=False)
-    except Exception as error:  # of a damaged file NumPy raises whatever it stumbles over
-        reason = str(error) or type(error).__name__
-        raise _unreadable(text, f"{file} cannot be loaded ({reason})") from None
-    if not isinstance(loaded, np.ndarray):
-        raise _unreadable(text, f"{file} holds several arrays, and one is needed (np.save)")
-    return in_device_order(cast(Array, loaded))
+        return np.array([tuple(values)], np.dtype(fields, align=True))[0]
+    except (OverflowError, ValueError, TypeError):
+        raise _unreadable(text, "a member's number does not fit its type") from None
 
 
-def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[int, ...]) -> Array:
-    """Returns a loaded array, of the type and shape that the command line says that it has."""
-    if loaded.dtype != dtype or loaded.size != math.prod(dims):
-        raise _unreadable(text, f"the file holds {loaded.dtype} of shape {loaded.shape}")
-    return loaded.reshape(dims)
+def assignment(option: str, text: str) -> tuple[str, Array]:
+    """Returns the name and the content of `NAME=TYPE[SHAPE]=CONTENT` or `NAME=FILE`, the value of
+    an option. Raises WarploomError for anything else."""
+    name, equals, content = text.partition("=")
+    found = _parse(content, 0) if equals and name else None
+    if not isinstance(found, BufferArgument):
+        raise WarploomError(
+            f"{option} {text!r} is not NAME=TYPE[SHAPE]=CONTENT or NAME=FILE.npy, such as"
+            f" table=f32[64]=arange."
+        )
+    return name, found.content
 
 
 def _unreadable(text: str, reason: str) -> WarploomError:

@@ -25,7 +25,7 @@ DEPTH = Register("@depth", TYPES["b32"])
 WIDE = Register("@wide", TYPES["b64"])
 INDEX = Register("@index", TYPES["b32"])
 SCRATCH = {bits: Register(f"@copy{bits}", TYPES[f"b{bits}"]) for bits in (8, 16, 32, 64)}
-"""Registers that PTX sources cannot name: the top of the stack, the begin of the current frame, the
+"""Registers that PTX sources cannot name: the top of the stack, the start of the current frame, the
 number of the call to return from, the depth of calls; and temporaries for copies."""
 
 REGISTERS = (TOP, FRAME, RETURN, DEPTH, WIDE, INDEX, *SCRATCH.values())

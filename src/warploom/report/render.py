@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from warploom.core.errors import WarploomError
 from warploom.core.mangled import read_symbol
 from warploom.observe.counters import Counts
-from warploom.report.sections import Report, Section, Value
+from warploom.report.sections import Metric, Report, Section, Value
 from warploom.report.source import source_line, split_line
 from warploom.report.terms import translator
+from warploom.report.verdict import section_names, verdict
 
 WIDTH = 100
 COSTLIEST = 10
-"""So many source lines are shown."""
+"""The source lines that are shown."""
 
 SOURCE_WIDTH = 24
-"""So much is shown of each."""
+"""The characters that are shown of each."""
 
 Translate = Callable[[str], str]
 
@@ -48,10 +52,10 @@ class ReportText(str):
         printer.text(str(self))
 
 
-def render_text(report: Report, terms: str | None = None) -> ReportText:
-    """Returns the report as plain text, 100 columns wide."""
+def render_text(report: Report, terms: str | None = None, parts: Parts | None = None) -> ReportText:
+    """Returns parts of the report, all by default, as plain text, 100 columns wide."""
     out = StringIO()
-    render(report, Console(file=out, width=WIDTH, color_system=None), terms)
+    render(report, Console(file=out, width=WIDTH, color_system=None), terms, parts)
     return ReportText("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
 
 
@@ -64,10 +68,65 @@ def _tier(tier: str) -> str:
     return ", in baseline code (longer runs get optimised code)" if tier == "baseline" else ""
 
 
-def render(report: Report, console: Console, terms: str | None = None) -> None:
-    """Prints the report, in the terms of "cuda", "opencl" or "hip", else in its own."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a report that are shown: the verdict and, with `details`, all else; or the
+    sections of some names alone (beginnings of titles). `next_command` ends the verdict."""
+
+    details: bool = True
+    sections: Sequence[str] = ()
+    next_command: str = ""
+
+
+def render(
+    report: Report, console: Console, terms: str | None = None, parts: Parts | None = None
+) -> None:
+    """Prints parts of the report, all by default, in the terms of "cuda", "opencl" or "hip", else
+    in its own. Raises WarploomError for the name of a section that it does not have."""
+    parts = parts or Parts()
+    say = translator(terms or report.facts.terms)
+    chosen = _chosen(report, parts.sections)
+    if chosen is None:
+        _print_head(report, console)
+        _print_verdict(report, console, say, parts.next_command)
+    if _shows("Advice", chosen, details=parts.details):
+        _print_advice(report, console, say)
+    for section in report.sections:
+        if section.metrics and _shows(section.title, chosen, details=parts.details):
+            console.print(section_table(section, say, console.width))
+    if _shows("Source Counters", chosen, details=parts.details):
+        _print_source_counters(report, console, say)
+    if parts.details and chosen is None:
+        console.print(
+            "Counted: in the execution. Modelled: computed from the device's facts. Instructions"
+            " are those of PTX, not a GPU's own.",
+            style="dim",
+        )
+
+
+def _chosen(report: Report, names: Sequence[str]) -> frozenset[str] | None:
+    """Returns the titles of the sections that names mean; None for no names."""
+    if not names:
+        return None
+    titles = list(section_names(report))
+    chosen: set[str] = set()
+    for name in names:
+        fit = [title for title in titles if title.lower().startswith(name.lower())]
+        if not fit:
+            raise WarploomError(
+                f"the report has no section {name!r}. Its sections: {', '.join(titles)}."
+            )
+        chosen.update(fit)
+    return frozenset(chosen)
+
+
+def _shows(title: str, chosen: frozenset[str] | None, *, details: bool) -> bool:
+    return details if chosen is None else title in chosen
+
+
+def _print_head(report: Report, console: Console) -> None:
+    """Prints what was launched, where, and how long that took."""
     facts = report.facts
-    say = translator(terms or facts.terms)
     console.print(
         Text.assemble(
             (read_symbol(facts.kernel).template, "bold"),
@@ -85,16 +144,14 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
         console.print(
             "Blocks ran in any order: another launch may leave another result, and other counts."
         )
-    for section in report.sections:
-        if section.metrics:
-            console.print(section_table(section, say, console.width))
-    _print_source_counters(report, console, say)
-    _print_advice(report, console, say)
-    console.print(
-        "Counted: in the execution. Modelled: computed from the device's facts. Instructions are"
-        " those of PTX, not a GPU's own.",
-        style="dim",
-    )
+
+
+def _print_verdict(report: Report, console: Console, say: Translate, next_command: str) -> None:
+    """Prints the verdict, each line of it cut to the width; the command is whole, to be copied."""
+    for line in verdict(report):
+        console.print(Text(say(line)), no_wrap=True, overflow="ellipsis")
+    if next_command:
+        console.print(Text(f"Next: {next_command}"), soft_wrap=True)
 
 
 def section_table(section: Section, say: Translate = str, width: int = WIDTH) -> Table:
@@ -108,8 +165,17 @@ def section_table(section: Section, say: Translate = str, width: int = WIDTH) ->
     table.add_column("Kind", no_wrap=narrow)
     for metric in section.metrics:
         value = _number(metric.value)
-        table.add_row(say(metric.name), say(metric.unit), say(value), metric.kind)
+        table.add_row(say(_explained(metric)), say(metric.unit), say(value), metric.kind)
     return table
+
+
+def _explained(metric: Metric) -> str:
+    """Returns the name of a metric, with the reason of an efficiency above 100 %: lanes that want
+    one word share it."""
+    is_above = metric.name.endswith("Efficiency") and isinstance(metric.value, float)
+    if is_above and float(metric.value) > 100:
+        return f"{metric.name} (lanes share words)"
+    return metric.name
 
 
 def _print_source_counters(report: Report, console: Console, say: Translate) -> None:
@@ -138,31 +204,36 @@ def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> T
         if any(count(line.counts) for line in shown)
     ]
     table = styled_table(title)
-    table.add_column("Line", no_wrap=True)
+    number = _number if with_reasons else _short_number
+    longest = max((len(_short(line.line)) for line in shown), default=0)
+    table.add_column("Line", no_wrap=True, min_width=longest)
     for heading in ("Cost", *(say(heading) for heading, _ in columns), "Lanes"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        # Headings may wrap, numbers not: none of their digits may be missing.
+        least = None if with_reasons else SHORT_NUMBER
+        table.add_column(heading, justify="right", no_wrap=with_reasons, min_width=least)
     if with_reasons:
         table.add_column("Why / Source", min_width=24, max_width=WIDTH // 2)
     for line in shown:
-        cells = [_number(count(line.counts)) for _, count in columns]
+        cells = [number(count(line.counts)) for _, count in columns]
         lanes = f"{line.counts.average_active_lanes:.1f}"
         why = Text(f"{say(line.why)}\n" if line.why else "")
         why.append(_cut(source_line(*split_line(line.line))), style="dim")
         reasons = (why,) if with_reasons else ()
-        table.add_row(_short(line.line), _number(line.cost), *cells, lanes, *reasons)
+        table.add_row(_short(line.line), number(line.cost), *cells, lanes, *reasons)
     return table
 
 
 def _print_advice(report: Report, console: Console, say: Translate) -> None:
-    """Prints what the rules found, each with its evidence."""
+    """Prints what the rules found, each with its evidence, its remedy and what that may gain."""
     if report.advice:
         console.print(Text("Advice", style="bold"))
     for advice in report.advice:
         where = f" at {_short(advice.line)}" if advice.line else ""
-        text = Text(f"  {say(advice.rule)}{where}: ", style="bold")
+        text = Text(f"{say(advice.rule)}{where}: ", style="bold")
         text.append(f"{say(advice.evidence)}.", style="not bold")
-        console.print(text)
-        console.print(Text(f"    {say(advice.text)}"))
+        console.print(Padding(text, (0, 0, 0, 2)))
+        gain = f" (up to {100 * advice.share:.0f} % of the counted cost)" if advice.share else ""
+        console.print(Padding(Text(f"{say(advice.text)}{gain}"), (0, 0, 0, 4)))
     if report.advice:
         console.print()
 
@@ -183,6 +254,22 @@ def _number(value: Value) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+SHORT_NUMBER = 5
+"""The most characters of a number in a narrow table."""
+
+
+def _short_number(value: Value) -> str:
+    """Returns a count in three digits and the letter of its unit, such as 8.39M; smaller ones in
+    full."""
+    if not isinstance(value, int) or value < 10_000:
+        return str(value)
+    size, letters = float(value), iter("kMGTPE")
+    letter = ""
+    while size >= 999.5:
+        size, letter = size / 1000, next(letters)
+    return f"{size:.3g}{letter}" if size < 99.95 else f"{size:.0f}{letter}"
 
 
 def _cut(source: str) -> str:

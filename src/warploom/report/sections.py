@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.analysis.linear.affine import LaunchInputs
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
@@ -16,6 +17,7 @@ from warploom.observe.examples import Example
 from warploom.observe.metrics import metric_of
 from warploom.program.program import Program
 from warploom.report.advice import Advice, Case, advise
+from warploom.report.advice.strides import ThreadStrides
 from warploom.report.costs import LineCost, line_costs
 
 Value = int | float | str
@@ -29,7 +31,8 @@ class Facts:
     `terms` are those in which the report is written, if not asked for in others. `registers_from`
     is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could determine it.
     `newer_target` is the module's `.target` where the device is older than it. `any_order`: the
-    result is one of several that the architecture allows (`Run.any_order`).
+    result is one of several that the architecture allows (`Run.any_order`). `has_structures`: a
+    parameter of the kernel points to structures; None where the source does not say.
     """
 
     kernel: str
@@ -50,6 +53,7 @@ class Facts:
     tier: str = ""
     terms: str = "cuda"
     any_order: bool = False
+    has_structures: bool | None = None
 
     @property
     def blocks(self) -> int:
@@ -81,7 +85,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is reported of one launch; `lines` are its source lines, the costliest first."""
+    """All that is reported of one launch; `lines` are its source lines, the costliest first;
+    `modelled_bound` says what bounds the modelled time, where it has one."""
 
     facts: Facts
     sections: tuple[Section, ...]
@@ -89,6 +94,7 @@ class Report:
     advice: tuple[Advice, ...]
     counters: Counters
     examples: tuple[Example, ...]
+    modelled_bound: str = ""
 
 
 def make_report(
@@ -97,8 +103,10 @@ def make_report(
     counters: Counters,
     occupancy: Occupancy,
     examples: tuple[Example, ...],
+    inputs: LaunchInputs | None = None,
 ) -> Report:
-    """Returns the report of a launch."""
+    """Returns the report of a launch; `inputs` are its known values, by which addresses are
+    analysed for advice."""
     sections = (
         launch_statistics(facts, occupancy),
         occupancy_section(occupancy),
@@ -107,16 +115,21 @@ def make_report(
     )
     if asynchronous := asynchronous_work(counters):
         sections = (*sections, asynchronous)
+    lines = line_costs(counters, examples, facts.spec.warp_size)
     case = Case(
         facts.spec,
-        facts.blocks,
-        facts.threads_per_block,
+        facts.grid,
+        facts.block,
         program,
         counters,
         occupancy,
         examples,
+        ThreadStrides(program, facts.block, inputs),
+        sum(line.cost for line in lines),
+        facts.registers,
+        facts.spill_bytes,
+        facts.has_structures,
     )
-    lines = line_costs(counters, examples, facts.spec.warp_size)
     return Report(facts, sections, lines, advise(case), counters, examples)
 
 
@@ -245,6 +258,7 @@ _FIELDS = (
     ("wavefronts", "wavefront"),
     ("bank_conflicts", "wavefront"),
     ("transactions", "transaction"),
+    ("passes", "pass"),
 )
 _OF_CACHES = ("sectors", "lines", "transactions")
 _SIZES = ("transactions_32", "transactions_64", "transactions_128")

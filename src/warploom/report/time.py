@@ -48,7 +48,8 @@ def with_time(report: Report, timing: Timing) -> Report:
         "`warploom time` says at which lines warps wait, and for what.",
     )
     sections = (*report.sections, *time_sections(timing))
-    return replace(report, sections=sections, advice=(bottleneck, *report.advice))
+    advice = (bottleneck, *report.advice)
+    return replace(report, sections=sections, advice=advice, modelled_bound=timing.bound)
 
 
 def speed_of_light(timing: Timing) -> Section:
@@ -165,7 +166,7 @@ def render_time(timing: Timing, console: Console) -> None:
             f" {timing.cycles:,} cycles, modelled",
         )
     )
-    console.print(Text(f"Replayed: {timing.basis}.", style="dim"))
+    console.print(Text(f"Timed from {timing.basis}.", style="dim"))
     for section in time_sections(timing):
         console.print(section_table(section))
     console.print(_stalled_lines(timing))

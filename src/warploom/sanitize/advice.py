@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from warploom.program.updates import Update
 
-def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
+
+def race_advice(
+    kind: str, space: str, *, narrow: bool, copies: int, update: Update | None = None
+) -> str:
     """Returns the remedy for two unordered accesses. `narrow`: both are strong, but the scope of
     one excludes the other's thread. `copies`: bit 0 is set if the later access is by an
-    asynchronous copy, bit 1 if the earlier one is."""
+    asynchronous copy, bit 1 if the earlier one is. `update`: that of which the accesses are the
+    load and the store, in two threads."""
     if kind == "proxy":
         return (
             "Bulk copies access memory by another proxy: let the writer execute"
@@ -34,6 +39,8 @@ def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
             "Both are atomic, but a scope of .cta leaves threads of other blocks out: use the scope"
             " of the device (atomicAdd, not atomicAdd_block)."
         )
+    if update is not None:
+        return _update_advice(update)
     if kind == "unpromised":
         return (
             "volatile orders nothing between threads: use cuda::atomic_ref, or a release and an"
@@ -42,6 +49,17 @@ def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
     if kind == "same-value":
         return "Both write the same bytes; C++ calls that a data race all the same."
     return _order_advice(space)
+
+
+def _update_advice(update: Update) -> str:
+    """Returns the remedy for threads that each load an element, change it and store it."""
+    atomic = (
+        f"{update.atomic}()" if update.atomic else "an atomic operation, or atomicCAS() in a loop"
+    )
+    return (
+        "Threads read, change and write the same element; one overwrites what the other wrote, and"
+        f" a barrier does not help. Use {atomic}."
+    )
 
 
 def fence_advice(*, before: bool, after: bool) -> str:

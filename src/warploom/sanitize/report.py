@@ -14,6 +14,7 @@ from warploom.detector.tensor_fences import D_AFTER, D_BEFORE
 from warploom.isa.instruction import Space
 from warploom.isa.kinds import Effect
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
+from warploom.program.updates import find_update
 from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector
@@ -229,6 +230,11 @@ class _FindingRow:
             self._space_name,
             narrow=bool(detail >> D_NARROW & 1),
             copies=0 if kind in ("proxy", "stale") else detail >> D_COPY & 3,
+            update=find_update(
+                self.detector.program,
+                self.row[DetectorFinding.instruction],
+                self.row[DetectorFinding.other],
+            ),
         )
         if kind == "unfenced":
             remedy = fence_advice(

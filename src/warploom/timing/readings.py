@@ -223,7 +223,8 @@ class Basis:
         """Returns the basis as text for users: PTX, with the reason if there is one; a trace; or
         machine code, with the share of the executed PTX that was found in it."""
         if self.code == "ptx":
-            return "PTX" + (f": {self.reason}" if self.reason else "")
+            reason = f": {self.reason}" if self.reason else ""
+            return f"PTX (less exact than machine code){reason}"
         if self.code == "trace":
             return "a trace of machine code"
         return (

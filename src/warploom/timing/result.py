@@ -283,6 +283,22 @@ class Timing:
         """Returns what bounds the kernel, as one sentence with the evidence."""
         return bound_of(self)
 
+    def to_dict(self) -> dict[str, int | float | str]:
+        """Returns the figures of the launch by name, flat: a row of a table. Cycles that warps
+        spend in a state are `warp_state.` and its name."""
+        names = (
+            *("cycles", "cycles_error", "seconds", "ipc", "issue_utilisation"),
+            *("achieved_occupancy", "active_warps", "eligible_warps", "l1_hit_rate"),
+            *("l2_hit_rate", "l1_bytes", "l2_bytes", "dram_bytes", "instructions", "blocks"),
+            *("sampled_blocks", "scheduler", "bound"),
+        )
+        row: dict[str, int | float | str] = {
+            "kernel": self.program.name,
+            "device": self.device.name,
+        }
+        row |= {name: getattr(self, name) for name in names}
+        return row | {f"warp_state.{name}": count for name, count in self.warp_states.items()}
+
     def by_line(self) -> dict[str, LineTime]:
         """Returns the issued instructions and the cycles of the warps by source line, the most
         stalled line first; "" stands for machine code that belongs to no instruction of the PTX."""

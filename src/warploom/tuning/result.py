@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from warploom.tuning.files import write_results
 from warploom.tuning.measured import Measurement
 from warploom.tuning.plan import Plan, chosen
 from warploom.tuning.space import Configuration, described
-from warploom.tuning.trial import About, Trial
+from warploom.tuning.trial import About, Costs, Trial
 
 OBJECTIVES = (
     "seconds",
@@ -78,8 +80,30 @@ class Tuned:
             for name in self.objectives
         )
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns a row for each trial, the ranked ones first: its parameters, its costs by name,
+        `measured`, and why it was `refused`. `pandas.DataFrame(found.rows())` is their table."""
+        names = [one.name for one in fields(Costs) if one.name not in ("stalls", "limiters")]
+        return [
+            {
+                **trial.configuration,
+                **{name: getattr(trial.costs, name, None) for name in names},
+                "measured": trial.measured,
+                "refused": trial.refused,
+            }
+            for trial in (*self.ranked, *self.refused)
+        ]
+
+    def to_csv(self) -> str:
+        """Returns the rows as CSV, with a line of names."""
+        out, rows = StringIO(), self.rows()
+        writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
     def measure(self, count: int = 3) -> Plan:
-        """Returns up to so many configurations to measure on hardware, which have not been, and the
+        """Returns up to `count` configurations to measure on hardware, which have not been, and the
         expected loss of taking the best of them. Raises WarploomError where none ran, and where
         they are for several devices."""
         ran = self.ranked

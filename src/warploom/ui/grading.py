@@ -8,7 +8,7 @@ of the kernel that the task begins with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as unguarded
@@ -173,29 +173,38 @@ def _measure(check: Check, mine: Launched, right: Launched, begun: Launched) -> 
         found = mine.findings(check.findings)
         return Judged(check.label, not found, found[0] if found else "")
     if check.occupancy:
-        return _bounded(check, mine.run.occupancy.fraction, lambda value: f"{100 * value:.0f} %")
+        share = mine.run.occupancy.fraction
+        return _bounded(check, share, f"{100 * share:.0f} % occupancy", 100, " %")
     if check.cycles:
         share = mine.cycles / begun.cycles
-        return _bounded(
-            check, share, lambda _: f"{mine.cycles:,} cycles; it began with {begun.cycles:,}"
-        )
+        both = f"{mine.cycles:,} cycles; it began with {begun.cycles:,}"
+        return _bounded(check, share, both, begun.cycles, " cycles")
     if check.instruction:
-        return _bounded(check, mine.executions(check.instruction), _number)
+        count = mine.executions(check.instruction)
+        return _bounded(check, count, f"{count:,} executions of {check.instruction}")
     counters = mine.run.counters
     value = counters[check.counter]
-    return _bounded(check, value / max(1, counters[check.per]) if check.per else value, _number)
+    name = check.counter.replace("_", " ")
+    if not check.per:
+        return _bounded(check, value, f"{value:,} {name}")
+    value /= max(1, counters[check.per])
+    per = check.per.replace("_", " ").removesuffix("s")
+    return _bounded(check, value, f"{value:,.4g} {name} per {per}")
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-
-
-def _bounded(check: Check, value: float, as_text: Callable[[float], str]) -> Judged:
-    """Returns how a value does between the bounds of its check."""
+def _bounded(
+    check: Check, value: float, measured: str, factor: float = 1, unit: str = ""
+) -> Judged:
+    """Returns how a value does between the bounds of its check, which are shown times `factor`
+    where it fails them."""
+    bounds = (("at most", check.most), ("at least", check.least))
     passed = (check.most is None or value <= check.most) and (
         check.least is None or value >= check.least
     )
-    return Judged(check.label, passed, as_text(value))
+    asked = " and ".join(
+        f"{words} {factor * bound:,.10g}{unit}" for words, bound in bounds if bound is not None
+    )
+    return Judged(check.label, passed, measured if passed else f"{measured}; {asked} wanted")
 
 
 def _results(label: str, names: tuple[str, ...], mine: Launched, right: Launched) -> Judged:

@@ -118,8 +118,14 @@ function compact(value: number): string {
 const margin = [
   column("executions", (row) => new Count(compact(row.executions))),
   column("lanes", (row) => new Count(row.average.toFixed(row.average === 32 ? 0 : 1), row.average < 16)),
-  column("sectors", (row) => (row.requests ? new Count((row.sectors / row.requests).toFixed(1).replace(/\.0$/, ""), row.sectors / row.requests > 4) : null)),
+  column("sectors", (row) => ratio(row.sectors, row.requests, 4)),
+  column("passes", (row) => ratio(row.passes, row.sharedRequests, 1)),
 ];
+
+/** A count per request, marked where it is more than `best`; null without requests. */
+function ratio(count: number, requests: number, best: number): Count | null {
+  return requests ? new Count((count / requests).toFixed(1).replace(/\.0$/, ""), count / requests > best) : null;
+}
 
 export function Code({ model }: { model: Model }) {
   return (
@@ -139,6 +145,7 @@ function Heading({ name, children }: { name: string; children?: preact.Component
         <abbr {...tip("executions")}>runs</abbr>
         <abbr {...tip("lanes")}>lanes</abbr>
         <abbr {...tip("sectors")}>sect.</abbr>
+        <abbr {...tip("passes")}>pass.</abbr>
       </span>
     </header>
   );

@@ -9,7 +9,7 @@ const TOP = 26;
 const BELOW = 118;
 
 const RULES: Record<string, string> = {
-  global_by_sectors: "32-byte sectors, as from compute capability 5.0 on",
+  global_by_sectors: "32-byte sectors, compute capability 5.0 and later",
   global_by_segments: "32-byte segments past L1, as on 2.x and 3.x",
   global_by_lines: "128-byte lines through L1, as on 2.x and 3.x",
   global_in_order: "half-warps in order, or one transaction a lane: 1.0 and 1.1",
@@ -18,8 +18,8 @@ const RULES: Record<string, string> = {
   local_by_lines: "128-byte lines of the layout of local memory",
   local_in_order: "half-warps in order: 1.0 and 1.1",
   local_by_halves: "segments by half-warp: 1.2 and 1.3",
-  shared_32_banks: "32 banks of 4 bytes, as from 5.0 on",
-  shared_32_banks_read: "32 banks of 4 bytes, as from 5.0 on",
+  shared_32_banks: "32 banks of 4 bytes, compute capability 5.0 and later",
+  shared_32_banks_read: "32 banks of 4 bytes, compute capability 5.0 and later",
   shared_32_banks_quarters: "32 banks of 4 bytes: 2.x",
   shared_wide_banks: "32 banks of 8 bytes: 3.x",
   shared_wide_banks_of_words: "32 banks of 8 bytes in the mode of 4: 3.x",
@@ -38,18 +38,18 @@ export function Memory({ model, warp, time, compact = false }: { model: Model; w
     <div class={now ? "memory" : "memory past"}>
       {!compact && !now && <p class="note">The warp's last access, {model.place(first.site.instruction)}:</p>}
       {found.map((access, index) => (
-        <One key={index} model={model} access={access} />
+        <One key={index} model={model} access={access} compact={compact} />
       ))}
     </div>
   );
 }
 
-function One({ model, access }: { model: Model; access: Access }) {
+function One({ model, access, compact }: { model: Model; access: Access; compact: boolean }) {
   const { site, shape } = access;
   return (
     <figure>
       <Summary model={model} access={access} />
-      {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} />}
+      {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} labels={compact ? 3 : 8} />}
       <figcaption>
         {site.rule ? `By the device's rule: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
         {count(shape.lanes) < LANES ? ` Accessed by ${named(shape.lanes)}.` : ""}
@@ -106,7 +106,7 @@ function LaneRow({ lanes }: { lanes: number }) {
   );
 }
 
-function Transactions({ model, access }: { model: Model; access: Access }) {
+function Transactions({ model, access, labels }: { model: Model; access: Access; labels: number }) {
   const { shape, site, base } = access;
   const lanes = lanesOf(shape.lanes);
   const total = shape.served.reduce((sum, [, size]) => sum + size, 0) || 1;
@@ -119,7 +119,7 @@ function Transactions({ model, access }: { model: Model; access: Access }) {
     return part;
   });
   const words = site.space === "local" ? Math.max(1, site.size / 4) : 1;
-  const every = Math.ceil(parts.length / 8);
+  const every = Math.ceil(parts.length / labels);
   return (
     <svg viewBox={`0 0 ${WIDTH} 166`} class="picture" role="img" aria-label={`${parts.length} transactions for ${named(shape.lanes)}`}>
       <defs>

@@ -35,7 +35,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
             </svg>
-            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), 6) : ""}</b>
+            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), title ? 4 : 6) : ""}</b>
           </div>
         ))}
       </div>
@@ -90,7 +90,7 @@ function returned(model: Model, moment: Moment): boolean {
 /** What lanes do at a branch, with the lines that they go to. */
 function waysOf(model: Model, moment: Moment): typeof LANE_NAMES {
   const { on, to } = model.ways(model.instruction[moment.step]!);
-  return { ...LANE_NAMES, goes_on: `goes on to ${on}`, jumps: `jumps to ${to}` };
+  return { ...LANE_NAMES, goes_on: `continues at ${on}`, jumps: `jumps to ${to}` };
 }
 
 /** The variables of the source whose values are in registers; a press shows one in the lanes. */

@@ -24,7 +24,7 @@ export const LANE_STATES: readonly LaneState[] = [
 export const LANE_NAMES: Record<LaneState, string> = {
   active: "active",
   unguarded: "predicated off",
-  goes_on: "goes on",
+  goes_on: "falls through",
   jumps: "jumps",
   other_path: "on the other path",
   gathering: "at the reconvergence point",

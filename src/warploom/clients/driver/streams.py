@@ -17,6 +17,7 @@ from warploom.clients.driver.state import Context, state
 from warploom.clients.driver.structures import HostFunction
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int, unsigned
+from warploom.clients.session import session
 
 DEFAULT, LEGACY, PER_THREAD = DEFAULT_STREAMS = 0, 1, 2
 NON_BLOCKING, NO_TIMING = 1, 2
@@ -305,5 +306,6 @@ def elapsed(milliseconds: int, start: int, end: int) -> None:
         raise DriverError(Result.INVALID_HANDLE)
     if not milliseconds:
         raise DriverError(Result.INVALID_VALUE)
+    session().has_event_times = True
     passed = (second.seconds - first.seconds) * 1e3
     ctypes.c_float.from_address(milliseconds).value = passed

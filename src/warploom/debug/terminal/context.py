@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -27,7 +28,8 @@ class Command:
 class Shell:
     """Holds the state of a terminal on a session: `displays` are the expressions that are shown at
     each stop, `next_listing` the file and line at which `list` goes on, `history` the number of the
-    value that `print` has shown last. `interactive`: a user types the commands."""
+    value that `print` has shown last. `interactive`: a user types the commands. `servers`
+    are the processes that serve pages which this terminal has opened."""
 
     session: Session
     out: TextIO
@@ -35,11 +37,19 @@ class Shell:
     next_listing: tuple[str, int] | None = None
     history: int = 0
     interactive: bool = False
+    servers: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
 
     def say(self, text: str) -> None:
         """Writes a line; names and texts from files cannot control the terminal."""
         self.out.write(printable(text.rstrip("\n")) + "\n")
         self.out.flush()
+
+    def close(self) -> None:
+        """Ends the servers of pages."""
+        for server in self.servers:
+            server.terminate()
+            server.wait()
+        self.servers.clear()
 
     # ---- places ---------------------------------------------------------------------------------
 

@@ -166,6 +166,10 @@ def _stack(shell: Shell) -> Iterator[str]:
         )
 
 
+FEW = 8
+"""The elements of an array that a list of variables shows; `print` shows more."""
+
+
 def _locals(shell: Shell) -> Iterator[str]:
     session = shell.session
     thread = session.thread()
@@ -173,7 +177,8 @@ def _locals(shell: Shell) -> Iterator[str]:
     if not found:
         yield "No variables are known here; compile with -G to see them, or `info registers`."
     for name, value in found:
-        yield f"{name} = {f'<{value}>' if isinstance(value, str) else written(value, thread)}"
+        text = f"<{value}>" if isinstance(value, str) else written(value, thread, most=FEW)
+        yield f"{name} = {text}"
 
 
 def _registers(shell: Shell) -> Iterator[str]:
@@ -186,7 +191,7 @@ def _registers(shell: Shell) -> Iterator[str]:
         value = session.names.find(f"${plain}", thread, frame)
         bits = thread.register(register.name) or 0
         name = register.name.partition("@")[0]
-        yield f"{name:10} {bits:#018x}  {written(value, thread)}"
+        yield f"{name:10} {bits:#018x}  {written(value, thread, most=FEW)}"
 
 
 def _breakpoints(shell: Shell) -> Iterator[str]:
@@ -223,7 +228,7 @@ def _buffers(shell: Shell) -> Iterator[str]:
 def _replay(shell: Shell) -> Iterator[str]:
     session = shell.session
     timeline = session.timeline
-    yield f"position {session.position:,}, in warp instructions since the begin of the launch"
+    yield f"position {session.position:,}, in warp instructions since the start of the launch"
     if session.end_position is not None:
         yield f"the launch ends at {session.end_position:,}"
     yield f"{timeline.checkpoints} checkpoints, {timeline.bytes / 1e6:.1f} MB"

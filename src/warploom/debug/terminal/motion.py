@@ -86,7 +86,7 @@ def _show_locking(shell: Shell, rest: str) -> None:
 
 COMMANDS = {
     "run": Command(_goes(_run), "Begin the launch anew, and go on until it stops."),
-    "start": Command(_goes(_start), "Go to the begin of the launch."),
+    "start": Command(_goes(_start), "Go to the start of the launch."),
     "continue": Command(_goes(_continue), "Go on until the launch stops.", "continue [COUNT]"),
     "reverse-continue": Command(
         _goes(lambda shell, rest: shell.session.reverse()), "Go back to where it stopped last."

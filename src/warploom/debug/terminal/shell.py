@@ -97,18 +97,25 @@ class Terminal:
         """Executes what the user types, until `quit` or the end of the input; `greets`: print the
         position of the launch first."""
         self.shell.interactive = True
-        if greets:
-            self.shell.say(self.shell.place_text())
-        while not self.ends:
-            try:
-                line = read(PROMPT)
-            except EOFError:
-                self.shell.say("")
-                self.quitting = True
-            except KeyboardInterrupt:
-                self.shell.say("Type `quit` to leave.")
-            else:
-                self.do(line)
+        try:
+            if greets:
+                self.shell.say(self.shell.place_text())
+            while not self.ends:
+                self._answer(read)
+        finally:
+            self.shell.close()
+
+    def _answer(self, read: Callable[[str], str]) -> None:
+        """Executes the next line that the user types."""
+        try:
+            line = read(PROMPT)
+        except EOFError:
+            self.shell.say("")
+            self.quitting = True
+        except KeyboardInterrupt:
+            self.shell.say("Type `quit` to leave.")
+        else:
+            self.do(line)
 
     @property
     def ends(self) -> bool:
@@ -160,7 +167,7 @@ TWO_WORDS = (
 
 def split(text: str) -> tuple[str, str]:
     """Returns the full name of the command of a line, and what follows. The name may be an alias or
-    the begin of one name only. Raises DebugError where it is none."""
+    the start of one name only. Raises DebugError where it is none."""
     for two in TWO_WORDS:
         if text == two or text.startswith(two + " "):
             return ALIASES.get(two, two), text[len(two) :].strip()

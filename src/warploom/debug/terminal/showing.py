@@ -270,7 +270,9 @@ def _moves_frame(by: int) -> Command:
     def do(shell: Shell, rest: str) -> None:
         _frame(shell, str(shell.session.focus.frame + by))
 
-    return Command(do, "Look at the frame that called this one." if by > 0 else "The opposite.")
+    return Command(
+        do, "Look at the frame that called this one." if by > 0 else "The reverse of `up`."
+    )
 
 
 def _echo(shell: Shell, rest: str) -> None:
@@ -291,7 +293,8 @@ def _view(shell: Shell, rest: str) -> None:
     shell.say(f"Saved what block {here.focus.block} does; this opens it at the same step:")
     shell.say(f"  warploom {shlex.join(command)}")
     if shell.interactive:
-        subprocess.Popen([sys.executable, "-m", "warploom.cli", *command])
+        shell.say("The page stays until you leave this launch.")
+        shell.servers.append(subprocess.Popen([sys.executable, "-m", "warploom.cli", *command]))
 
 
 def _ptype(shell: Shell, rest: str) -> None:
@@ -302,7 +305,7 @@ COMMANDS = {
     "print": Command(_print, "Show the value of an expression.", "print[/FORMAT] EXPRESSION"),
     "x": Command(_examine, "Show memory: a count, a format, a size.", "x/COUNTFORMATSIZE ADDRESS"),
     "display": Command(_display, "Show a value at each stop.", "display EXPRESSION"),
-    "undisplay": Command(_undisplay, "Show it no more.", "undisplay [NUMBER...]"),
+    "undisplay": Command(_undisplay, "Stop displaying it.", "undisplay [NUMBER...]"),
     "set variable": Command(_set, "Change a variable, memory or a register.", "set variable A = B"),
     "lanes": Command(_lanes, "Show a value in all lanes of the warp.", "lanes EXPRESSION"),
     "grid": Command(_grid, "Show a value in all threads of the block.", "grid EXPRESSION"),

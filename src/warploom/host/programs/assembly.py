@@ -68,7 +68,7 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
     if ptxas is None or nvdisasm is None or solver is None:
         parts = {"ptxas": ptxas, "nvdisasm": nvdisasm, "SciPy": solver}
         missing = " and ".join(name for name, found in parts.items() if found is None)
-        return NoAssembly(f"{missing} cannot be found; {INSTALL}")
+        return NoAssembly(f"{missing} not installed: {INSTALL}")
     # Most processes read no machine code; importing what does takes a tenth of a short command.
     from warploom.machinecode.counted import Matching
     from warploom.machinecode.lines import own_lines

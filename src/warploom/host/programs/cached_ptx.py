@@ -61,7 +61,9 @@ def _key(
     if compiler is None or not _add_files(text, folders[:1], folders, files):
         return None
     included = (part for pair in sorted(files.items()) for part in pair)
-    parts = (text, name, str(compute_capability), *options, "", *compiler, "", *included)
+    # The line table holds the absolute path, which depends on the working directory.
+    place = str(Path(name).absolute())
+    parts = (text, name, place, str(compute_capability), *options, "", *compiler, "", *included)
     return disk_cache.key_of(parts, ("frontends",))
 
 

@@ -29,10 +29,12 @@ class Class(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """An arithmetic type: its class and its size in bytes."""
+    """An arithmetic type: its class and its size in bytes. `raw` types are views of memory that may
+    hold anything: `void`, and `char`, by which C++ copies objects."""
 
     kind: Class
     bytes: int
+    raw: bool = False
 
     @property
     def is_integer(self) -> bool:
@@ -77,7 +79,7 @@ class CppType:
         if self.pointers > 1:
             return dtype.kind in "iu" and dtype.itemsize == 8
         size, element = dtype.itemsize, self.element
-        if element.bytes == 1:
+        if element.raw:
             return True
         if dtype.kind == "c":
             return element.kind is Class.FLOAT and size == 2 * element.bytes
@@ -109,7 +111,7 @@ _WORDS = {
     "uintptr_t": Arithmetic(Class.UNSIGNED, 8),
     "intptr_t": Arithmetic(Class.SIGNED, 8),
     "bool": Arithmetic(Class.BOOL, 1),
-    "void": Arithmetic(Class.UNSIGNED, 1),
+    "void": Arithmetic(Class.UNSIGNED, 1, raw=True),
     "dim3": Arithmetic(Class.UNSIGNED, 4),
 }
 
@@ -136,6 +138,7 @@ def _named() -> Mapping[str, Arithmetic]:
     for name, size in _INTEGERS.items():
         named[name] = named[f"signed {name}"] = Arithmetic(Class.SIGNED, size)
         named[f"unsigned {name}"] = Arithmetic(Class.UNSIGNED, size)
+    named["char"] = Arithmetic(Class.SIGNED, 1, raw=True)
     for bits in (8, 16, 32, 64):
         named[f"int{bits}_t"] = Arithmetic(Class.SIGNED, bits // 8)
         named[f"uint{bits}_t"] = Arithmetic(Class.UNSIGNED, bits // 8)

@@ -31,10 +31,10 @@ def find_kernel(wanted: str, symbols: Sequence[str], module: str) -> str:
         return fit[0]
     if fit:
         raise LaunchError(
-            f"{module} has {len(fit)} kernels named {wanted}: {', '.join(map(_shown, fit))}. Name"
-            f" one of these."
+            f"{module} has {len(fit)} kernels named {wanted}:"
+            f" {', '.join(map(kernel_title, fit))}. Name one of these."
         )
-    kernels = ", ".join(map(_shown, symbols)) or "it has none"
+    kernels = ", ".join(map(kernel_title, symbols)) or "it has none"
     close = nearest(wanted, dict.fromkeys(map(source_name, symbols))) if symbols else ""
     hint = f" {close}" if close.startswith("Did you mean") else ""
     raise LaunchError(f"{module} has no kernel named {wanted}. Its kernels: {kernels}.{hint}")
@@ -50,6 +50,8 @@ def _squeezed(name: str) -> str:
     return "".join(name.split())
 
 
-def _shown(symbol: str) -> str:
+def kernel_title(symbol: str) -> str:
+    """Returns a kernel as messages name it: with its C++ parameters, then its symbol if that is
+    mangled."""
     name = str(read_symbol(symbol))
     return symbol if name == symbol else f"{name} ({symbol})"

@@ -31,9 +31,9 @@ def source_of(file: Path) -> tuple[str, str]:
     language = LANGUAGES.get(file.suffix.lower())
     if language is None:
         raise CompileError(
-            f"{file} cannot be loaded: its suffix is {file.suffix or 'missing'}, and CUDA C++"
-            f" (.cu), OpenCL C (.cl) and PTX (.ptx) are what can. Of a binary, load the"
-            f" source or the PTX that it was made from (`cuobjdump -ptx` extracts it)."
+            f"{file} cannot be loaded as a kernel's source: use .cu, .cl or .ptx. To run a program:"
+            f" `warploom run {file.name}`. Of a binary, load the source, or the PTX that"
+            f" `cuobjdump -ptx` extracts."
         )
     return read_source(file), language
 

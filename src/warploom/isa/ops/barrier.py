@@ -142,6 +142,6 @@ declare(
     OpKind.REGISTER_COUNT,
     src="count:registers",
     unit=Unit.CONTROL,
-    doc="says how many registers a thread has, of those of the block   PTX ISA: setmaxnreg",
+    doc="sets the number of registers per thread, of those of the block   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )

@@ -8,7 +8,8 @@ from warploom.isa.instruction import Space
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.faults.deadlock import deadlock_error, waiting_lanes
-from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, limit_error
+from warploom.machine.faults.endless import limit_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally

@@ -81,9 +81,9 @@ def waiting_lanes(
         # Lanes that wait at the exit block have ended.
         if node.arrived and node.point < program.exit:
             start = program.blocks[node.point].start
-            yield WaitingLanes(
-                block, warp, node.arrived, start, "lanes that parted from them before"
-            )
+            missing = _mask_text(node.expected & table.live & ~node.arrived)
+            reconvergence = f"reconvergence with {missing}"
+            yield WaitingLanes(block, warp, node.arrived, start, reconvergence)
 
 
 def _parked_lanes(
@@ -209,7 +209,7 @@ def deadlock_error(
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
     title, advice = ("endless loop", END_LOOPS) if endless else ("deadlock", FIND_WAITS)
     return DeadlockError(
-        f"{title} in kernel {program.title}: no thread that is left can ever go on\n{text}\n"
+        f"{title} in kernel {program.title}: no remaining thread can make progress\n{text}\n"
         f"    {advice}",
         groups,
     )

@@ -19,7 +19,6 @@ from warploom.core.errors import (
     Allocation,
     DeviceTrap,
     Dim3,
-    InstructionLimit,
     KernelFault,
     MemoryFault,
 )
@@ -28,6 +27,7 @@ from warploom.isa import preconditions
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import PRECONDITIONS
+from warploom.machine.faults.bounds import bounds_advice, signed_address
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.faults.tensor_faults import tensor_fault
 from warploom.machine.faults.tensor_memory_faults import NAMES as TENSOR_MEMORY_FAULTS
@@ -39,8 +39,6 @@ from warploom.program.program import Program
 from warploom.simt import register_pool
 from warploom.simt.product_groups import CAPACITY
 from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
-
-SHOWN_LOOPS = 8
 
 ACCESS_NOUNS = {
     **dict.fromkeys((OpKind.COPY, OpKind.COPY_ARRIVE, OpKind.BULK_COPY), "copy"),
@@ -198,7 +196,7 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
         f"    Address {fault.address:#x} is {_locate(fault, nearest)}\n"
-        f"    {_advice(fault, program)}"
+        f"    {_advice(fault, program, nearest)}"
     )
 
 
@@ -330,31 +328,6 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
     return None
 
 
-def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """Returns the error of a launch that exceeded `max_instructions`, with the source lines of the
-    kernel's loops."""
-    return InstructionLimit(
-        f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
-        f" instructions (max_instructions).\n    {_loop_advice(program)}"
-    )
-
-
-def _loop_advice(program: Program) -> str:
-    """Returns advice that names the source lines of the kernel's loops (ends of blocks with a
-    successor at or before them), at most SHOWN_LOOPS, or states that it has none."""
-    backward = [
-        block.stop - 1
-        for block in program.blocks
-        if any(successor <= block.index for successor in block.successors)
-    ]
-    lines = list(dict.fromkeys(map(program.line, backward)))
-    if not lines:
-        return "It has no loop: give it more, or launch fewer blocks."
-    shown = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
-    loops = f"its loop at {shown}" if len(lines) == 1 else f"its loops at {shown}"
-    return f"Give it more if it merely runs long, or look whether {loops} can end."
-
-
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
     """Returns a text that states where the faulting address is relative to the nearest allocation:
     after, before, too close to its end, or inside; or that there is no allocation."""
@@ -362,17 +335,18 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
         return "in no allocation: none is live."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
     end = nearest.address + nearest.size
-    if fault.address >= end:
-        return f"{fault.address - end} bytes after the nearest allocation, {name}."
-    if fault.address < nearest.address:
-        return f"{nearest.address - fault.address} bytes before the nearest allocation, {name}."
+    address = signed_address(fault.space, fault.address)
+    if address >= end:
+        return f"{address - end} bytes after the nearest allocation, {name}."
+    if address < nearest.address:
+        return f"{nearest.address - address} bytes before the nearest allocation, {name}."
     # The access begins in the allocation and ends behind it.
     if fault.address + fault.size > end:
         return f"{end - fault.address} bytes before the end of {name}, too few."
     return f"inside {name}."
 
 
-def _advice(fault: Fault, program: Program) -> str:
+def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
     """Returns the sentence of a message that states how to fix an access: chosen by the operation
     (tensor map, matrix descriptor), else by the kind of fault."""
     operation = program.instructions[fault.instruction].operation
@@ -393,7 +367,4 @@ def _advice(fault: Fault, program: Program) -> str:
             "Kernels cannot write constant memory (use __device__ memory), nor a read-only array of"
             " the host, which would not get the results (pass a copy, x.copy())."
         )
-    return (
-        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
-        " covers."
-    )
+    return bounds_advice(fault.space, fault.address, program, nearest)

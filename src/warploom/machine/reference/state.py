@@ -25,7 +25,7 @@ from warploom.core.types import PRED, U32, U64
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Instruction, Space
-from warploom.machine.faults.fault_errors import limit_error
+from warploom.machine.faults.endless import limit_error
 from warploom.machine.launch import (
     Launch,
     WarpId,

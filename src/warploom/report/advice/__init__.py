@@ -1,29 +1,62 @@
-"""Rules that turn what was counted into advice, each with its evidence.
+"""Rules that turn what was counted into advice, each with its evidence and what it may gain.
 
 In: a `Case`: counters, program, launch and device. Out: pieces of advice, each with numbers and
-source lines. How they are shown is left to `report`.
+source lines, those that gain most first. How they are shown is left to `report`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.control import divergence, exited_members, missing_guard
+from warploom.report.advice.coalescing import uncoalesced_access
+from warploom.report.advice.control import divergence, exited_members
 from warploom.report.advice.launch import low_occupancy, partial_warps, small_blocks, small_grid
-from warploom.report.advice.memory import bank_conflicts, scattered_constants, strided_access
+from warploom.report.advice.memory import (
+    contended_atomics,
+    local_arrays,
+    narrow_accesses,
+    scattered_constants,
+)
+from warploom.report.advice.redundant import idle_barriers, repeated_stores
+from warploom.report.advice.resources import register_spills, unused_shared_memory
+from warploom.report.advice.shared import bank_conflicts
 
 __all__ = ["Advice", "Case", "advise"]
 
 RULES = (
-    *(partial_warps, small_blocks, small_grid, low_occupancy),
-    *(divergence, exited_members, missing_guard),
-    *(strided_access, bank_conflicts, scattered_constants),
+    *(exited_members, uncoalesced_access, bank_conflicts, scattered_constants),
+    *(contended_atomics, local_arrays, narrow_accesses, divergence, repeated_stores),
+    *(idle_barriers, partial_warps, register_spills, unused_shared_memory),
+    *(small_blocks, small_grid, low_occupancy),
 )
 
 
 def advise(case: Case) -> tuple[Advice, ...]:
-    """Returns the advice of the rules on a launch; each rule once a line."""
-    found: dict[tuple[str, str | None], Advice] = {}
+    """Returns the advice of the rules on a launch, each rule once a line: first what makes results
+    wrong, then what costs most, then what leaves parts of the GPU without work."""
+    found: dict[tuple[str, str | None], list[Advice]] = {}
     for rule in RULES:
         for advice in rule(case):
-            found.setdefault((advice.rule, advice.line), advice)
-    return tuple(found.values())
+            found.setdefault((advice.rule, advice.line), []).append(advice)
+    together = (_of_line(each, case.total_cost) for each in found.values())
+    return tuple(sorted((one for one in together if _is_given(one)), key=_order))
+
+
+def _of_line(found: list[Advice], total: int) -> Advice:
+    """Returns the advice that costs most, with the cost and the share of all."""
+    most = max(found, key=lambda advice: advice.cost or 0)
+    if most.cost is None:
+        return most
+    cost = sum(advice.cost or 0 for advice in found)
+    return replace(most, cost=cost, share=cost / max(1, total))
+
+
+def _is_given(advice: Advice) -> bool:
+    return advice.cost is None or advice.share >= advice.least
+
+
+def _order(advice: Advice) -> tuple[bool, float]:
+    """Returns the key by which advice is sorted."""
+    is_of_launch = advice.line is None and advice.cost is None
+    return is_of_launch, -1.0 if advice.cost is None else -advice.share

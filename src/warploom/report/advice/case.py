@@ -2,33 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
-from warploom.observe.counters import Counters
+from warploom.isa.instruction import Space
+from warploom.observe.counters import Counters, Counts
 from warploom.observe.examples import Example
+from warploom.program.accesses import access_records
 from warploom.program.program import Program
+from warploom.report.advice.strides import ThreadStrides
+
+LEAST_SHARE = 0.03
+"""Advice that would save a smaller share of the launch's cost is not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One launch: the device, the shape, the kernel, what was counted."""
+    """One launch: the device, the shape, the kernel, what was counted. `total_cost` is the cost of
+    all lines (`report.costs`), `registers` and `spill_bytes` are those of a thread.
+    `has_structures`: some parameter points to structures; None if that is not known."""
 
     spec: DeviceSpec
-    blocks: int
-    threads_per_block: int
+    grid: Dim3
+    block: Dim3
     program: Program
     counters: Counters
     occupancy: Occupancy
     examples: tuple[Example, ...]
+    strides: ThreadStrides
+    total_cost: int
+    registers: int
+    spill_bytes: int | None
+    has_structures: bool | None
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def accesses(self, space: Space) -> Iterable[tuple[int, str, Counts]]:
+        """Yields the instructions that accessed a space, each with the operation ("load", "store"
+        or "atomic") and its counters."""
+        by_instruction = self.counters.by_instruction()
+        for row in access_records(self.program):
+            counts = by_instruction[row.instruction]
+            if row.space is space and counts.get(f"{space.value}_{row.op}_requests", 0):
+                yield row.instruction, row.op, counts
+
+    def counts_of(self, example: Example) -> Counts:
+        """Returns the counters of an example's instruction."""
+        return self.counters.by_instruction()[example.instruction]
+
+    def examples_in(self, *spaces: Space) -> Iterable[Example]:
+        """Returns the examples of accesses to some spaces."""
+        return (example for example in self.examples if example.space in spaces)
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A finding of a rule: at which line (None for the launch), the numbers, and what to do."""
+    """A finding of a rule: at which line (None for the launch), the numbers, and what to do.
+
+    `cost` are the slots that the remedy saves at most, in the unit of `Case.total_cost`; None where
+    the finding costs no slots, but results (a shuffle with undefined values) or parts of the GPU.
+    `least` is the share of the whole from which on it is given.
+    """
 
     rule: str
     line: str | None
     evidence: str
     text: str
+    cost: int | None = None
+    least: float = LEAST_SHARE
+    share: float = 0.0
+    """The share of the launch's cost that `cost` is."""

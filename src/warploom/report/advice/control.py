@@ -1,97 +1,96 @@
-"""Advice about control flow: branches that part warps, and guards that are not there."""
+"""Advice about control flow: the issue slots that divergence leaves empty, and shuffles that name
+lanes without a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from warploom.isa.instruction import Instruction, Space, Special
 from warploom.isa.kinds import OpKind
-from warploom.program.accesses import accesses
+from warploom.program.dominance import post_dominators
 from warploom.program.program import Program
-from warploom.program.uses import leaf_operands, reads, sources, writes
 from warploom.report.advice.case import Advice, Case
 
-OFTEN = 0.1
-"""A branch that parts fewer of its warps is a boundary, such as a tail guard."""
+LEAST_LOST = 0.08
+"""The share of all slots from which on divergence is reported: the last steps of a reduction and
+the borders of a grid lose less."""
 
 
 def divergence(case: Case) -> Iterator[Advice]:
-    """Branches whose lanes often go both ways inside a warp; whole warps may differ at no cost."""
-    for index, counts in enumerate(case.counters.by_instruction()):
-        branches, diverged = counts.branches, counts.divergent_branches
-        if diverged > 1 and diverged >= OFTEN * branches:
-            taken = counts.thread_instructions_predicated_on
-            yield Advice(
-                "divergence inside warps",
-                case.program.line(index),
-                f"{diverged:,} of the {branches:,} times that a warp came here its lanes went both"
-                f" ways ({taken:,} of {counts.thread_instructions:,} lanes jumped), so that it ran"
-                f" both one after the other",
-                "Let the condition be the same for all lanes of a warp: choose by warp"
-                f" (threadIdx.x / {case.spec.warp_size}), sort the work, or compute both sides and"
-                " select.",
-            )
+    """Yields advice for the branches of a line whose lanes go both ways, by the issue slots that
+    are lost between a branch and the point where the lanes reconverge."""
+    all_counts = case.counters.by_instruction()
+    diverged = [i for i, counts in enumerate(all_counts) if counts.divergent_branches]
+    lines: dict[str, list[tuple[int, int]]] = {}
+    for index, lost in _lost_slots(case, diverged).items():
+        lines.setdefault(case.program.line(index), []).append((index, lost))
+    for line, branches in lines.items():
+        times = sum(all_counts[index].divergent_branches for index, _ in branches)
+        executed = sum(all_counts[index].branches for index, _ in branches)
+        lost = sum(lost for _, lost in branches)
+        yield Advice(
+            "divergence inside warps",
+            line,
+            f"{times:,} of the {executed:,} times that a warp executed this branch its lanes went"
+            f" both ways; {lost:,} issue slots were lost to lanes that were off until they"
+            f" reconverged",
+            "Let the condition be the same for all lanes of a warp: choose by warp"
+            f" (threadIdx.x / {case.spec.warp_size}), sort the work, or compute both sides and"
+            " select.",
+            lost,
+            LEAST_LOST,
+        )
+
+
+def _lost_slots(case: Case, branches: list[int]) -> dict[int, int]:
+    """Returns for each branch the issue slots without a lane in the instructions that it controls:
+    each counts for the innermost branch."""
+    counts = case.counters.by_instruction()
+    regions = sorted(_regions(case.program, branches).items(), key=lambda item: len(item[1]))
+    full = counts[0].average_active_lanes or case.spec.warp_size
+    lost = dict.fromkeys(branches, 0.0)
+    for block in case.program.blocks:
+        branch = next((index for index, region in regions if block.index in region), None)
+        if branch is None:
+            continue
+        for each in counts[block.start : block.stop]:
+            lost[branch] += max(0.0, each.warp_instructions - each.thread_instructions / full)
+    return {branch: int(slots) for branch, slots in lost.items()}
+
+
+def _regions(program: Program, branches: list[int]) -> Mapping[int, set[int]]:
+    """Returns for each branch the basic blocks on paths to its reconvergence point, the immediate
+    post-dominator."""
+    graph = [block.successors for block in program.blocks]
+    after = post_dominators(graph)
+    owner = {block.stop - 1: block for block in program.blocks}
+    regions: dict[int, set[int]] = {}
+    for index in branches:
+        if index not in owner:
+            continue
+        end = after[owner[index].index]
+        region: set[int] = set()
+        waiting = list(owner[index].successors)
+        while waiting:
+            block = waiting.pop()
+            if block != end and block != program.exit and block not in region:
+                region.add(block)
+                waiting += graph[block]
+        regions[index] = region
+    return regions
 
 
 def exited_members(case: Case) -> Iterator[Advice]:
-    """Shuffles whose member mask names lanes that have returned: legal, but these hold no value
-    (CUDA C++ Programming Guide, "Warp Shuffle Functions")."""
+    """Yields advice for shuffles whose member mask names lanes that have returned: legal, but these
+    hold no value (CUDA C++ Programming Guide, "Warp Shuffle Functions")."""
     for index, counts in enumerate(case.counters.by_instruction()):
         named = counts.exited_members
         if named and case.program.instructions[index].operation.kind is OpKind.SHUFFLE:
             yield Advice(
                 "shuffle with lanes that exited",
                 case.program.line(index),
-                f"{named:,} of the {counts.warp_instructions:,} times that a warp came here the"
+                f"{named:,} of the {counts.warp_instructions:,} times that a warp executed it the"
                 f" mask named lanes that had exited",
-                "A value read from such a lane is undefined. Let all lanes live until behind the"
+                "A value read from such a lane is undefined. Let all lanes live until after the"
                 " shuffle (guard the work, not the rest of the kernel, and give those without work"
                 " a neutral value), or take the mask from __ballot_sync(0xffffffff, i < n).",
             )
-
-
-def missing_guard(case: Case) -> Iterator[Advice]:
-    """Global memory indexed by block and thread, with nothing that tests the index."""
-    program = case.program
-    index = _mixed(program)
-    guards = {made.guard.register.name for made in program.instructions if made.guard is not None}
-    if guards & index:
-        return
-    for at, made in enumerate(program.instructions):
-        indexed = any(register.name in index for register in reads(made))
-        if indexed and any(space is Space.GLOBAL for space, _ in accesses(made)):
-            yield Advice(
-                "missing tail guard",
-                program.line(at),
-                f"all {case.blocks * case.threads_per_block:,} threads reach this access, and no"
-                f" test of their index comes before it",
-                "Right only while the length is a multiple of the block size: test the index"
-                " (`if (i < n)`) before memory is touched.",
-            )
-            return
-
-
-def _mixed(program: Program) -> set[str]:
-    """Returns the registers whose values may depend on the block's and on the thread's index."""
-    by_block, by_thread = (_dependent(program.instructions, name) for name in ("%ctaid", "%tid"))
-    return by_block & by_thread
-
-
-def _dependent(instructions: tuple[Instruction, ...], special: str) -> set[str]:
-    """Returns the registers whose values may depend on a special register."""
-    found: set[str] = set()
-    before = -1
-    while before != len(found):
-        before = len(found)
-        for made in instructions:
-            if _reads(made, special) or any(r.name in found for r in reads(made)):
-                found.update(register.name for register in writes(made))
-    return found
-
-
-def _reads(made: Instruction, special: str) -> bool:
-    return any(
-        isinstance(leaf, Special) and leaf.name.startswith(special)
-        for operand in sources(made)
-        for leaf in leaf_operands(operand)
-    )

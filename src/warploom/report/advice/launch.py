@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.core.errors import Dim3
 from warploom.devices.gains import Gain, gains
 from warploom.report.advice.case import Advice, Case
 
 FEW_THREADS = 128
-"""Below so many threads a block, blocks run out before warps do on every device."""
+"""The threads of a block from which on warps, not blocks, limit an SM on every device."""
 
 LOW_OCCUPANCY = 0.5
 
@@ -20,54 +21,65 @@ def partial_warps(case: Case) -> Iterator[Advice]:
     warps = -(-size // warp)
     lost = warps * warp - size
     if lost:
+        smaller = f", or {(warps - 1) * warp}" if warps > 1 else ""
         yield Advice(
             "partial warps",
             None,
             f"a block of {size} threads fills {warps} warps but for {lost} lanes: "
             f"{100 * lost / (warps * warp):.1f} % of all lanes never do anything",
-            f"Make the block size a multiple of {warp}: {warps * warp}, or"
-            f" {max(1, warps - 1) * warp}.",
+            f"Make the block size a multiple of {warp}: {warps * warp}{smaller}"
+            f"{_longer_axis(case.block, warp)}.",
+            case.total_cost * lost // (warps * warp),
         )
 
 
+def _longer_axis(block: Dim3, warp: int) -> str:
+    """Returns a hint for a block of one thread along x whose work is along another axis."""
+    axis = "xyz"[block.index(max(block))]
+    is_upright = block[0] == 1 and max(block) > 1
+    return f" (along threadIdx.x, {warp} wide; now it is along .{axis})" if is_upright else ""
+
+
 def small_blocks(case: Case) -> Iterator[Advice]:
-    """Fewer than 128 threads a block."""
-    if case.threads_per_block < FEW_THREADS:
+    """Yields advice for blocks so small that their number limits an SM to half of its warps."""
+    occupancy = case.occupancy
+    if "blocks" in occupancy.limiters and occupancy.fraction <= LOW_OCCUPANCY:
         yield Advice(
             "small blocks",
             None,
-            f"{case.threads_per_block} threads a block; an SM takes at most"
-            f" {case.spec.max_blocks_per_sm} blocks and {case.spec.max_threads_per_sm} threads",
-            f"Use blocks of {FEW_THREADS} to 256 threads, so that an SM can be filled and a block's"
-            f" cost is shared by more of them.",
+            f"{case.threads_per_block} threads per block; an SM takes at most"
+            f" {case.spec.max_blocks_per_sm} blocks: {occupancy.active_warps} of its"
+            f" {occupancy.max_warps} warps",
+            f"Use blocks of {FEW_THREADS} to 256 threads, so that an SM can be filled.",
         )
 
 
 def small_grid(case: Case) -> Iterator[Advice]:
-    """Fewer blocks than the device holds at once."""
+    """Yields advice for a grid with fewer blocks than the device holds at once."""
     holds = case.spec.sms * case.occupancy.active_blocks
     if case.blocks < holds:
         yield Advice(
             "small grid",
             None,
             f"{case.blocks:,} blocks, and the {case.spec.sms} SMs hold {holds:,} such blocks at"
-            f" once: {100 * case.blocks / holds:.1f} % of that are used",
-            "Give the device more blocks: more work in a launch, less work a thread, or several"
+            f" once: the grid fills {100 * case.blocks / holds:.1f} % of the GPU",
+            "Give the GPU more blocks: more work per launch, less work per thread, or several"
             " kernels at once.",
         )
 
 
 _CHANGES = {
-    "registers": "registers a thread (-maxrregcount, __launch_bounds__)",
-    "shared_bytes": "bytes of shared memory a block",
-    "threads": "threads a block",
+    "registers": "registers per thread (-maxrregcount, __launch_bounds__; too few are spilled)",
+    "shared_bytes": "bytes of shared memory per block",
+    "threads": "threads per block",
 }
 
 
 def low_occupancy(case: Case) -> Iterator[Advice]:
-    """Less than half of the warps that an SM could hold."""
+    """Yields advice for a kernel of which an SM holds less than half of the warps that it could,
+    if the grid has a block for each SM."""
     occupancy = case.occupancy
-    if occupancy.fraction < LOW_OCCUPANCY:
+    if occupancy.fraction < LOW_OCCUPANCY and case.blocks >= case.spec.sms:
         steps = [_step(gain) for gain in gains(case.spec, occupancy.demand)]
         yield Advice(
             "low occupancy",

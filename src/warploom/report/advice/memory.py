@@ -1,197 +1,24 @@
-"""Advice about memory: strides, structures, banks, constants. The addresses are those of examples:
-of each instruction the costliest access."""
+"""Advice about constant memory, local memory, atomics, and accesses of few bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from warploom.cost.device_rules import RULES
-from warploom.cost.fields import CostRecord
 from warploom.isa.instruction import Space
-from warploom.isa.kinds import OpKind
-from warploom.observe.asynchronous import BY_THREAD, BY_WARP
-from warploom.observe.examples import Example
-from warploom.program.program import Program
+from warploom.program.accesses import bytes_of
 from warploom.report.advice.case import Advice, Case
 
-WASTEFUL = 0.5
-"""Accesses that use less of what they move are worth a word."""
+WORD = 4
+"""Bytes of a register: what a thread can load at once for the price of one byte."""
 
-MOST_PADDING = 32
-LARGEST_STRUCT = 256
-"""The largest stride of lanes, in bytes, that is taken for a structure rather than for a row of a
-matrix."""
-
-SWIZZLE_ROWS = (
-    "Each matrix is eight rows of 16 bytes, which should fall into different banks: exclusive-or"
-    " the number of the 16 bytes within a row with the row's number modulo 8 (a swizzle of 128"
-    " bytes), or pad each row by 16 bytes."
-)
-
-SWIZZLE_OPERAND = (
-    "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a swizzle of 128 bytes:"
-    " exclusive-or the number of the 16 bytes within a row of 128 bytes with the row's number"
-    " modulo 8, and name the swizzle in the matrix descriptor. A copy by a tensor map with that"
-    " swizzle writes the same layout."
-)
-OPERAND_BYTES = 16
-"""Matrices that products read from shared memory are stored by so many bytes."""
-
-USED_OF_STRUCT = 0.25
-"""Accesses at several offsets are fields of a structure if they use so much of it."""
-
-
-def strided_access(case: Case) -> Iterator[Advice]:
-    """Global accesses that move much more than the lanes ask for."""
-    wasteful = [e for e in case.examples if e.space is Space.GLOBAL and _share(case, e) < WASTEFUL]
-    for example in wasteful:
-        share = _share(case, example)
-        evidence = (
-            f"{100 * share:.0f} % of the bytes moved were asked for; the worst request took"
-            f" {example.cost} transactions, where {example.best} would do"
-        )
-        fields = _fields(example, wasteful)
-        rule, found, text = _diagnosis(example, fields)
-        yield Advice(rule, example.line, f"{evidence}; {found}", text)
-
-
-def _diagnosis(example: Example, fields: tuple[int, ...]) -> tuple[str, str, str]:
-    """Returns the name of the pattern, how it shows in the addresses, and what to do about it."""
-    stride, size = example.stride, example.size
-    if stride is None:
-        return (
-            "scattered access",
-            "the lanes' addresses follow no stride",
-            "Sort or stage the indices, so that neighbouring lanes name neighbouring words.",
-        )
-    if len(fields) > 1:
-        return (
-            "array of structures",
-            f"lanes are {abs(stride)} bytes apart, and accesses at offsets"
-            f" {', '.join(map(str, fields))} share that stride: an array of structures of"
-            f" {abs(stride)} bytes",
-            "Keep each field in an array of its own (structure of arrays), or load whole structures"
-            " as vectors (float2, float4).",
-        )
-    if abs(stride) == size:
-        return (
-            "misaligned access",
-            "the lanes are in order, but not from the start of a segment",
-            "Begin arrays and rows at multiples of 128 bytes, and let lane 0 name the first word.",
-        )
-    if abs(stride) > LARGEST_STRUCT:
-        return (
-            "strided access",
-            f"lanes are {abs(stride):,} bytes apart, as down a column of a matrix",
-            "Let neighbouring lanes walk along a row, or turn the tile round in shared memory.",
-        )
-    return (
-        "strided access",
-        f"lanes are {abs(stride)} bytes apart and use {size}",
-        "Let neighbouring lanes name neighbouring words; where this is one field of a structure,"
-        " keep each field in an array of its own.",
-    )
-
-
-def _fields(example: Example, others: list[Example]) -> tuple[int, ...]:
-    """Returns the offsets within a structure at which accesses of the same stride fall."""
-    stride = example.stride
-    if stride is None or not example.size < abs(stride) <= LARGEST_STRUCT:
-        return ()
-    firsts = {
-        other.addresses[0] - stride * other.lanes[0] for other in others if other.stride == stride
-    }
-    start = example.addresses[0] - stride * example.lanes[0]
-    near = sorted(first for first in firsts if abs(first - start) < abs(stride))
-    used = len(near) * example.size >= USED_OF_STRUCT * abs(stride)
-    return tuple(first - near[0] for first in near) if used else ()
-
-
-def _share(case: Case, example: Example) -> float:
-    """Bytes asked for over bytes moved, over all that the instruction did."""
-    counts = case.counters.by_instruction()[example.instruction]
-    kind = f"{example.space.value}_{example.op}"
-    moved = counts[f"{kind}_bytes_moved"]
-    return counts[f"{kind}_bytes_requested"] / moved if moved else 1.0
-
-
-def bank_conflicts(case: Case) -> Iterator[Advice]:
-    """Lanes that wait for each other in shared memory."""
-    for example in case.examples:
-        collisions = example.collisions
-        if example.space is not Space.SHARED or not collisions:
-            continue
-        counts = case.counters.by_instruction()[example.instruction]
-        conflicts = counts[f"shared_{example.op}_bank_conflicts"]
-        requests = counts[f"shared_{example.op}_requests"]
-        worst = max(collisions, key=len)
-        yield Advice(
-            "bank conflicts",
-            example.line,
-            f"{conflicts:,} wavefronts more than needed in {requests:,} requests; the worst took"
-            f" {example.cost} where {example.best} would do: lanes"
-            f" {_lane_list(worst)} meet in a bank",
-            _padding_advice(case, example),
-        )
-
-
-def _padding_advice(case: Case, example: Example) -> str:
-    kind = case.program.instructions[example.instruction].operation.kind
-    if kind in (OpKind.MATRIX_LOAD, OpKind.MATRIX_STORE):
-        return SWIZZLE_ROWS
-    if example.size == OPERAND_BYTES and _multiplies_from_shared_memory(case.program):
-        return SWIZZLE_OPERAND
-    found = padding(example)
-    if found is None:
-        return "Reorder the data so that lanes of a warp fall into different banks."
-    pitch, bytes_more = found
-    return (
-        f"Pad each row of {pitch} bytes by {bytes_more} (to {pitch + bytes_more}): then this access"
-        f" has no conflict."
-    )
-
-
-def _multiplies_from_shared_memory(program: Program) -> bool:
-    """Returns whether a kernel has products whose descriptors name matrices in shared memory."""
-    tests = BY_WARP["warp_group_products"], BY_THREAD["tensor_memory_products"]
-    operations = (made.operation for made in program.instructions)
-    return any(test(operation) for operation in operations for test in tests)
-
-
-def padding(example: Example) -> tuple[int, int] | None:
-    """Returns the pitch of the rows that the lanes access, and the fewest bytes of padding a row
-    that end the bank conflicts; None where no padding does."""
-    pitch = example.pitch
-    if pitch is None:
-        return None
-    unit, first = max(4, example.size), min(example.addresses)
-    for count in range(1, MOST_PADDING + 1):
-        more = count * unit
-        moved = [a + (a - first) // pitch * more for a in example.addresses]
-        if _conflicts(example, moved) == 0:
-            return pitch, more
-    return None
-
-
-def _conflicts(example: Example, moved: list[int]) -> int:
-    """Returns the bank conflicts of an access if its lanes were at other addresses."""
-    addresses, row = np.zeros(32, np.uint64), np.zeros(CostRecord.WORDS, np.int64)
-    mask = 0
-    for lane, address in zip(example.lanes, moved, strict=True):
-        addresses[lane % 32] = address
-        mask |= 1 << lane % 32
-    RULES[example.rule](addresses, mask, example.size, row)
-    return int(row[CostRecord.bank_conflicts])
+REDUCTIONS = frozenset(["add", "min", "max", "and", "or", "xor", "inc", "dec"])
+"""Atomics whose operands can be combined before."""
 
 
 def scattered_constants(case: Case) -> Iterator[Advice]:
-    """Reads of constant memory at an index that differs between lanes."""
-    for example in case.examples:
-        if example.space is not Space.CONST:
-            continue
-        counts = case.counters.by_instruction()[example.instruction]
+    """Yields advice for reads of constant memory at an index that differs between lanes."""
+    for example in case.examples_in(Space.CONST):
+        counts = case.counts_of(example)
         requests, passes = counts.constant_load_requests, counts.constant_load_transactions
         yield Advice(
             "constant memory by lane",
@@ -200,11 +27,94 @@ def scattered_constants(case: Case) -> Iterator[Advice]:
             f" one",
             "The constant cache gives one word at a time to all lanes. Index it by what all lanes"
             " share, or keep the table in shared or global memory.",
+            passes - requests,
         )
 
 
-def _lane_list(lanes: tuple[int, ...]) -> str:
-    """Returns the numbers of lanes, separated by commas; the first 8 and their count where there
-    are more."""
-    shown = ", ".join(map(str, lanes[:8]))
-    return f"{shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else shown
+def contended_atomics(case: Case) -> Iterator[Advice]:
+    """Yields advice for atomics that name one address: in a request, or in the whole grid."""
+    for space in (Space.GLOBAL, Space.SHARED):
+        for index, op, counts in case.accesses(space):
+            words = case.program.instructions[index].operation.opcode.split(".")
+            if op != "atomic" or not REDUCTIONS & set(words):
+                continue
+            requests, passes = counts.atomic_requests, counts.atomic_passes
+            strides = case.strides.of_instruction(index)
+            is_total = space is Space.GLOBAL and strides is not None and strides.is_uniform
+            where = "one address of global memory" if is_total else "the same addresses in a warp"
+            yield Advice(
+                "atomics on one address",
+                case.program.line(index),
+                f"{passes:,} passes for {requests:,} requests to {where}; each pass waits for the"
+                f" one before",
+                _combined(space, is_total=is_total),
+                _cost_of_total(case, passes) if is_total else passes - requests,
+            )
+
+
+def _cost_of_total(case: Case, passes: int) -> int:
+    """Returns the slots that atomics of the whole grid to one address cost beyond one for each
+    block. One slice of L2 executes them one after the other, and meanwhile a slot passes in every
+    SM; the counted cost of the launch has no such slots, so the result is in proportion to both."""
+    waited = max(0, passes - case.blocks) * case.spec.sms
+    return case.total_cost * waited // max(1, case.total_cost + waited)
+
+
+def _combined(space: Space, *, is_total: bool) -> str:
+    """Returns the remedy for atomics: where to combine their operands."""
+    if is_total:
+        return (
+            "Combine the values of a warp first (__reduce_add_sync or shuffles), then those of the"
+            " block in shared memory, and let one thread of each block do the atomic."
+        )
+    if space is Space.SHARED:
+        return (
+            "Give each warp counts of its own in shared memory and add them up at the end, or"
+            " combine lanes that name one address (__match_any_sync)."
+        )
+    return (
+        "Count in shared memory first, for each block, and add the counts to global memory at the"
+        " end; or combine lanes that name one address (__match_any_sync)."
+    )
+
+
+def local_arrays(case: Case) -> Iterator[Advice]:
+    """Yields advice for accesses to local memory, which lies in device memory: one for the kernel,
+    at the line that costs most."""
+    costs = [
+        (counts[f"local_{op}_transactions"], index)
+        for index, op, counts in case.accesses(Space.LOCAL)
+    ]
+    if not costs:
+        return
+    total, (_, index) = sum(cost for cost, _ in costs), max(costs)
+    yield Advice(
+        "array in local memory",
+        case.program.line(index),
+        f"{total:,} transactions of local memory, which lies in device memory; the thread's"
+        f" arrays there have {case.program.local_bytes:,} bytes",
+        "An array whose index is known at run time only cannot be in registers. Index it by"
+        " constants (unroll its loops: #pragma unroll), or keep it in shared memory.",
+        total,
+    )
+
+
+def narrow_accesses(case: Case) -> Iterator[Advice]:
+    """Yields advice for accesses of less than a word by neighbouring lanes."""
+    for index, op, counts in case.accesses(Space.GLOBAL):
+        size = bytes_of(case.program.instructions[index])
+        strides = case.strides.of_instruction(index)
+        if size >= WORD or op == "atomic" or strides is None or strides.threads.get("x") != size:
+            continue
+        count = WORD // size
+        requests = counts[f"global_{op}_requests"]
+        vector, part = ("char4, uchar4", "a quarter") if size == 1 else ("short2, half2", "half")
+        yield Advice(
+            "narrow access",
+            case.program.line(index),
+            f"{requests:,} requests of {size} byte{'s'[: size > 1]} for each lane: a register holds"
+            f" {count}",
+            f"Let each thread take {count} neighbouring elements at once ({vector}): {part} of the"
+            f" requests.",
+            requests - requests // count,
+        )

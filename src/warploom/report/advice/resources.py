@@ -1,0 +1,59 @@
+"""Advice about the registers and the shared memory of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warploom.devices.occupancy import occupancy_of
+from warploom.isa.instruction import Space
+from warploom.program.accesses import accesses, bytes_of
+from warploom.report.advice.case import Advice, Case
+
+
+def register_spills(case: Case) -> Iterator[Advice]:
+    """Yields advice for a kernel whose registers do not suffice, by ptxas."""
+    if case.spill_bytes:
+        yield Advice(
+            "register spills",
+            None,
+            f"{case.spill_bytes:,} bytes for each thread are stored to local memory and loaded"
+            f" again, because the kernel was compiled for {case.registers} registers",
+            "Allow more registers (-maxrregcount, or a smaller __launch_bounds__), or keep fewer"
+            " values at a time; compare both by `warploom time`: fewer warps without spills are"
+            " often faster.",
+        )
+
+
+def unused_shared_memory(case: Case) -> Iterator[Advice]:
+    """Yields advice for a launch that reserves more shared memory than its accesses can touch, if
+    more blocks would fit without it."""
+    demand, touched = case.occupancy.demand, _touched(case)
+    if touched is None or "shared" not in case.occupancy.limiters:
+        return
+    less = occupancy_of(case.spec, replace(demand, shared_bytes=touched))
+    if less.fraction > case.occupancy.fraction:
+        yield Advice(
+            "unused shared memory",
+            None,
+            f"a block has {demand.shared_bytes:,} bytes of shared memory and touches"
+            f" {touched:,}; the rest limits an SM to {case.occupancy.active_blocks} blocks",
+            f"Ask for {touched:,} bytes: {less.active_blocks} blocks fit then, and"
+            f" {100 * less.fraction:.0f} % of the warps instead of"
+            f" {100 * case.occupancy.fraction:.0f} %.",
+        )
+
+
+def _touched(case: Case) -> int | None:
+    """Returns the bytes of shared memory up to the last that any access can touch; None if an
+    address is not known before the launch."""
+    end = 0
+    for index, made in enumerate(case.program.instructions):
+        spaces = {space for space, _ in accesses(made)}
+        if not spaces & {Space.SHARED, Space.GENERIC}:
+            continue
+        form = case.strides.form_of(index)
+        if form is None or not form.is_bounded or Space.GENERIC in spaces:
+            return None
+        end = max(end, form.high + bytes_of(made))
+    return end

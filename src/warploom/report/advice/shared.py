@@ -1,0 +1,110 @@
+"""Advice about bank conflicts of shared memory, with the padding or the swizzle that ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warploom.cost.device_rules import RULES
+from warploom.cost.fields import CostRecord
+from warploom.isa.instruction import Space
+from warploom.isa.kinds import OpKind
+from warploom.observe.asynchronous import BY_THREAD, BY_WARP
+from warploom.observe.examples import Example
+from warploom.program.program import Program
+from warploom.report.advice.case import Advice, Case
+
+MOST_PADDING = 32
+
+SWIZZLE_ROWS = (
+    "Each matrix is eight rows of 16 bytes, which should fall into different banks: exclusive-or"
+    " the number of the 16 bytes within a row with the row's number modulo 8 (a swizzle of 128"
+    " bytes), or pad each row by 16 bytes."
+)
+
+SWIZZLE_OPERAND = (
+    "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a swizzle of 128 bytes:"
+    " exclusive-or the number of the 16 bytes within a row of 128 bytes with the row's number"
+    " modulo 8, and name the swizzle in the matrix descriptor. A copy by a tensor map with that"
+    " swizzle writes the same layout."
+)
+OPERAND_BYTES = 16
+"""Matrices that products read from shared memory are stored by so many bytes."""
+
+
+def bank_conflicts(case: Case) -> Iterator[Advice]:
+    """Yields advice for lanes that wait for each other in shared memory."""
+    for example in case.examples_in(Space.SHARED):
+        collisions = example.collisions
+        if not collisions or example.op == "atomic":
+            continue
+        counts = case.counts_of(example)
+        conflicts = counts[f"shared_{example.op}_bank_conflicts"]
+        requests = counts[f"shared_{example.op}_requests"]
+        worst = max(collisions, key=len)
+        yield Advice(
+            "bank conflicts",
+            example.line,
+            f"{conflicts:,} wavefronts more than needed in {requests:,} requests; the worst took"
+            f" {example.cost} where {example.best} would do: lanes"
+            f" {_lane_list(worst)} meet in a bank",
+            _padding_advice(case, example),
+            conflicts,
+        )
+
+
+def _padding_advice(case: Case, example: Example) -> str:
+    kind = case.program.instructions[example.instruction].operation.kind
+    if kind in (OpKind.MATRIX_LOAD, OpKind.MATRIX_STORE):
+        return SWIZZLE_ROWS
+    if example.size == OPERAND_BYTES and _multiplies_from_shared_memory(case.program):
+        return SWIZZLE_OPERAND
+    found = padding(example)
+    if found is None:
+        return "Reorder the data so that lanes of a warp fall into different banks."
+    pitch, bytes_more = found
+    return (
+        f"Pad each row of {pitch} bytes by {bytes_more} (to {pitch + bytes_more}): then this access"
+        f" has no conflict."
+    )
+
+
+def _multiplies_from_shared_memory(program: Program) -> bool:
+    """Returns whether a kernel has products whose descriptors name matrices in shared memory."""
+    tests = BY_WARP["warp_group_products"], BY_THREAD["tensor_memory_products"]
+    operations = (made.operation for made in program.instructions)
+    return any(test(operation) for operation in operations for test in tests)
+
+
+def padding(example: Example) -> tuple[int, int] | None:
+    """Returns the pitch of the rows that the lanes access, and the fewest bytes of padding a row
+    that end the bank conflicts; None where no padding does."""
+    pitch = example.pitch
+    if pitch is None:
+        return None
+    unit, first = max(4, example.size), min(example.addresses)
+    for count in range(1, MOST_PADDING + 1):
+        more = count * unit
+        moved = [a + (a - first) // pitch * more for a in example.addresses]
+        if _conflicts(example, moved) == 0:
+            return pitch, more
+    return None
+
+
+def _conflicts(example: Example, moved: list[int]) -> int:
+    """Returns the bank conflicts of an access if its lanes were at other addresses."""
+    addresses, row = np.zeros(32, np.uint64), np.zeros(CostRecord.WORDS, np.int64)
+    mask = 0
+    for lane, address in zip(example.lanes, moved, strict=True):
+        addresses[lane % 32] = address
+        mask |= 1 << lane % 32
+    RULES[example.rule](addresses, mask, example.size, row)
+    return int(row[CostRecord.bank_conflicts])
+
+
+def _lane_list(lanes: tuple[int, ...]) -> str:
+    """Returns the numbers of lanes, separated by commas; the first 8 and their count where there
+    are more."""
+    shown = ", ".join(map(str, lanes[:8]))
+    return f"{shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else shown

@@ -1,0 +1,87 @@
+"""The least time that a launch takes of each part of the GPU, by its counters and the device's
+peaks: what is used longest bounds it. Nothing waits here; `warploom time` models that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.devices.timing import TimingSpec, find_timing
+from warploom.observe.counters import Counters
+from warploom.report.sections import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """A part of the GPU, the seconds for which a launch uses it at least, and what these are
+    for."""
+
+    part: str
+    seconds: float
+    work: str
+
+
+def ceilings(report: Report) -> tuple[Ceiling, ...]:
+    """Returns the ceilings of a launch, the longest first; none for a device whose peaks are not
+    known."""
+    spec, counters = report.facts.spec, report.counters
+    try:
+        timing = find_timing(spec)
+    except KeyError:
+        return ()
+    used = max(1, min(report.facts.blocks, spec.sms))
+    found = (
+        *_of_sms(counters, timing, used),
+        _of_memory(counters, timing),
+        _of_atomics(report, timing),
+    )
+    return tuple(sorted((one for one in found if one.seconds), key=lambda one: -one.seconds))
+
+
+def _of_sms(counters: Counters, timing: TimingSpec, used: int) -> tuple[Ceiling, ...]:
+    """Returns the ceilings of units of an SM, if `used` SMs share the work evenly."""
+    cycle = 1e-6 / timing.clock_mhz
+    issued = counters.warp_instructions
+    passes = sum(counters[f"shared_{op}_wavefronts"] for op in ("load", "store", "atomic"))
+    return (
+        Ceiling("instructions", issued / (used * timing.schedulers) * cycle, f"{issued:,} issued"),
+        Ceiling(
+            "shared memory",
+            passes * timing.shared_wavefront_cycles / used * cycle,
+            f"{passes:,} wavefronts",
+        ),
+    )
+
+
+def _of_memory(counters: Counters, timing: TimingSpec) -> Ceiling:
+    """Returns the ceiling of DRAM: for the sectors that missed L2 where caches were counted, else
+    for all that were moved."""
+    kinds = [f"{space}_{op}" for space in ("global", "local") for op in ("load", "store", "atomic")]
+    moved = sum(counters.get(f"{kind}_bytes_moved", 0) for kind in kinds)
+    misses = sum(counters.get(f"{kind}_l2_misses", 0) for kind in kinds)
+    hits = sum(counters.get(f"{kind}_l2_hits", 0) for kind in kinds)
+    is_counted = bool(misses or hits)
+    transferred = 32 * misses if is_counted else moved
+    seconds = transferred / (timing.dram_gb_per_s * timing.dram_efficiency * 1e9)
+    condition = "" if is_counted else " without cache hits"
+    return Ceiling("global memory", seconds, f"{_size(transferred)}{condition}")
+
+
+def _of_atomics(report: Report, timing: TimingSpec) -> Ceiling:
+    """Returns the ceiling of the slice of L2 that serves atomics to one address."""
+    total = next((one for one in report.advice if one.rule == "atomics on one address"), None)
+    passes = report.counters.atomic_passes if total and "one address of" in total.evidence else 0
+    return Ceiling(
+        "atomics on one address",
+        passes * timing.atomic_cycles * 1e-6 / timing.clock_mhz,
+        f"{passes:,} passes",
+    )
+
+
+def _size(count: int) -> str:
+    """Returns a number of bytes in a unit of three digits."""
+    size, unit = float(count), "bytes"
+    for larger in ("KB", "MB", "GB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

@@ -1,0 +1,115 @@
+"""The verdict of a report: in five lines what bounds a launch, where, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.core.errors import WarploomError
+from warploom.report.ceilings import ceilings
+from warploom.report.render import Parts, render_text
+from warploom.report.sections import Report
+from warploom.report.verdict import first_clause, verdict
+
+FOLDER = Path(__file__).parents[2] / "examples"
+N = 1 << 20
+
+
+@cache
+def saxpy() -> Report:
+    gpu = wl.Device("h100")
+    x, y = gpu.zeros(N, np.float32), gpu.zeros(N, np.float32)
+    return gpu.load(FOLDER / "saxpy.cu")["saxpy"][N // 256, 256](N, 2.0, x, y).summary
+
+
+@cache
+def transpose() -> Report:
+    gpu = wl.Device("h100")
+    x, y = gpu.zeros(N, np.float32), gpu.zeros(N, np.float32)
+    kernel = gpu.load(FOLDER / "transpose.cu")["transpose_tiled"]
+    return kernel[(32, 32), (32, 8)](x, y, 1024).summary
+
+
+def test_a_stream_is_bound_by_memory() -> None:
+    """12 bytes for each of 2^20 elements at a stream of the H100's 3,352 GB/s; 132 SMs with 4
+    schedulers issue one instruction each a cycle, some twenty for each of 2^15 warps."""
+    first, second = ceilings(saxpy())
+    assert (first.part, second.part) == ("global memory", "instructions")
+    assert 12 * N / 3352e9 < first.seconds < 12 * N / 2500e9
+    assert first.work == "12.6 MB without cache hits"
+    issued = saxpy().counters.warp_instructions
+    assert second.seconds == pytest.approx(issued / (132 * 4) / 1.98e9, rel=0.2)
+
+
+def test_a_tile_without_padding_is_bound_by_shared_memory() -> None:
+    """Of 2^15 warps each stores one wavefront and loads a column of 32."""
+    first = ceilings(transpose())[0]
+    assert (first.part, first.work) == ("shared memory", f"{(1 << 15) * 33:,} wavefronts")
+
+
+@pytest.mark.parametrize("made", [saxpy, transpose])
+def test_a_verdict_has_five_lines_and_a_first_screen_fifteen(made: Callable[[], Report]) -> None:
+    report = made()
+    lines = list(verdict(report, "warploom time k.cu"))
+    assert len(lines) <= 5
+    first, *_, last = lines
+    assert first.startswith("Bound by ")
+    assert last == "Next: warploom time k.cu"
+    text = render_text(report, parts=Parts(details=False, next_command="warploom time k.cu"))
+    assert len(text.splitlines()) <= 15 - 5  # five buffers are shown above it
+    assert "Metric Name" not in text
+
+
+def test_the_costliest_line_comes_with_its_remedy() -> None:
+    found = [line for line in verdict(transpose()) if "transpose.cu:21" in line]
+    assert len(found) == 1
+    assert found[0].endswith("bank conflicts: Pad each row of 128 bytes by 4.")
+
+
+def test_the_verdict_and_its_advice_come_before_the_tables() -> None:
+    lines = render_text(transpose()).splitlines()
+    bound = next(i for i, line in enumerate(lines) if line.startswith("Bound by"))
+    tables = next(i for i, line in enumerate(lines) if "Metric Name" in line)
+    advice = lines.index("Advice")
+    assert bound < advice < tables
+    assert bound <= 3
+
+
+def test_advice_is_indented_as_a_whole() -> None:
+    lines = render_text(transpose(), parts=Parts(sections=["advice"])).splitlines()
+    assert lines[0] == "Advice"
+    assert all(line.startswith("  ") for line in lines[1:] if line)
+
+
+def test_sections_are_named_by_their_beginning() -> None:
+    text = render_text(saxpy(), parts=Parts(sections=["occ"]))
+    assert text.startswith("Occupancy")
+    assert "Launch Statistics" not in text
+    with pytest.raises(WarploomError, match=r"no section 'cache'\. Its sections: Launch"):
+        render_text(saxpy(), parts=Parts(sections=["cache"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("Swap a and b in this index: neighbours", "Swap a and b in this index"),
+        ("Make the block 32 threads wide (32x2): a warp", "Make the block 32 threads wide (32x2)"),
+        ("Take four at once (char4): a quarter.", "Take four at once"),
+        ("Remove the barrier", "Remove the barrier"),
+    ],
+)
+def test_a_clause_ends_where_its_sense_does(text: str, clause: str) -> None:
+    assert first_clause(text) == clause
+
+
+def test_lines_say_why_they_cost() -> None:
+    """A line is not "executed often": it has its share of all instructions, and its conflicts."""
+    whys = {line.line.rpartition(":")[2]: line.why for line in transpose().lines}
+    assert "1,015,808 bank conflicts" in whys["21"]  # 31 for each of 2^15 warps
+    assert "4.0 transactions per request (the fewest)" in whys["17"]
+    assert all("often" not in why for why in whys.values())
