@@ -15,8 +15,17 @@ from warploom.ptx.module import Function, Initializer, Module, Variable
 from warploom.ptx.release import target_of
 
 MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
+LAST_LOCAL = (2, 3)
+"""The last version of PTX with `.local` variables of the module, one for each thread: since 3.0
+code has an ABI, whose stack holds them (PTX ISA, "Local State Space")."""
+
 BODY_SPACES = (Space.SHARED, Space.LOCAL, Space.PARAM)
 INITIALIZED = (Space.GLOBAL, Space.CONST)
+
+
+def module_spaces(module: Module) -> tuple[Space, ...]:
+    """Returns the state spaces of variables that a module may declare outside of functions."""
+    return (*MODULE_SPACES, Space.LOCAL) if module.version <= LAST_LOCAL else MODULE_SPACES
 
 
 def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:

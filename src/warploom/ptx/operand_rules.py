@@ -325,8 +325,8 @@ def check_scalar(
         case Immediate() if not spec.written:
             check_immediate(scope, operand, type)
         case Special(name) if not spec.written:
-            if SPECIAL_REGISTERS[name].type.bits != type.bits:
-                has = SPECIAL_REGISTERS[name].type
+            has = SPECIAL_REGISTERS[name].type
+            if has.bits != type.bits and not is_narrowed(operation, name, type):
                 raise scope.error(f"`{name}` is {has}, the operand is {type}", operand.span)
         case Negated(register) if not spec.written and type is PRED:
             check_scalar(scope, operation, spec, register, type)
@@ -336,6 +336,21 @@ def check_scalar(
             role = "written" if spec.written else "read as a value"
             message = f"`{operation.text}`: operand {spec.name} cannot be {role} here"
             raise scope.error(message, operand.span)
+
+
+WERE_NARROW = {"%tid": 16, "%ntid": 16, "%ctaid": 16, "%nctaid": 16, "%gridid": 16}
+"""Special registers that had fewer bits (PTX ISA, "Special Registers": .u16 before PTX 2.0), which
+`mov` still reads as these."""
+
+
+def is_narrowed(operation: Operation, special: str, type: ScalarType) -> bool:
+    """Returns whether an instruction reads fewer bits than a special register has: a conversion any
+    integer, `mov` what it was in an earlier version of PTX."""
+    if type.is_float or type.bits > SPECIAL_REGISTERS[special].type.bits:
+        return False
+    least = WERE_NARROW.get(special.partition(".")[0], 64)
+    moves = operation.kind is OpKind.MOVE and type.bits >= least
+    return moves or (operation.kind not in MOVES_BITS and takes_wider_registers(operation))
 
 
 def takes_wider_registers(operation: Operation) -> bool:
