@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warploom.core.types import OPAQUE, TYPES, ScalarType
+from warploom.core.types import OPAQUE, PRED, TYPES, ScalarType
 from warploom.isa.instruction import Immediate, Space, Symbol
 from warploom.ptx.banks import BANKED, split_bank
 from warploom.ptx.constants import constant, integer, integer_literal, offset
@@ -24,6 +24,7 @@ SPACES = {
 }
 LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4}
+MOST_VECTOR_BITS = 128
 TEXTURE_SPACE = ".tex"
 LAST_TEXTURE_SPACE = (1, 4)
 STATIC = frozenset({Space.GLOBAL, Space.CONST})
@@ -246,11 +247,15 @@ def _initial_symbol(cursor: Cursor, names: Names) -> Symbol:
 
 def registers(cursor: Cursor, names: Names) -> None:
     """`.reg .b32 %r<6>, x;` or `.reg .v4 .f32 v;`."""
+    start = cursor.at
     cursor.expect(".reg")
+    alignment(cursor)
     vector = VECTORS.get(cursor.text, 1)
     if vector > 1:
         cursor.at += 1
     type = scalar_type(cursor)
+    if vector > 1 and (type is PRED or vector * type.bits > MOST_VECTOR_BITS):
+        raise cursor.error("a vector has up to 128 bits, and no predicates", start)
     while True:
         at = cursor.at
         name = cursor.name("a register's name")

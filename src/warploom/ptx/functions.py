@@ -183,7 +183,10 @@ class FunctionParser:
             handler()
         elif text == TEXTURE_SPACE:
             raise self.cursor.error("`.tex` variables are declared outside of functions", at)
-        elif starts_variable(text) or text in LINKAGES:
+        elif text in LINKAGES:
+            message = f"{text} is for variables outside of functions"
+            raise self.cursor.error(message, at)
+        elif starts_variable(text):
             for variable in variables(self.cursor, self.names):
                 (self.statics if variable.space in STATIC else self.statements).append(variable)
         else:

@@ -24,6 +24,7 @@ from warploom.isa.kinds import OpKind
 from warploom.ptx.declaration_rules import (
     BODY_SPACES,
     check_constants,
+    check_parameter,
     check_parameters,
     check_variable,
     module_spaces,
@@ -81,6 +82,7 @@ def check_signature(function: Function) -> None:
         if parameter.space not in allowed:
             message = f"a parameter cannot be in .{parameter.space.value}"
             raise PtxSyntaxError(message, parameter.span)
+        check_parameter(function, parameter, result=parameter in function.returns)
 
 
 def check_targets(scope: Scope, targets: Targets) -> None:
