@@ -58,7 +58,7 @@ def test_default_streams_of_threads(build: Build, run_program: RunProgram) -> No
     program = build("runtime.cu", options=("-default-stream", "per-thread"))
     outcome = run_program(program, "1000")
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.stdout.splitlines() == ["saxpy 2000", "constant 6", "graph 6 7", "error 1"]
+    assert outcome.stdout.splitlines() == ["saxpy 2000", "constant 6", "graph 6 7", "error 5"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_memory_ends_where_the_device_or_the_user_says(run_program: RunProgram) 
     total = 64 << 20
     assert outcome.stdout.splitlines() == [
         f"{total} OUT_OF_MEMORY INVALID_VALUE",
-        "7 OUT_OF_MEMORY",  # an eighth does not fit eight times: guards take room between them
+        "6 OUT_OF_MEMORY",  # an eighth takes 10 MiB: it begins at 2 MiB, behind a guard
         "SUCCESS",
         "end",
     ]
