@@ -1,7 +1,7 @@
 """Makes compilers of Python kernels keep the lines of the source, which change no code.
 
-The program did not ask for them, so they must never fail it: NVIDIA's linker, for one, takes no code
-with Numba's lines beside C++ (float16, `link=`). What fails with them is compiled without.
+The program did not ask for them, so they must never fail it: NVIDIA's linker, for one, takes no
+code with Numba's lines beside C++ (float16, `link=`). What fails with them is compiled without.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def keep_numba_lines(decorators: Any) -> None:
     @wraps(jit)
     def jit_with_lines(*args: Any, **options: Any) -> Any:
         debug = options.get("debug")
-        if not (decorators.config.CUDA_DEBUGINFO_DEFAULT if debug is None else debug):
-            if "lineinfo" not in options:
-                return _adding(jit, decorators.CUDADispatcher)(*args, **options, lineinfo=True)
-        return jit(*args, **options)
+        debug = decorators.config.CUDA_DEBUGINFO_DEFAULT if debug is None else debug
+        if debug or "lineinfo" in options:
+            return jit(*args, **options)
+        return _adding(jit, decorators.CUDADispatcher)(*args, **options, lineinfo=True)
 
     decorators.jit = jit_with_lines
 
@@ -96,4 +96,7 @@ def agree_with_nvrtc(debuginfo: Any) -> None:
         def _const_int(self, value: int) -> Any:
             return self._builder._const_int(ERROR if value == WARNING else value)
 
-    builder._set_module_flags = lambda self: set_flags(Flags(self))
+    def set_agreeing_flags(self: Any) -> None:
+        set_flags(Flags(self))
+
+    builder._set_module_flags = set_agreeing_flags
