@@ -31,6 +31,11 @@ def last_error(*, forget: bool) -> int:
     return _last.pop(thread, 0) if forget else _last.get(thread, 0)
 
 
+def forget_errors() -> None:
+    """Forgets the last error of each thread."""
+    _last.clear()
+
+
 def begin() -> None:
     """Makes the primary context current, as the runtime does at its first call."""
     if not state.process:
