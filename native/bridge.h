@@ -41,8 +41,11 @@ typedef struct {
 /* Each library defines these. */
 static bridge_control bridge;
 static const int64_t bridge_forked, bridge_closed, bridge_absent;
+static const int bridge_version;
 
 static atomic_int bridge_is_child;
+static int bridge_started_python;
+static atomic_int bridge_promised; /* 1 and the index of an initialization that is still to be done */
 static int (*bridge_python_ends)(void);
 
 /* Python's functions that each call needs. */
@@ -99,6 +102,7 @@ static void *bridge_start_python(void) {
         const char *before = getenv("PYTHONHOME");
         if (home && !before) setenv("PYTHONHOME", home, 1);
         initialize(0);
+        bridge_started_python = 1;
         if (home && !before) unsetenv("PYTHONHOME");
         save_thread();
         atexit(bridge_finish);
@@ -152,15 +156,54 @@ __attribute__((constructor)) static void bridge_load(void) {
     pthread_atfork(NULL, NULL, bridge_mark_child);
 }
 
+/* Questions that need no Python, by the names of their functions. */
+enum { BRIDGE_OTHER, BRIDGE_INIT, BRIDGE_VERSION, BRIDGE_COUNT, BRIDGE_DEVICE, BRIDGE_POOL, BRIDGE_QUERY };
+
+static const struct { const char *name; int8_t kind; } bridge_questions[] = {
+    {"cuInit", BRIDGE_INIT},
+    {"cuDriverGetVersion", BRIDGE_VERSION},
+    {"cudaDriverGetVersion", BRIDGE_VERSION},
+    {"cudaRuntimeGetVersion", BRIDGE_VERSION},
+    {"cuDeviceGetCount", BRIDGE_COUNT},
+    {"cudaGetDeviceCount", BRIDGE_COUNT},
+    {"cuDeviceGet", BRIDGE_DEVICE},
+    {"cuDeviceGetDefaultMemPool", BRIDGE_POOL},
+    {"cudaDeviceGetDefaultMemPool", BRIDGE_POOL},
+    {"cuStreamQuery", BRIDGE_QUERY},
+    {"cudaStreamQuery", BRIDGE_QUERY},
+    {"cuEventQuery", BRIDGE_QUERY},
+    {"cudaEventQuery", BRIDGE_QUERY},
+};
+
+static int bridge_question(int32_t index) {
+    for (size_t n = 0; n < sizeof bridge_questions / sizeof *bridge_questions; ++n)
+        if (!strcmp(bridge.names[index], bridge_questions[n].name)) return bridge_questions[n].kind;
+    return BRIDGE_OTHER;
+}
+
+/* Answer a question if it is one: there is one device, whose work is done when it is asked for, and
+ * pools and devices are numbers. Gives 1 if it was one. */
+static int bridge_answer(int question, const int64_t *arguments) {
+    static int64_t pool;
+    switch (question) {
+    case BRIDGE_OTHER: return 0;
+    case BRIDGE_VERSION: *(int *)arguments[0] = bridge_version; return 1;
+    case BRIDGE_COUNT: *(int *)arguments[0] = 1; return 1;
+    case BRIDGE_DEVICE: *(int *)arguments[0] = 0; return arguments[1] == 0;
+    case BRIDGE_POOL: *(void **)arguments[0] = &pool; return 1;
+    default: return 1;
+    }
+}
+
 /* Python ends, and with it all that was ever allocated: giving things back has nothing to do,
  * there is one device, and a context is what callers set it to before they ask: inactive. */
-static int64_t bridge_end(int32_t index) {
+static int64_t bridge_end(int32_t index, const int64_t *arguments) {
     static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
                                              "Synchronize", "Detach", "PopCurrent", "PushCurrent",
                                              "SetCurrent", "PrimaryCtxGetState", "SetDevice"};
     for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
         if (strstr(bridge.names[index], gives_back[n])) return 0;
-    return bridge_closed;
+    return bridge_answer(bridge_question(index), arguments) ? 0 : bridge_closed;
 }
 
 static int bridge_is_main_thread(void) {
@@ -168,26 +211,53 @@ static int bridge_is_main_thread(void) {
 }
 
 static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
-    if (bridge_python_ends && bridge_python_ends()) return bridge_end(index);
+    if (bridge_python_ends && bridge_python_ends()) return bridge_end(index, arguments);
     bridge_server serve = atomic_load(&bridge.serve);
     if (!serve && !(serve = bridge_attach())) return bridge_absent;
     /* Destructors call while an exception of Python's is on its way, which is not for us. */
     void *type, *value, *trace;
     int state = bridge_python.ensure();
     bridge_python.fetch(&type, &value, &trace);
+    int promised = atomic_exchange(&bridge_promised, 0) - 1;
+    if (promised >= 0 && promised != index) serve(promised, (const int64_t[]){0});
     int64_t code = serve(index, arguments);
     bridge_python.restore(type, value, trace);
     bridge_python.release(state);
     return code;
 }
 
+/* Whether this thread is none of Python's in a process that is: what it asks may be what a thread that
+ * holds Python's lock waits for. */
+static int bridge_is_foreign(void) {
+    void *(*thread_state)(void) = bridge_find(NULL, "PyGILState_GetThisThreadState");
+    int (*is_initialized)(void) = bridge_find(NULL, "Py_IsInitialized");
+    if (bridge_started_python || !thread_state || !is_initialized || !is_initialized()) return 0;
+    return !bridge_is_main_thread() && !thread_state();
+}
+
+/* Answer what a foreign thread asks first, without Python's lock: initialization is promised, and done
+ * by the next call. Gives 1 if that is all. */
+static int bridge_answers_foreign(int32_t index, const int64_t *arguments) {
+    int question = bridge_question(index);
+    int promised = atomic_load(&bridge_promised) != 0;
+    int begins = question == BRIDGE_INIT || question == BRIDGE_VERSION;
+    int follows = promised && (question == BRIDGE_COUNT || question == BRIDGE_DEVICE);
+    if (!(begins || follows) || !bridge_is_foreign()) return 0;
+    if (question == BRIDGE_INIT) {
+        if (arguments[0]) return 0;
+        atomic_store(&bridge_promised, index + 1);
+    }
+    return bridge_answer(question, arguments);
+}
+
 /* A thread that waits for Python's lock when Python ends is ended by it, in the middle of C++ code:
  * so Python first turns other threads away, and waits for those that have come in. */
 static int64_t bridge_call(int32_t index, const int64_t *arguments) {
     if (atomic_load(&bridge_is_child)) return bridge_forked;
+    if (bridge_answers_foreign(index, arguments)) return 0;
     atomic_fetch_add(&bridge.calls, 1);
     int refused = atomic_load(&bridge.ending) && !bridge_is_main_thread();
-    int64_t code = refused ? bridge_end(index) : bridge_serve(index, arguments);
+    int64_t code = refused ? bridge_end(index, arguments) : bridge_serve(index, arguments);
     atomic_fetch_sub(&bridge.calls, 1);
     return code;
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import warploom as wl
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("name", wl.__all__)
@@ -80,3 +84,10 @@ def test_type_checkers_see_the_types(tmp_path: Path) -> None:
         for found in json.loads(checked.stdout)["generalDiagnostics"]
     ]
     assert sorted(set(output)) == [("misuse.py", line) for line in (4, 5, 6, 7)]
+
+
+def test_extras_leave_the_version_of_cuda_to_one_package() -> None:
+    """Wheels that extras name by themselves would be of other versions than those of PyTorch."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for name, packages in project["optional-dependencies"].items():
+        assert not [one for one in packages if re.match("nvidia-(cuda|nvvm|nvjitlink)", one)], name

@@ -120,6 +120,10 @@ FORWARDS = {
 }
 RENAMED = {"_cudaLaunchKernelEx": "cudaLaunchKernelExC"}
 
+INTEROPERATION = ("cudaGL.h", "cudaEGL.h", "cudaVDPAU.h")
+NEWER = ("cuDevResourceDestroyDesc",)
+"""Functions that no header here declares."""
+
 DEVICE_RUNTIME, EMPTY_ARCHIVE = "libcudadevrt.a", b"!<arch>\n"
 """A file that clients look for before they link device code; the driver has what is in it."""
 
@@ -370,6 +374,7 @@ def _source(library: Library, compiler: str) -> Iterator[str]:
     forked, closed, absent = library.codes
     yield f"static const int64_t bridge_forked = {forked}, bridge_closed = {closed};"
     yield f"static const int64_t bridge_absent = {absent};"
+    yield f"static const int bridge_version = {_version()};"
     yield "static const char *const names[] = {"
     yield from (f'    "{function.name}",' for function in functions)
     yield "};"
@@ -384,10 +389,29 @@ def _source(library: Library, compiler: str) -> Iterator[str]:
     if library.header == "cuda.h":
         yield from _results(text, "cudaError_enum", r"CUDA_\w+")
         yield from _addresses((f.name for f in functions), library.own)
+        yield from _unsupported({f.name for f in functions} | {*library.own})
     if library.header == "cuda_runtime_api.h":
         yield from _results(text, "cudaError", r"cuda\w+")
     if library.extra:
         yield f'#include "{library.extra}"'
+
+
+def _version() -> str:
+    """The CUDA version that the driver reports."""
+    text = (ROOT / "src/warploom/clients/driver/devices.py").read_text("utf-8")
+    found = re.search(r"^VERSION = (\d+)$", text, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def _unsupported(declared: Iterable[str]) -> Iterator[str]:
+    """Functions of the driver that give CUDA_ERROR_NOT_SUPPORTED: those of headers that need others
+    (OpenGL, EGL, VDPAU), and those of newer drivers, which clients look up before they begin."""
+    headers = [(nvidia_headers() / name).read_text("utf-8") for name in INTEROPERATION]
+    found = re.findall(r"CUresult\s+CUDAAPI\s+(cu\w+)\s*\(", "\n".join(headers))
+    for name in dict.fromkeys((*found, *NEWER)):
+        if name not in declared:
+            yield f"CUresult {name}(void) {{ return CUDA_ERROR_NOT_SUPPORTED; }}"
 
 
 def _stub(function: Function, number: int) -> Iterator[str]:

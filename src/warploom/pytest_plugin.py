@@ -34,7 +34,7 @@ from warploom.host.device import Device
 from warploom.sanitize.findings import ERROR, TOOLS
 from warploom.sanitize.summary import Summary, merge_findings
 
-OPTION = "--warploom"
+OPTION, CHECK = "--warploom", "--warploom-check"
 ORDER = "_warploom_order"
 
 _others: list[dict[str, Any]] = []
@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--warploom-report", metavar="FILE", help="write what all kernels did to a file, as JSON"
     )
     group.addoption(
-        "--warploom-check",
+        CHECK,
         nargs="?",
         const=",".join(TOOLS),
         metavar="TOOLS",
@@ -74,8 +74,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     """Installs the libraries before any conftest imports a client of them."""
     device = _chosen_device(early_config.known_args_namespace.warploom, args)
     if device:
-        tools = early_config.known_args_namespace.warploom_check or ""
-        _known_tools(tools)
+        tools = _chosen_tools(early_config.known_args_namespace.warploom_check, args)
         use(device, sanitize=tools, sanitize_exitcode=0)
         environment = environment_for(session().settings)
         os.environ.update({k: v for k, v in environment.items() if k != "LD_PRELOAD"})
@@ -104,6 +103,19 @@ def _chosen_device(given: str | None, args: list[str]) -> str | None:
         args[at] = f"{OPTION}={DEFAULT}"
         return DEFAULT
     return given
+
+
+def _chosen_tools(given: str | None, args: list[str]) -> str:
+    """Returns the tools that the option names; for `--warploom-check FILE` all of them, and makes
+    pytest read the file. Raises UsageError for what is neither."""
+    at = next((n for n, arg in enumerate(args) if arg == CHECK), None)
+    names = {*map(str.strip, (given or "").split(","))}
+    is_file = bool(given) and Path(str(given).partition("::")[0]).exists()
+    if at is not None and is_file and not names <= {*TOOLS}:
+        given = ",".join(TOOLS)
+        args[at] = f"{CHECK}={given}"
+    _known_tools(given or "")
+    return given or ""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -153,12 +165,26 @@ def _known_tools(text: str) -> tuple[str, ...]:
     return names
 
 
+def _mend_device() -> None:
+    """Lets a device that a fault has ended be used again, if a client of the driver used it."""
+    driver = sys.modules.get("warploom.clients.driver.state")
+    runtime = sys.modules.get("warploom.clients.runtime.table")
+    if driver is not None:
+        driver.state.mend()
+    if runtime is not None:
+        runtime.forget_errors()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fails a test in which a launch has an error that a tool found."""
+    """Fails a test in which a launch has an error that a tool found; after a test whose kernel did
+    something wrong, the device is whole again."""
     here = session()
     before = len(here.findings)
-    result = yield
+    try:
+        result = yield
+    finally:
+        _mend_device()
     found = [one for one in merge_findings(here.findings[before:]) if one.severity == ERROR]
     if found:
         pytest.fail(Summary(found).text(), pytrace=False)

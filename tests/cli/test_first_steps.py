@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from importlib.metadata import PackageNotFoundError
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from rich.console import Console
 
 import warploom as wl
+from warploom.cli import doctor
 from warploom.cli.main import main
 from warploom.cli.progress import ProgressLine
 from warploom.report.render import render
@@ -191,3 +194,34 @@ def test_doctor_says_what_works(
     works = {one["name"]: one["works"] for one in json.loads(out)}
     assert works["reference machine"]
     assert works["compiled engine"]
+
+
+@pytest.mark.parametrize("nvcc", ["13.2.86", "13.5.37"])
+def test_doctor_tells_of_wheels_of_two_cuda_versions(
+    nvcc: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch asks for the runtime of one version, and nvcc refuses headers of another."""
+    versions = {"nvidia-cuda-runtime": "13.2.86", "nvidia-cuda-nvcc": nvcc}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(doctor, "version", version)
+    _, out, _ = called(capsys, monkeypatch, "doctor", "--json")
+    found = next(one for one in json.loads(out) if one["name"] == "CUDA wheels")
+    assert found["works"] is (nvcc == "13.2.86")
+    assert found["works"] or '"cuda-toolkit[cudart,nvcc,nvrtc,nvvm]==13.2.*"' in found["message"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the clang that fails is a script")
+def test_doctor_compiles_opencl_instead_of_looking_for_a_clang(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clang = tmp_path / "clang"
+    clang.write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    clang.chmod(0o755)
+    monkeypatch.setenv("WARPLOOM_CLANG", str(clang))
+    _, out, _ = called(capsys, monkeypatch, "doctor", "--json")
+    assert {one["name"]: one["works"] for one in json.loads(out)}["OpenCL C"] is False

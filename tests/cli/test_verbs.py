@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from warploom.cli import programs
 from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
 from warploom.clients.settings import Settings, bytes_of
 from warploom.core.errors import WarploomError
@@ -67,6 +68,51 @@ def test_cuda_sources_with_a_main_are_programs(tmp_path: Path) -> None:
     assert verbs(["run", str(source)])[0] == PROGRAM
     source.write_text("__global__ void main_part() {}\n", "utf-8")
     assert verbs(["run", str(source)])[0] == "run"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_program"),
+    [
+        ("#ifdef TEST", "#endif", False),
+        ("#if 0", "#endif", False),
+        ("#ifdef TEST\n#else", "#endif", True),
+        ("#ifndef TEST", "#endif", True),
+        ("#define TEST\n#ifdef TEST", "#endif", True),
+        ("#ifdef TEST\n#ifndef OTHER", "#endif\n#endif", False),
+        ("#ifdef TEST\n#endif", "", True),
+        ("#if __CUDACC_VER_MAJOR__ > 12", "#endif", True),
+    ],
+)
+def test_a_main_that_the_preprocessor_leaves_out_is_none(
+    before: str, after: str, is_program: bool, tmp_path: Path
+) -> None:
+    source = tmp_path / "program.cu"
+    source.write_text(f"{before}\nint main() {{ return 0; }}\n{after}\n", "utf-8")
+    assert (verbs(["run", str(source)])[0] == PROGRAM) is is_program
+
+
+def test_a_kernel_of_a_source_with_a_main_is_launched_where_it_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "program.cu"
+    source.write_text("__global__ void k() {}\nint main() { return 0; }\n", "utf-8")
+    for launch in ([str(source), "--kernel", "k"], ["--kernel=k", str(source), "--block", "32"]):
+        assert verbs(["run", *launch]) == ["run", *launch]
+    assert verbs(["run", "--", str(source), "--kernel", "k"])[0] == PROGRAM
+
+
+def test_a_command_wins_over_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    command = commands / "simulate"
+    command.write_text("#!/bin/sh\n", "utf-8")
+    command.chmod(0o755)
+    (tmp_path / "simulate").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(commands))
+    assert programs._command("simulate", ()) == ["simulate"]
+    (tmp_path / "own").write_text("#!/bin/sh\n", "utf-8")
+    assert programs._command("own", ()) == [str(tmp_path / "own")]
 
 
 def test_settings_travel_through_the_environment() -> None:

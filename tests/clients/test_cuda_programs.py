@@ -58,7 +58,7 @@ def test_default_streams_of_threads(build: Build, run_program: RunProgram) -> No
     program = build("runtime.cu", options=("-default-stream", "per-thread"))
     outcome = run_program(program, "1000")
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.stdout.splitlines() == ["saxpy 2000", "constant 6", "graph 6 7", "error 1"]
+    assert outcome.stdout.splitlines() == ["saxpy 2000", "constant 6", "graph 6 7", "error 5"]
 
 
 @pytest.mark.parametrize(
@@ -169,3 +169,20 @@ def test_arguments_say_otherwise() -> None:
     machine = ["-gencode", "arch=compute_90a,code=sm_90a", "-gencode", "arch=compute_80,code=sm_80"]
     given = ["-cudart=static", "-lineinfo", *machine, "x.cu"]
     assert completed(given) == ["-gencode", "arch=compute_80,code=compute_80", *given]
+
+
+def test_nvcc_refuses_what_ptxas_refuses(tmp_path: Path) -> None:
+    """A block has 48 KB of static shared memory (CUDA C++ Programming Guide, "Shared Memory")."""
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc")
+    source = tmp_path / "large.cu"
+    for bytes_of_block, taken in ((0xC000, True), (0x10000, False)):
+        source.write_text(
+            f"__global__ void k(char *o) {{ __shared__ char s[{bytes_of_block}];\n"
+            "s[threadIdx.x] = o[threadIdx.x]; __syncthreads(); o[threadIdx.x] = s[9]; }\n",
+            "utf-8",
+        )
+        arguments = completed(["-c", str(source), "-o", str(tmp_path / "large.o")])
+        made = subprocess.run([found_nvcc(), *arguments], capture_output=True, check=False)
+        assert (made.returncode == 0) is taken
+        assert taken or b"uses too much shared data (0x10000 bytes, 0xc000 max)" in made.stderr

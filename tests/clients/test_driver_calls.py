@@ -22,7 +22,7 @@ CASES = {
         "True 64 80 4",
         "2 32 2",
     ],
-    "memory": ["2 1 2", "False True", "True 100", "1000 0"],
+    "memory": ["2 1 2", "False True", "True 100", "1000 0", f"{[0] * 8}"],
     "streams": ["1 2 True"],
     "graph_memory": ["4 10 2 1 11", "9 9 9 9", "9 9 9 9", "True"],  # CUgraphNodeType
     "kept": ["0 gone"],

@@ -5,6 +5,8 @@ Sources: CUDA Driver API reference, CUresult, and "Returns" of each function.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.clients.conftest import RunProgram
@@ -68,7 +70,26 @@ def test_memory_ends_where_the_device_or_the_user_says(run_program: RunProgram) 
     total = 64 << 20
     assert outcome.stdout.splitlines() == [
         f"{total} OUT_OF_MEMORY INVALID_VALUE",
-        "7 OUT_OF_MEMORY",  # an eighth does not fit eight times: guards take room between them
+        "6 OUT_OF_MEMORY",  # an eighth takes 10 MiB: it begins at 2 MiB, behind a guard
         "SUCCESS",
         "end",
     ]
+
+
+@pytest.mark.parametrize(
+    ("how", "read"),
+    [
+        ("nothing", r"by thread \(0, 0, 0\)"),
+        ("again", r"by thread \(0, 0, 0\)"),  # what was there before is not the program's
+        ("part", r"by thread \(0, 0, 0\)"),  # bytes 3 to 63
+        ("copy", ""),
+        ("fill", ""),
+        ("device", ""),
+    ],
+)
+def test_reads_of_what_nobody_wrote(run_program: RunProgram, how: str, read: str) -> None:
+    """The second launch reads what the first has written."""
+    outcome = run_program("unwritten.py", how, sanitize="init")
+    assert outcome.stdout == "end\n"
+    assert len(re.findall("Error: Uninitialized __global__", outcome.stderr)) == bool(read)
+    assert re.search(read, outcome.stderr)

@@ -20,7 +20,7 @@ from warploom.clients.nvcc import build_program, real_nvcc
 
 CLIENTS = {
     "numba_programs.py": ("numba_cuda", "saxpy matmul histogram shuffles grid_sync streams"
-        " structures mapped"),
+        " structures mapped halves linked"),
     "cuda_core_saxpy.py": ("cuda.core", "saxpy<float> saxpy<double>"),
     "cuda_core_graphs.py": ("cuda.core", "captured 22 22 22 22 forked 205 205 205 205"
         " nodes 4 2 2 1 0 3"  # a fill, a copy, a kernel, a function of the host; two wait for none

@@ -126,3 +126,47 @@ def test_a_file_behind_the_option_is_a_file(
     outcome = pytester.runpytest_subprocess("--warploom", "no-gpu")
     outcome.stderr.fnmatch_lines(["*--warploom no-gpu: no such file, and*"])
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+
+
+FAULTS = """
+    import numpy as np
+    import pytest
+    from numba import cuda
+
+    @cuda.jit
+    def fill(x, at):
+        x[at] = 5
+
+    def test_that_faults():
+        x = cuda.device_array(4)
+        fill[1, 1](x, 1 << 20)
+        cuda.synchronize()
+
+    def test_that_does_not():
+        x = np.zeros(4)
+        fill[1, 1](x, 2)
+        assert x.tolist() == [0, 0, 5, 0]
+"""
+
+
+def test_a_device_is_whole_again_in_the_next_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba_cuda")
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built")
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", CACHE)
+    pytester.makepyfile(FAULTS)
+    outcome = pytester.runpytest_subprocess("--warploom", "-p", "no:cacheprovider")
+    outcome.assert_outcomes(failed=1, passed=1)
+    outcome.stdout.fnmatch_lines(["*FAILED*test_that_faults*"])
+
+
+def test_the_file_behind_the_option_for_tools_is_no_tool(pytester: pytest.Pytester) -> None:
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built")
+    file = pytester.makepyfile("def test_nothing(): pass")
+    given = ("--warploom", "--warploom-check", file.name)
+    pytester.runpytest_subprocess(*given).assert_outcomes(passed=1)
+    unknown = pytester.runpytest_subprocess("--warploom", "--warploom-check", "rase")
+    assert "there is no tool 'rase'" in unknown.stderr.str()

@@ -11,6 +11,7 @@ from manual_integers import clamp, value_of
 from warploom.isa.spec import Operation
 
 SINGLE = FORMATS["f32"]
+DOUBLE = FORMATS["f64"]
 
 
 def cvt(operation: Operation, values: Bits) -> list[int] | None:
@@ -50,8 +51,16 @@ def to_float(operation: Operation, format: Format, value: Number, bits: int, sam
         value = integral(value, m.text("irnd", ""))
     if "sat" in m:
         value = saturated(value)
+    elif value.is_nan and operation.modifiers.text("type", "") == "f32" and format is DOUBLE:
+        return quiet_double(bits)
     found = rounded(operation, format, value, m.text("rnd", "rn"))
     return format.flushed(found) if "ftz" in m and format is SINGLE else found
+
+
+def quiet_double(bits: int) -> int:
+    """Returns the double with the sign and the payload of a NaN in single precision, made quiet: an
+    H200 gives fff82468a0000000 for ffc12345."""
+    return (bits >> 31) << 63 | 0xFFF << 51 | (bits & 0x7FFFFF) << 29
 
 
 def rounded(operation: Operation, format: Format, value: Number, mode: str) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exact_numbers import (
+    F32,
     FORMATS,
     ONE,
     Format,
@@ -97,9 +98,12 @@ def fused(a: Number, b: Number, c: Number, mode: str) -> Number:
 
 
 def sign_only(change: Callable[[int, int], int]) -> Exact:
-    """Returns the function of an operation that changes the sign bit alone."""
+    """Returns the function of an operation that changes the sign bit alone; of a NaN the manual
+    leaves the result open, and that of an .f32 is canonical (an H200)."""
 
-    def single(operation: Operation, format: Format, values: Bits) -> int:
+    def single(operation: Operation, format: Format, values: Bits) -> int | None:
+        if format is F32 and format.decode(values[0]).is_nan:
+            return format.nan
         bits = format.flushed(values[0]) if "ftz" in operation.modifiers else values[0]
         return change(bits, format.sign)
 

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 import numpy as np
-from random_programs import THREAD_BYTES
+from random_programs import DOUBLES, SINGLES, THREAD_BYTES
 from random_texels import HEIGHT, WIDTH, textures
 
 from warploom.core.errors import DeadlockError, InstructionLimit, WarploomError
@@ -24,10 +24,8 @@ from warploom.ptx.verify import verify
 
 LIMIT = 20_000
 EDGES = np.array(
-    [0, 1, 0x3F800000, 0x7F800000, 0x7FC00001, 0x80000000, 0xFFFFFFFF, 0x3FF0000000000000,
-     0x7FF0000000000000, 0x7FF8000000000001, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF],
-    np.uint64,
-)  # fmt: skip
+    [*SINGLES, *DOUBLES, 0xFFFFFFFF, 0x3FF0000000000000, 0xFFFFFFFFFFFFFFFF], np.uint64
+)
 
 
 def outcome(

@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from random_programs import statement
 
 from warploom.isa.spec import OperandSpec, Operation, OpSpec, Slot, UnknownOpcode, decode
 from warploom.isa.versions import newest
+from warploom.llvm.opt_level import BASELINE, VARIABLE
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -153,9 +155,12 @@ class Kernel:
         two = two or "|" in shown[0]
         if two and "|" not in shown[0]:
             shown[0] += "|%q"
-        self.lines.append(statement(operation, shown))
+        # In registers of its own, a result of arithmetic may hold any NaN (`abi.nans`).
+        own = [f".reg .b{bits} {name}" for bits, name in outputs if bits in (32, 64)]
+        self.lines += ["{", *own, statement(operation, shown)]
         for bits, name in outputs:
             self.store(bits, name)
+        self.lines.append("}")
         if two:
             self.lines.append("selp.b32 %t, 1, 0, %q")
         if carries:
@@ -332,18 +337,27 @@ def run(
     return Outcome(found.reshape(THREADS, -1), left, frozenset(executed))
 
 
-def assert_agreement(
-    kernel: Kernel, specs: Sequence[OpSpec], seed: int, prepare: Prepare = lambda _: None
-) -> frozenset[Operation]:
-    """Asserts that both machines have equal outcomes, and that both executed every choice of every
-    slot of the forms; returns the operations that both executed."""
-    expected = run(kernel, seed, ReferenceEngine(), prepare)
-    got = run(kernel, seed, CompiledEngine(), prepare)
+def assert_equal(kernel: Kernel, got: Outcome, expected: Outcome) -> None:
+    """Asserts that two outcomes are equal; names the operations whose results are not."""
     wrong = np.flatnonzero((got.results != expected.results).any(axis=0)).tolist()
     starts = sorted(kernel.at)
     blamed = {kernel.at[max(s for s in starts if s <= 8 * column)] for column in wrong}
     assert not blamed, blamed
     assert got.memory == expected.memory
+
+
+def assert_agreement(
+    kernel: Kernel, specs: Sequence[OpSpec], seed: int, prepare: Prepare = lambda _: None
+) -> frozenset[Operation]:
+    """Asserts that the reference machine, optimised code and baseline code have equal outcomes, and
+    that all executed every choice of every slot of the forms; returns the operations that they
+    executed."""
+    expected = run(kernel, seed, ReferenceEngine(), prepare)
+    got = run(kernel, seed, CompiledEngine(), prepare)
+    assert_equal(kernel, got, expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, BASELINE)
+        assert_equal(kernel, run(kernel, seed, CompiledEngine(), prepare), expected)
     for executed in (expected.executed, got.executed):
         for spec in specs:
             of_spec = [operation for operation in executed if operation.spec is spec]

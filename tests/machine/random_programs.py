@@ -31,7 +31,13 @@ COMPUTING = [
 ]
 EDGES = (0, 1, 2, 31, 32, 63, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 DECIMALS = ("0.1", "-2.5", "1e30", "0.0")
-FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f00000001", "0f3F800000")
+SINGLES = (0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00001, 0xFFC12345, 0x7F800001, 1, 0x3F800000)
+DOUBLES = (0, 1 << 63, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48 | 1, 0xFFF8123456789ABC, 1)
+FLOAT_EDGES = {
+    32: tuple(f"0f{bits:08X}" for bits in SINGLES),
+    64: tuple(f"0d{bits:016X}" for bits in DOUBLES),
+}
+"""Zeros, infinities, NaNs with payloads, one that signals, and subnormals, as literals."""
 
 
 def kernels(*, statements: int = 12, alone: bool = False) -> st.SearchStrategy[str]:
@@ -153,8 +159,8 @@ def _operand(w: Writer, operation: Operation, spec: OperandSpec) -> str:
     if type in PACKED or spec.name in operation.decorations:
         return register
     if type.is_float:
-        known = {32: (*FLOAT_EDGES, *DECIMALS), 64: DECIMALS}
-        return w.draw(st.sampled_from(known.get(type.bits, (register,))))
+        known = (*FLOAT_EDGES[type.bits], *DECIMALS) if type.bits in FLOAT_EDGES else (register,)
+        return w.draw(st.sampled_from(known))
     return str(w.draw(st.sampled_from([e for e in EDGES if e < 1 << type.bits])))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.memory.allocator import ALIGNMENT, GUARD, Allocator
-from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory, unwritten_bits
 from warploom.simt.allocations import AllocationRow
 
 MIB = 1 << 20
@@ -192,3 +192,16 @@ def test_a_finalizer_may_release_in_the_middle_of_a_change(
     assert done, "the release waits for the allocation, which waits for it"
     assert memory.table().rows[AllocationRow.start :: AllocationRow.WORDS].tolist() == done
     assert memory.free_bytes == before - 64
+
+
+@pytest.mark.parametrize(
+    ("first", "size"), [(0, 100), (3, 61), (31, 2), (40, 20), (64, 32), (5, 0)]
+)
+def test_written_bytes_have_a_bit_each(first: int, size: int) -> None:
+    memory = DeviceMemory(1 << 28)
+    allocation = memory.allocate(100)
+    memory.unwritten[allocation.address] = unwritten_bits(100)
+    memory.mark_written(allocation.address + first, size)
+    words = memory.unwritten[allocation.address]
+    found = [byte for byte in range(100) if words[byte // 32] >> byte % 32 & 1]
+    assert found == list(range(first, first + size))

@@ -159,6 +159,13 @@ def test_values_are_stored_into_parameters() -> None:
     assert made.frame_bytes == 8
 
 
+@pytest.mark.parametrize("name", ["__cudaCDP2GetParameterBufferV2", "cudaLaunchDeviceV2"])
+def test_launches_by_kernels_are_no_missing_functions(name: str) -> None:
+    """Those of the device runtime, to which nvcc -rdc=true turns <<<...>>> in a kernel."""
+    with pytest.raises(UnsupportedInstruction, match="kernels cannot launch kernels"):
+        program(f".extern .func {name}(); .entry k() {{ call {name}; }}")
+
+
 def test_a_function_without_a_body_is_refused() -> None:
     text = ".extern .func vprintf(); .entry k() { call vprintf; }"
     with pytest.raises(UnsupportedInstruction, match="has no body") as caught:

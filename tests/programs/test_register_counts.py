@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,12 @@ BOUNDS = ".maxntid 384 .minnctapersm 1"
 """65,536 registers for 384 threads: 168 each, rounded down to a multiple of eight."""
 
 
-def run(engine: str, consumer: int, released: int, directives: str, threads: int = 384) -> None:
+INC = "setmaxnreg.inc.sync.aligned.u32"
+
+
+def run(engine: str, consumer: int | str, released: int, directives: str) -> None:
+    """Runs the kernel in a block of as many threads as its directives allow."""
+    threads = int(re.findall(r"ntid (\d+)|$", directives)[0] or 384)
     text = KERNEL.replace("CONSUMER", str(consumer)).replace("RELEASED", str(released))
     out = np.zeros(threads, np.uint32)
     gpu = wl.Device("h100", engine=engine)
@@ -47,7 +54,12 @@ def run(engine: str, consumer: int, released: int, directives: str, threads: int
     [
         (240, 24, BOUNDS),  # 2 * 240 + 24 = 3 * 168: those of FlashAttention-3
         (232, 40, BOUNDS),  # 2 * 232 + 40 = 3 * 168: those of CUTLASS
+        (160, 40, BOUNDS),  # launched with 160: nobody asks for more
+        (240, 24, ".maxntid 256 .minnctapersm 1"),  # with 240, not the 248 that there would be
+        (160, 40, ".maxntid 320 .minnctapersm 1"),
+        (256, 40, ".maxntid 384"),  # without .minnctapersm no effect either
         (256, 40, ""),  # the kernel names no number of registers: no effect
+        (64, 40, ".maxnreg 128"),
         (160, 40, ".maxnreg 128"),
     ],
 )
@@ -61,12 +73,12 @@ def test_registers_that_are_there(engine: str, consumer: int, released: int, dir
     [
         (240, 40, BOUNDS, r"want 66,560 registers, and it has 64,512"),
         (184, 24, ".maxnreg 128", r"want 50,176 registers, and it has 49,152"),
-        (160, 40, BOUNDS, r"setmaxnreg\.inc.* 160 in a warp whose threads have 168"),
+        (f"240; {INC} 160", 24, BOUNDS, r"setmaxnreg\.inc.* 160 in a warp whose threads have 240"),
         (240, 176, BOUNDS, r"setmaxnreg\.dec.* 176 in a warp whose threads have 168"),
     ],
 )
 def test_registers_that_are_not(
-    engine: str, consumer: int, released: int, directives: str, message: str
+    engine: str, consumer: int | str, released: int, directives: str, message: str
 ) -> None:
     """A warp has 32 threads: 4 * 32 * (2 * 240 + 40) registers, where 12 * 32 * 168 are there."""
     with pytest.raises(WarploomError, match=message) as caught:

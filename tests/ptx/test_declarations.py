@@ -43,9 +43,7 @@ def test_more_initial_values_than_elements_are_refused(
     assert caught.value.span.line == 4
 
 
-@pytest.mark.parametrize(
-    "declared", ["g[2][2] = {{1, 2}, {3}}", "g[2][2] = {1, 2, 3}", "g[] = {1}"]
-)
+@pytest.mark.parametrize("declared", ["g[2][2] = {{1, 2}, {3}}", "g[2][2] = {{1, 2}}", "g[] = {1}"])
 def test_as_many_or_fewer_are_taken(declared: str) -> None:
     _, module = compiled(f".global .align 4 .b32 {declared};")
     assert module.kernels == ("k",)

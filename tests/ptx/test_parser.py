@@ -50,7 +50,7 @@ def operands(body: str, before: str = "", parameters: str = "") -> tuple[Operand
 def test_module_directives() -> None:
     module = parse(
         '.version 9.5\n.target sm_90a, debug\n.address_size 64\n.pragma "one", "two";\n'
-        '.file 1 "a.cu"\n.file 2 "b \\"q\\".h", 123, 45\n'
+        '.file 1 "a.cu"\n.file 2 "b \\"q\\".h", 123, 45\n.section .debug_str { .b8 0 }'
     )
     assert module.version == (9, 5)
     assert module.target == ("sm_90a", "debug")

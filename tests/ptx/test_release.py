@@ -82,7 +82,7 @@ def test_what_brought_a_special_register() -> None:
         ("shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", "5.0", "sm_60", "needs PTX 6.0"),
         ("match.any.sync.b32 %r0, %r1, -1;", "6.0", "sm_60", "needs sm_70"),
         ("redux.sync.add.u32 %r0, %r1, -1;", "7.0", "sm_75", "needs sm_80"),
-        ("mov.u32 %r0, %cluster_ctarank;", "7.7", "sm_90", "needs PTX 7.8"),
+        ("mov.u32 %r0, %cluster_ctarank;", "7.7", "sm_75", "needs PTX 7.8"),
         ("mov.u32 %r0, %lanemask_lt;", "2.3", "sm_13", "needs sm_20"),
     ],
 )
@@ -102,7 +102,7 @@ def test_what_is_newer_than_the_module_says_names_its_line_and_what_it_needs(
         ("redux.sync.add.u32 %r0, %r1, -1;", "7.0", "sm_80"),
         ("redux.sync.add.u32 %r0, %r1, -1;", "8.0", "sm_90a"),
         ("mov.u32 %r0, %cluster_ctarank;", "7.8", "sm_90"),
-        ("add.f32x2 %d0, %d1, %d2;", "8.6", "sm_100f"),
+        ("add.f32x2 %d0, %d1, %d2;", "8.8", "sm_100f"),
     ],
 )
 def test_what_is_as_old_as_the_module_is_fine(line: str, version: str, target: str) -> None:

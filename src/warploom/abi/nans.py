@@ -21,10 +21,13 @@ from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
 
 
-def open_nan_registers(program: Program) -> frozenset[Register]:
+def open_nan_registers(program: Program, *, baseline: bool) -> frozenset[Register]:
     """Returns the registers of 32 and 64 bits all of whose writers are floating-point arithmetic
     with canonical NaNs, moves of finite float literals, or moves from other such registers (the
-    greatest fixed point); among them those that nothing writes."""
+    greatest fixed point); among them those that nothing writes. In baseline code there are none:
+    its shared functions read registers as they are."""
+    if baseline:
+        return frozenset()
     written = {r: list[Instruction]() for r in program.registers}
     for instruction in program.instructions:
         for register in destinations(instruction):

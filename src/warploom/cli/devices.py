@@ -12,11 +12,8 @@ from rich.table import Table
 
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.spec import DeviceSpec
-<<<<<<< HEAD
 from warploom.devices.timing import find_timing
-=======
 from warploom.report.console import terminal
->>>>>>> hour
 
 _NOT_FACTS = ("name", "title", "sources")
 

@@ -7,7 +7,9 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -77,7 +79,8 @@ def findings() -> Iterator[Finding]:
     yield _module("PyTorch programs", "torch", 'pip install "warploom[torch]"')
     yield _module("Triton programs", "triton", "pip install triton")
     yield _module("notebook widget", "anywidget", 'pip install "warploom[notebook]"')
-    yield _program("OpenCL C", "clang", "install clang")
+    yield from _cuda_wheels()
+    yield _opencl()
     built = BUNDLE.exists()
     yield Finding("page", built, str(BUNDLE) if built else "run `python tools/build_web.py`")
     yield Finding("cache", True, str(cache_directory()))
@@ -108,6 +111,45 @@ def _tried() -> Iterator[Finding]:
             yield Finding(name, False, _first_line(error))
 
 
+WHEELS = (
+    *("nvidia-cuda-runtime", "nvidia-cuda-nvrtc", "nvidia-cuda-nvcc", "nvidia-cuda-crt"),
+    "nvidia-nvvm",
+)
+"""Wheels that work with those of the same version alone."""
+
+
+def _cuda_wheels() -> Iterator[Finding]:
+    """Yields whether the installed wheels of CUDA are of one version; nothing without wheels."""
+    found: dict[str, list[str]] = {}
+    for wheel in WHEELS:
+        with suppress(PackageNotFoundError):
+            found.setdefault(".".join(version(wheel).split(".")[:2]), []).append(wheel)
+    if len(found) == 1:
+        yield Finding("CUDA wheels", True, f"all of CUDA {next(iter(found))}")
+    elif found:
+        kept = next(iter(found))  # that of the runtime, which PyTorch may ask for
+        others = ", ".join(f"{wheel} {n}" for n, wheels in found.items() for wheel in wheels)
+        yield Finding(
+            "CUDA wheels",
+            False,
+            f"of several versions, which nvcc refuses: {others}: pip install"
+            f' "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
+        )
+
+
+OPENCL = "__kernel void k(__global int *out) { out[get_global_id(0)] = abs(get_local_id(0) - 3); }"
+"""Built-in functions are those of libclc, which has to be of clang's version."""
+
+
+def _opencl() -> Finding:
+    """Returns whether OpenCL C compiles with the clang and the libclc that are there."""
+    try:
+        warploom.Device("h100").compile(OPENCL, "opencl")
+        return Finding("OpenCL C", True, shutil.which("clang") or "a kernel was compiled")
+    except (WarploomError, ImportError, OSError) as error:
+        return Finding("OpenCL C", False, _first_line(error))
+
+
 def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
@@ -121,8 +163,3 @@ def _tool(name: str) -> Finding:
     """Returns whether one of NVIDIA's tools is there, which reports of machine code need."""
     found = find_tool(name)
     return Finding(name, found is not None, found or f"not installed: {INSTALL}")
-
-
-def _program(name: str, program: str, remedy: str) -> Finding:
-    found = shutil.which(program)
-    return Finding(name, found is not None, found or f"{program} was not found: {remedy}")

@@ -80,7 +80,7 @@ def occupancy(
     chosen = module[kernel or only_kernel(module)]
     demand, known = resources.demand(chosen)
     check_launch(gpu.spec, (1, 1, 1), (demand.threads, 1, 1), demand.shared_bytes)
-    check_registers(gpu.spec, demand.threads, known.registers)
+    check_registers(gpu.spec, demand.threads, known.registers, known.source)
     found, steps = occupancy_of(gpu.spec, demand), gains(gpu.spec, demand)
     curves = sweep(gpu.spec, demand) if drawn.sweep or drawn.svg is not None else ()
     if as_json:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from warploom.cli.options import AnyOrder, Core, Engine, Schedule, Seed, Workers, grouped
+from warploom.cli.verbs import is_command
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program, completed, found_nvcc
@@ -123,8 +124,10 @@ def _command(file: str, options: Sequence[str]) -> list[str]:
         return [sys.executable, file]
     if path.suffix == ".cu":
         return [str(build_program(path, options))]
+    if is_command(file) or not path.is_file():
+        return [file]
     check_binary(path)
-    return [str(path.absolute()) if path.exists() else file]
+    return [str(path.absolute())]
 
 
 def _become(command: list[str], settings: Settings) -> None:

@@ -24,6 +24,7 @@ OF_KERNEL = ("--kernel", "--arg")
 """Options that launch a kernel of a file."""
 
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
+DIRECTIVE = re.compile(r"\s*#\s*(define|if|ifdef|ifndef|else|endif)\b\s*(\w*)")
 
 
 def verbs(args: Sequence[str]) -> list[str]:
@@ -48,10 +49,41 @@ def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
     file = file_of(args, flags)
     if file is None:
         return False
-    if "--" in args[: args.index(file)]:
+    at = args.index(file)
+    if "--" in args[:at]:
         return True
-    of_kernel = file.endswith(".cu") and any(option in args for option in OF_KERNEL)
-    return not of_kernel and _names_program(file)
+    # A source with a main is no program where one of its kernels is to be launched.
+    launches = file.endswith(".cu") and any(arg.partition("=")[0] in OF_KERNEL for arg in args)
+    return not launches and _names_program(file)
+
+
+def is_command(name: str) -> bool:
+    """Returns whether a name without a folder is that of a command on the PATH."""
+    return Path(name).name == name and shutil.which(name) is not None
+
+
+def has_main(text: str) -> bool:
+    """Returns whether a source defines `main` outside of what its preprocessor leaves out, as far
+    as the text tells: parts under `#if 0`, and under `#ifdef` of names that it does not define."""
+    defined = set[str]()
+    left_out: list[bool] = []
+    kept: list[str] = []
+    for line in text.splitlines():
+        found = DIRECTIVE.match(line)
+        if found is None:
+            kept += [] if any(left_out) else [line]
+            continue
+        word, name = found.groups()
+        if word == "define" and not any(left_out):
+            defined.add(name)
+        elif word in ("if", "ifdef", "ifndef"):
+            missing = name == "0" if word == "if" else (name in defined) is (word == "ifndef")
+            left_out.append(missing)
+        elif word == "else" and left_out:
+            left_out[-1] = not left_out[-1]
+        elif word == "endif" and left_out:
+            left_out.pop()
+    return MAIN.search("\n".join(kept)) is not None
 
 
 def file_of(args: Sequence[str], flags: Sequence[str] = FLAGS) -> str | None:
@@ -74,7 +106,7 @@ def _names_program(name: str) -> bool:
     path = Path(name)
     if path.suffix == ".cu":
         try:
-            return bool(MAIN.search(path.read_text("utf-8", errors="replace")))
+            return has_main(path.read_text("utf-8", errors="replace"))
         except OSError:
             return False
     if path.suffix.lower() in (".ptx", ".cl"):

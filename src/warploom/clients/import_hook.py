@@ -24,6 +24,7 @@ PREPARED = {
     "cuda.bindings._internal.runtime_ptds": ("warploom.clients.runtime_bindings", "use_stand_in"),
     "jax_plugins.xla_cuda12": ("warploom.clients.jax_fallback", "explain"),
     "jax_plugins.xla_cuda13": ("warploom.clients.jax_fallback", "explain"),
+    "numba.cuda.debuginfo": ("warploom.clients.source_lines", "agree_with_nvrtc"),
     "numba.cuda.decorators": ("warploom.clients.source_lines", "keep_numba_lines"),
     "torch": ("warploom.clients.torch.installation", "install"),
     "torch._inductor.runtime.benchmarking": ("warploom.clients.autotuning", "settle_inductor"),

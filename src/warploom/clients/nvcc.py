@@ -24,8 +24,12 @@ ARCHITECTURES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "
 _GENERATED = re.compile(r"arch=compute_(\d+[af]?),code=(.+)")
 """The value of `-gencode`."""
 
-OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
-"""PTX for the oldest devices that nvcc knows: it runs on all."""
+OLDEST = ("-gencode", "arch=compute_75,code=[compute_75,sm_75]")
+"""PTX for the oldest devices that nvcc knows, which runs on all; and their machine code, as nvcc
+makes it by itself, so that ptxas refuses what it would refuse there."""
+
+ONE_CODE = ("-cubin", "--cubin")
+"""Options that take machine code for one architecture alone, which is what they make."""
 
 INSTALL = 'pip install "warploom[nvcc]"'
 """What installs all wheels that make an nvcc; they do not depend on each other."""
@@ -72,7 +76,10 @@ def completed(arguments: Sequence[str]) -> list[str]:
 
     added = [] if has(RUNTIME) else ["-cudart", "shared"]
     added += [] if has(LINES) else ["-lineinfo"]
-    added += _missing_ptx(arguments) if has(ARCHITECTURES) else OLDEST
+    if has(ARCHITECTURES):
+        added += _missing_ptx(arguments)
+    elif not has(ONE_CODE):
+        added += OLDEST
     return [*added, *arguments]
 
 

@@ -136,3 +136,21 @@ def _name_alone(symbol: str) -> str:
         if not symbol.startswith(ANONYMOUS, start):
             parts.append(symbol[start:at])
     return "::".join(parts) or symbol
+
+
+_LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
+"""A variable declared in a function (Itanium C++ ABI, "Local names")."""
+
+
+def variable_name(symbol: str) -> str:
+    """Return the name of a variable as its source has it, without the function that declares it."""
+    symbol = symbol.partition("@")[0]
+    if found := _LOCAL_NAME.match(symbol):
+        for other in re.finditer(r"E(\d+)", symbol):
+            rest = symbol[other.end() :]
+            if len(rest) >= int(other[1]) and rest[: int(other[1])].isidentifier():
+                tail = rest[int(other[1]) :]
+                if not tail or tail.startswith("_"):
+                    return rest[: int(other[1])]
+        return found[2]
+    return read_symbol(symbol).name if symbol.startswith("_Z") else symbol

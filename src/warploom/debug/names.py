@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from warploom.core.lazy import cached_property
-from warploom.core.mangled import read_symbol
+from warploom.core.mangled import read_symbol, variable_name
 from warploom.core.source_files import read_source
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame
@@ -33,7 +33,6 @@ _BUILTIN = {
     "blockDim": "%ntid",
     "gridDim": "%nctaid",
 }
-_LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
 
 
 class Names:
@@ -228,7 +227,7 @@ class Names:
         source = declared_arrays(self._own_source, self._source)
         for symbol, place in self._program.slots.items():
             if place.space is Space.SHARED:
-                name = _plain(symbol)
+                name = variable_name(symbol)
                 size = place.size or thread.launch.dynamic_shared_bytes
                 type = array_type(source[name], size) if name in source else None
                 yield name, Value(type or Array(BYTE, size), place=self._at(symbol, thread))
@@ -256,7 +255,7 @@ class Names:
         debugged = self._debugged(thread)
         types = {v.name: v.type for v in debugged.variables if v.type is not None}
         for symbol in self._program.globals:
-            name = _plain(symbol)
+            name = variable_name(symbol)
             if symbol in self._program.slots:
                 size = self._program.slots[symbol].size
                 yield (
@@ -292,20 +291,6 @@ def _of_ptx(parameter: PtxVariable) -> Type:
     whole = type_of_register(parameter.type)
     count = parameter.size // max(1, whole.size)
     return whole if count == 1 and not parameter.shape else Array(whole, count)
-
-
-def _plain(symbol: str) -> str:
-    """Returns the name of a variable as its source has it."""
-    symbol = symbol.partition("@")[0]
-    if found := _LOCAL_NAME.match(symbol):
-        for other in re.finditer(r"E(\d+)", symbol):
-            rest = symbol[other.end() :]
-            if len(rest) >= int(other[1]) and rest[: int(other[1])].isidentifier():
-                tail = rest[int(other[1]) :]
-                if not tail or tail.startswith("_"):
-                    return rest[: int(other[1])]
-        return found[2]
-    return read_symbol(symbol).name if symbol.startswith("_Z") else symbol
 
 
 def _builtin(name: str, thread: Thread) -> Value:

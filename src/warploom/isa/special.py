@@ -124,6 +124,9 @@ SPECIAL_REGISTERS: dict[str, SpecialRegister] = {
 }
 """The special registers that the machines provide, by name."""
 
+WERE_NARROW = {"%tid": 16, "%ntid": 16, "%ctaid": 16, "%nctaid": 16, "%gridid": 16}
+"""Special registers that had fewer bits before PTX 2.0, which `mov` still reads as these."""
+
 _BROUGHT: dict[str, tuple[Release, Release]] = {
     "%laneid": ((1, 3), OLDEST),
     "%warpid": ((1, 3), OLDEST),

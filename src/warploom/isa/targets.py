@@ -19,7 +19,7 @@ _BROUGHT: Table = {
     (1, 3): ("*.f64",),
     (2, 0): (
         *("bfe", "bfi", "bfind", "brev", "clz", "popc", "prmt", "testp", "copysign", "isspacep"),
-        *("fma.f32", "mad.f32", "ldu", "prefetch", "prefetchu", "vote.ballot", "membar.sys"),
+        *("fma.f32", "ldu", "prefetch", "prefetchu", "vote.ballot", "membar.sys"),
         *("bar.arrive", "bar.red", "bar.cta", "pmevent.mask", "madc", "mad.cc"),
         *(f"{n}.{r}.f32" for n in ("rcp", "sqrt", "div") for r in ("rn", "rz", "rm", "rp")),
         *(f"{n}.{r}.f64" for n in ("rcp", "sqrt", "div") for r in ("rz", "rm", "rp")),

@@ -15,6 +15,7 @@ Every node has exactly one meaning for every input; nothing here is undefined:
 - `fadd fsub fmul fdiv fma fsqrt`, `int_to_float`, `float_to_float` round correctly in the mode
   that `attr` names: "rn" (nearest, ties to even), "rz" (zero), "rm" (down) or "rp" (up). Which NaN
   they give is open; `canonical` closes it. Every use of their bits must stand behind a `canonical`.
+  But a wider `float_to_float` keeps the sign and the payload of a NaN, and makes it quiet.
 - `fmin fmax` are minimumNumber and maximumNumber of IEEE 754-2019: -0 is below +0, a NaN loses.
 - `round_integral` rounds a float to an integral float; `attr` is "rni", "rzi", "rmi" or "rpi".
 - `float_to_int` truncates, clamps to the range of its type, and gives 0 for a NaN.

@@ -46,6 +46,8 @@ from warploom.ptx.module import Function, Label, Module, Targets, Variable
 from warploom.ptx.rename import Renaming
 
 STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
+DEVICE_LAUNCHES = ("__cudaCDP2", "cudaLaunchDevice", "cudaGetParameterBuffer")
+"""How functions of the device runtime begin that launch kernels, in libcudadevrt."""
 
 
 @dataclass(frozen=True)
@@ -311,6 +313,12 @@ class _Inliner:
         callee = self.module.function(target.name)
         if callee is None:
             raise UnsupportedInstruction(f"`{target.name}` is not a function", target.span)
+        if callee.body is None and target.name.startswith(DEVICE_LAUNCHES):
+            message = (
+                "kernels cannot launch kernels here (dynamic parallelism): let the host launch the"
+                " second one, or call its body as a __device__ function"
+            )
+            raise UnsupportedInstruction(message, target.span)
         if callee.body is None:
             message = (
                 f"`{target.name}` has no body, {callee.span} only declares it; link the source"

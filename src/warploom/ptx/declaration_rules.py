@@ -6,17 +6,27 @@ Source: PTX ISA, "State Spaces", "Initializers" and "Kernel Function Parameters"
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from warploom.core.errors import PtxSyntaxError
-from warploom.core.types import OPAQUE, PRED
-from warploom.isa.instruction import Space
+from warploom.core.types import OPAQUE, PRED, Kind, ScalarType
+from warploom.isa.instruction import Immediate, Space, Symbol
+from warploom.ptx.declarations import MOST_VECTOR_BITS
 from warploom.ptx.module import Function, Initializer, Module, Variable
 from warploom.ptx.release import target_of
 
 MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
+LAST_LOCAL = (2, 3)
+"""The last version of PTX with `.local` variables of the module, one for each thread: since 3.0
+code has an ABI, whose stack holds them (PTX ISA, "Local State Space")."""
+
 BODY_SPACES = (Space.SHARED, Space.LOCAL, Space.PARAM)
 INITIALIZED = (Space.GLOBAL, Space.CONST)
+
+
+def module_spaces(module: Module) -> tuple[Space, ...]:
+    """Returns the state spaces of variables that a module may declare outside of functions."""
+    return (*MODULE_SPACES, Space.LOCAL) if module.version <= LAST_LOCAL else MODULE_SPACES
 
 
 def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
@@ -37,9 +47,22 @@ def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
     if variable.bank and (variable.linkage != "extern" or variable.shape != (None,)):
         message = f"constant bank {variable.bank} holds `.extern` arrays without a length only"
         raise PtxSyntaxError(message, variable.span)
+    if variable.linkage == "common" and variable.space is not Space.GLOBAL:
+        raise PtxSyntaxError("a .common variable is .global", variable.span)
+    check_width(variable)
     check_initial(variable)
+    if 0 in variable.shape:
+        message = f"`{variable.name}` has no elements: a length is 1 or more"
+        raise PtxSyntaxError(message, variable.span)
     if None in variable.shape and variable.linkage != "extern":
         message = f"`{variable.name}[]` has no length; only an .extern array may leave it open"
+        raise PtxSyntaxError(message, variable.span)
+
+
+def check_width(variable: Variable) -> None:
+    """Raises PtxSyntaxError for a vector that is wider than any may be (PTX ISA, "Vectors")."""
+    if variable.vector > 1 and variable.element_bytes * 8 > MOST_VECTOR_BITS:
+        message = f"`{variable.name}` has {variable.element_bytes * 8} bits; a vector has up to 128"
         raise PtxSyntaxError(message, variable.span)
 
 
@@ -62,9 +85,47 @@ def check_initial(variable: Variable) -> None:
     """Raises PtxSyntaxError where a variable has more initial values than elements."""
     dims = variable.shape if variable.vector == 1 else (*variable.shape, variable.vector)
     dims = tuple(math.inf if length is None else length for length in dims)
+    if variable.vector > 1 and isinstance(variable.initial, tuple):
+        for vector in _innermost(variable.initial):
+            if len(vector) < variable.vector:
+                message = f"a vector of `{variable.name}` has {variable.vector} initial values"
+                raise PtxSyntaxError(message, variable.span)
     if isinstance(variable.initial, tuple) and (beyond := _beyond(variable.initial, dims)):
         message = f"`{variable.name}` has {beyond[0]} initial values for {beyond[1]} elements"
         raise PtxSyntaxError(message, variable.span)
+    if variable.initial is not None and not _suits(variable.initial, len(dims), variable.type):
+        message = (
+            f"the initial value of `{variable.name}` does not suit {variable.type}: it has braces"
+            f" for each dimension and each vector, and numbers of the type in them"
+        )
+        raise PtxSyntaxError(message, variable.span)
+
+
+def _suits(value: Initializer, depth: int, type: ScalarType) -> bool:
+    """Returns whether a value has braces to a depth, and in them numbers or addresses that can be
+    of a type (ptxas takes none of .f16)."""
+    if type.name in OPAQUE:
+        return True
+    if isinstance(value, tuple):
+        return depth > 0 and all(_suits(part, depth - 1, type) for part in value)
+    if depth or (type.is_float and type.bits < 32):
+        return False
+    match value:
+        case Immediate():
+            return bool(value.float_bits) == type.is_float or type.kind is Kind.BITS
+        case Symbol():
+            return type.is_integer and type.bits >= 32
+        case _:
+            return type.is_integer
+
+
+def _innermost(values: tuple[Initializer, ...]) -> Iterator[tuple[Initializer, ...]]:
+    """Yields the values in each pair of braces without inner ones."""
+    inner = [value for value in values if isinstance(value, tuple)]
+    for value in inner:
+        yield from _innermost(value)
+    if not inner:
+        yield values
 
 
 def _beyond(values: tuple[Initializer, ...], dims: tuple[float, ...]) -> tuple[int, float] | None:
@@ -75,6 +136,28 @@ def _beyond(values: tuple[Initializer, ...], dims: tuple[float, ...]) -> tuple[i
     if len(values) > capacity:
         return len(values), capacity
     return next((found for value in nested if (found := _beyond(value, dims[1:]))), None)
+
+
+def check_parameter(function: Function, parameter: Variable, *, result: bool) -> None:
+    """Raises PtxSyntaxError for a parameter or a result that cannot be one, as ptxas has it."""
+    wrong = ""
+    if parameter.space is Space.REG:
+        if parameter.shape:
+            wrong = "is an array, which no register holds"
+    elif parameter.type is PRED:
+        wrong = "is a predicate, which only a register can be"
+    elif parameter.vector > 1 and not parameter.shape:
+        wrong = "is a vector, which is passed as an array or in registers"
+    elif parameter.type.name in OPAQUE and not function.is_entry:
+        wrong = f"is a .{parameter.type.name}, which only a kernel has as a parameter"
+    elif not function.is_entry and (parameter.pointer_space or parameter.pointer_align):
+        wrong = "has .ptr, which only parameters of kernels have"
+    if parameter.initial is not None:
+        wrong = "has an initial value, which no parameter has"
+    if (result or function.is_entry) and not {0, None}.isdisjoint(parameter.shape):
+        wrong = "has no length, which only the last parameter of a .func may lack"
+    if wrong:
+        raise PtxSyntaxError(f"parameter `{parameter.name}` {wrong}", parameter.span)
 
 
 PARAMETER_BYTES, MANY_PARAMETER_BYTES = 4352, 32764

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warploom.core.types import OPAQUE, TYPES, ScalarType
+from warploom.core.types import OPAQUE, PRED, TYPES, ScalarType
 from warploom.isa.instruction import Immediate, Space, Symbol
 from warploom.ptx.banks import BANKED, split_bank
 from warploom.ptx.constants import constant, integer, integer_literal, offset
@@ -24,13 +24,22 @@ SPACES = {
 }
 LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4}
+MOST_VECTOR_BITS = 128
+TEXTURE_SPACE = ".tex"
+LAST_TEXTURE_SPACE = (1, 4)
 STATIC = frozenset({Space.GLOBAL, Space.CONST})
 """State spaces whose variables live as long as their module, wherever they are declared."""
 
 
 def starts_variable(text: str) -> bool:
     """Returns whether a token names a state space, perhaps with a bank."""
-    return text in SPACES or BANKED.fullmatch(text) is not None
+    return text in SPACES or text == TEXTURE_SPACE or BANKED.fullmatch(text) is not None
+
+
+def begins_declaration(text: str) -> bool:
+    """Returns whether a token begins a directive of a module that is not one of functions, too."""
+    other = (".entry", ".func", ".file", ".section", ".alias", ".tex")
+    return text in LINKAGES or text in other or starts_variable(text)
 
 
 def linkage(cursor: Cursor) -> str:
@@ -108,6 +117,8 @@ def _variable(cursor: Cursor, names: Names) -> Variable:
     """Return a variable: everything before its name, then the name and what follows it."""
     link = linkage(cursor)
     name, bank = split_bank(cursor, names)
+    if name == TEXTURE_SPACE:
+        return _texture(cursor, names, link)
     space = SPACES.get(name)
     if space is None:
         raise cursor.wrong("a state space such as .global or .param")
@@ -124,6 +135,24 @@ def _variable(cursor: Cursor, names: Names) -> Variable:
         shared_part, pointer_space=pointer_space, pointer_align=pointer_align, bank=bank
     )
     return _declarator(cursor, names, shared_part)
+
+
+def _texture(cursor: Cursor, names: Names, link: str) -> Variable:
+    """Return a texture as PTX declared it before version 1.5: `.tex .u32 t;` (PTX ISA, "Texture
+    State Space (deprecated)")."""
+    if names.version > LAST_TEXTURE_SPACE:
+        message = "`.tex` ended with PTX 1.4; write `.global .texref`"
+        raise cursor.error(message, cursor.at)
+    cursor.expect(TEXTURE_SPACE)
+    at = cursor.at
+    if scalar_type(cursor).name not in ("u32", "u64"):
+        raise cursor.error("a variable in .tex is .u32 or .u64", at)
+    texture = Variable("", Space.GLOBAL, OPAQUE["texref"], linkage=link)
+    name_at = cursor.at
+    declared = _declarator(cursor, names, texture)
+    if declared.shape:
+        raise cursor.error("a texture in .tex is no array", name_at)
+    return declared
 
 
 def _pointer(cursor: Cursor) -> tuple[Space | None, int]:
@@ -218,11 +247,15 @@ def _initial_symbol(cursor: Cursor, names: Names) -> Symbol:
 
 def registers(cursor: Cursor, names: Names) -> None:
     """`.reg .b32 %r<6>, x;` or `.reg .v4 .f32 v;`."""
+    start = cursor.at
     cursor.expect(".reg")
+    alignment(cursor)
     vector = VECTORS.get(cursor.text, 1)
     if vector > 1:
         cursor.at += 1
     type = scalar_type(cursor)
+    if vector > 1 and (type is PRED or vector * type.bits > MOST_VECTOR_BITS):
+        raise cursor.error("a vector has up to 128 bits, and no predicates", start)
     while True:
         at = cursor.at
         name = cursor.name("a register's name")

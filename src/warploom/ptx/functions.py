@@ -13,6 +13,8 @@ from warploom.ptx.debug import Locations, file_directive, skip_section
 from warploom.ptx.declarations import (
     LINKAGES,
     STATIC,
+    TEXTURE_SPACE,
+    begins_declaration,
     numbers,
     parameters,
     pragma,
@@ -43,6 +45,9 @@ PERFORMANCE = frozenset(
     }
 )
 """Source: PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives"."""
+
+OF_FUNCTIONS = frozenset({".abi_preserve", ".abi_preserve_control"})
+"""Those of a `.func` alone, since PTX 9.0 and for sm_80 or later."""
 
 POSITIVE = frozenset({".maxnreg", ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm"})
 """Those of which ptxas takes no 0."""
@@ -77,10 +82,12 @@ class FunctionParser:
         name = cursor.name("the function's name")
         self.names.name_function(name)
         arguments = parameters(cursor, self.names) if cursor.text == "(" else ()
-        directives, noreturn = self._function_directives()
+        directives, noreturn = self._function_directives(is_entry=is_entry)
         body = None
-        if not cursor.accept(";"):
+        if cursor.text == "{":
             body = self._body()
+        elif is_entry or not begins_declaration(cursor.text):
+            cursor.expect(";")
         return Function(
             name,
             is_entry,
@@ -94,19 +101,23 @@ class FunctionParser:
             cursor.span(at),
         )
 
-    def _function_directives(self) -> tuple[tuple[Directive, ...], bool]:
-        """Returns what stands between the parameters and the body."""
+    def _function_directives(self, *, is_entry: bool) -> tuple[tuple[Directive, ...], bool]:
+        """Returns what stands between the parameters and the body. The prototype of a `.func` may
+        also end where the next declaration begins (compilers before CUDA 4.1 left its semicolon
+        out)."""
         cursor = self.cursor
         found: list[Directive] = []
         noreturn = False
         while cursor.text not in ("{", ";"):
             text = cursor.text
+            if not is_entry and begins_declaration(text):
+                break
             if text == ".pragma":
                 found.append(("pragma", tuple(pragma(cursor))))
             elif text == ".noreturn":
                 cursor.at += 1
                 noreturn = True
-            elif text in PERFORMANCE:
+            elif text in PERFORMANCE and not (is_entry and text in OF_FUNCTIONS):
                 found.append(self._performance(text))
             elif text == ".loc":
                 self._loc()
@@ -119,6 +130,8 @@ class FunctionParser:
         cursor, at = self.cursor, self.cursor.at
         cursor.at += 1
         values = numbers(cursor)
+        if text in OF_FUNCTIONS and (self.names.version < (9, 0) or self.names.target < (8, 0)):
+            raise cursor.error(f"{text} needs PTX 9.0 and sm_80", at)
         if text in POSITIVE and min(values, default=0) < 1:
             raise cursor.error(f"{text} takes numbers above 0", at)
         return text[1:], values
@@ -164,10 +177,16 @@ class FunctionParser:
             self.statements.extend(instruction(cursor, self.names, self.location))
 
     def _directive(self, text: str) -> None:
+        at = self.cursor.at
         handler = self._directives.get(text)
         if handler is not None:
             handler()
-        elif starts_variable(text) or text in LINKAGES:
+        elif text == TEXTURE_SPACE:
+            raise self.cursor.error("`.tex` variables are declared outside of functions", at)
+        elif text in LINKAGES:
+            message = f"{text} is for variables outside of functions"
+            raise self.cursor.error(message, at)
+        elif starts_variable(text):
             for variable in variables(self.cursor, self.names):
                 (self.statics if variable.space in STATIC else self.statements).append(variable)
         else:

@@ -59,7 +59,8 @@ def with_computed_operands(made: Instruction, names: Names) -> tuple[Instruction
             if spec.written:
                 message = f"`{given.register.name} + {given.added}` is no register to write to"
                 raise names.cursor.unsupported(message, given.span)
-            plain[place] = target = names.temporary("%sum", given.register.type)
+            target = replace(names.temporary("%sum", given.register.type), span=given.span)
+            plain[place] = target
             before.append(_addition(given, target, made))
         if not isinstance(given, Indexed):
             continue

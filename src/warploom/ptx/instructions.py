@@ -29,6 +29,7 @@ from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.indexing import sum_of, with_computed_operands
 from warploom.ptx.names import Names
+from warploom.ptx.old_forms import FLUSHING_END, UNROUNDED, flushing, rounded
 from warploom.ptx.operands import operand, operands_until, register
 
 
@@ -41,10 +42,14 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
     bank = None
     if "[" in text:
         text, bank = split_bank(cursor, names)
+    if text in UNROUNDED:
+        text = rounded(cursor, names, text)
     try:
         operation = decode(text)
     except UnknownOpcode as unknown:
         raise _unknown(cursor, unknown) from None
+    if names.target < FLUSHING_END:
+        operation = flushing(operation)
     cursor.at = at + 1
     span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
     operands = _call(cursor, names) if operation.kind is OpKind.CALL else _operands(cursor, names)

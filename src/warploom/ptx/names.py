@@ -16,6 +16,7 @@ from operator import itemgetter
 
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import Register
+from warploom.isa.since import OLDEST, Release
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.module import Variable
@@ -29,14 +30,16 @@ COLOURS = ("r", "g", "b", "a")
 @dataclass
 class Outside:
     """The declarations of a module so far: the names of its variables and functions, the variables
-    by name, how wide an address is, and its version of PTX."""
+    by name, how wide an address is, its version of PTX, and the compute capability in its
+    `.target`."""
 
     names: dict[str, Meaning] = field(default_factory=dict[str, Meaning])
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     address_bits: int = 32
     """Where `.address_size` is left out."""
 
-    version: tuple[int, int] = (1, 0)
+    version: Release = OLDEST
+    target: Release = OLDEST
 
 
 class Names:
@@ -48,7 +51,8 @@ class Names:
 
     def __init__(self, cursor: Cursor, outside: Outside, *, renaming: bool = True) -> None:
         self.cursor = cursor
-        self.address_bits, self.version = outside.address_bits, outside.version
+        self.address_bits = outside.address_bits
+        self.version, self.target = outside.version, outside.target
         self.variables = ChainMap[str, Variable]({}, outside.variables)
         self._registers: list[tuple[int, int, Register]] = []
         self._implicit: list[Register] = []

@@ -22,12 +22,10 @@ from warploom.isa.instruction import (
     Vector,
 )
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
-from warploom.isa.ops.matrix import product_of
-from warploom.isa.ops.wgmma import warp_product
 from warploom.isa.spec import OperandSpec, Operation, Unit
-from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.isa.special import SPECIAL_REGISTERS, WERE_NARROW
 from warploom.ptx.module import Targets
-from warploom.ptx.scale_rules import SCALE_CHECKS
+from warploom.ptx.scale_rules import CHOICES, SCALE_CHECKS, check_choice, check_selector
 from warploom.ptx.scope import Scope
 from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switches
 from warploom.ptx.tensor_rules import TENSOR_CHECKS
@@ -43,6 +41,9 @@ COPIES = frozenset(
 ADDRESS_SOURCES = frozenset({OpKind.MOVE, OpKind.CONVERT_ADDRESS, OpKind.MAP_ADDRESS})
 """Instructions that take the address of a symbol."""
 
+
+WIDE_SPACES = (Space.GLOBAL, Space.CONST, Space.GENERIC)
+"""State spaces whose addresses have as many bits as the module says; others fit into 32."""
 
 ASYNCHRONOUS_CHECKS = {**TENSOR_CHECKS, **TENSOR_MEMORY_CHECKS}
 """The checks of operands of tensor copies and of `tcgen05`, by their types."""
@@ -91,6 +92,10 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_choice(scope, operation, spec, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
+    packs = operation.kind is OpKind.MOVE and "vec" not in operation.modifiers
+    if packs and all(isinstance(operand, Vector) for operand in given):
+        message = f"`{operation.text}` packs or unpacks; write `mov.v2` or `mov.v4` for vectors"
+        raise scope.error(message, instruction.span)
     if operation.kind is OpKind.GROUP_PRODUCT:
         check_transpositions(scope, instruction)
     elif operation.has(Effect.USES_TENSOR_MEMORY):
@@ -127,7 +132,9 @@ def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> N
     if space_of(operation) is Space.PARAM and not isinstance(base, Symbol):
         check_unnamed_parameter(scope, operation, operand)
     if isinstance(base, Register):
-        if not base.type.is_integer or base.type.bits not in (32, 64):
+        wide = scope.address_bits == 64 and operation.kind in ACCESSES_BY_LANE
+        wide = wide and space_of(operation) in WIDE_SPACES
+        if not base.type.is_integer or base.type.bits not in ((64,) if wide else (32, 64)):
             message = f"`{base.name}` ({base.type}) cannot hold an address; use a 64-bit register"
             raise scope.error(message, base.span)
     elif isinstance(base, Symbol):
@@ -142,8 +149,8 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
     if variable is None:
         raise scope.error(f"`{symbol.name}` is no variable", symbol.span)
     space = space_of(operation)
-    # A generic address of global and constant memory is the plain one; elsewhere it is not.
-    spaces = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
+    # A generic address of global memory is the plain one; elsewhere it is not.
+    spaces = (Space.GLOBAL,) if space is Space.GENERIC else (space,)
     if operation.kind in COPIES:
         spaces = (Space.GLOBAL, Space.SHARED)
     if variable.space not in spaces:
@@ -194,31 +201,6 @@ def check_registers(scope: Scope, operation: Operation, operand: Operand) -> Non
     """Check a constant number of registers (PTX ISA, setmaxnreg)."""
     if not isinstance(operand, Immediate) or operand.value not in range(24, 257, 8):
         message = f"`{operation.text}` takes a constant multiple of 8 from 24 to 256"
-        raise scope.error(message, operand.span)
-
-
-def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """Check the sparsity selector: a number that says which lanes of each four have metadata."""
-    product = warp_product if operation.kind is OpKind.GROUP_PRODUCT else product_of
-    sparsity = product(operation).sparsity
-    assert sparsity is not None
-    if not isinstance(operand, Immediate) or not 0 <= operand.value < sparsity.selectors:
-        last = sparsity.selectors - 1
-        wanted = f"a number from 0 to {last}" if last else "0"
-        raise scope.error(f"the sparsity selector is {wanted} here", operand.span)
-
-
-CHOICES = {"sign": (1, -1), "transposition": (0, 1), "groups": range(1 << 64)}
-"""What operands can be that are constants: the factor of a multiplicand, whether it is transposed,
-and how many groups may be left (PTX ISA, wgmma.mma_async and wgmma.wait_group)."""
-
-
-def check_choice(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
-    """Check a constant that is one of a few."""
-    allowed = CHOICES[spec.type]
-    if not isinstance(operand, Immediate) or operand.value not in allowed:
-        wanted = f"{allowed[0]} or {allowed[1]}" if isinstance(allowed, tuple) else "0 or more"
-        message = f"`{operation.text}` takes {spec.name} as a constant: {wanted}"
         raise scope.error(message, operand.span)
 
 
@@ -289,6 +271,8 @@ def check_vector(
         wanted = f"{count} elements" if count > 1 else "one operand without braces"
         raise scope.error(f"`{operation.text}` wants {wanted} here", operand.span)
     for element in operand.elements:
+        if isinstance(element, Symbol):
+            raise scope.error("an address is no element of a vector; move it alone", element.span)
         check_scalar(scope, operation, spec, element, type)
 
 
@@ -325,8 +309,8 @@ def check_scalar(
         case Immediate() if not spec.written:
             check_immediate(scope, operand, type)
         case Special(name) if not spec.written:
-            if SPECIAL_REGISTERS[name].type.bits != type.bits:
-                has = SPECIAL_REGISTERS[name].type
+            has = SPECIAL_REGISTERS[name].type
+            if has.bits != type.bits and not is_narrowed(operation, name, type):
                 raise scope.error(f"`{name}` is {has}, the operand is {type}", operand.span)
         case Negated(register) if not spec.written and type is PRED:
             check_scalar(scope, operation, spec, register, type)
@@ -336,6 +320,16 @@ def check_scalar(
             role = "written" if spec.written else "read as a value"
             message = f"`{operation.text}`: operand {spec.name} cannot be {role} here"
             raise scope.error(message, operand.span)
+
+
+def is_narrowed(operation: Operation, special: str, type: ScalarType) -> bool:
+    """Returns whether an instruction reads fewer bits than a special register has: a conversion any
+    integer, `mov` what it was in an earlier version of PTX."""
+    if type.is_float or type.bits > SPECIAL_REGISTERS[special].type.bits:
+        return False
+    once = WERE_NARROW.get(special.partition(".")[0], 64)
+    moves = operation.kind is OpKind.MOVE and type.bits >= once
+    return moves or (operation.kind not in MOVES_BITS and takes_wider_registers(operation))
 
 
 def takes_wider_registers(operation: Operation) -> bool:
@@ -365,6 +359,8 @@ def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool
 def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
     """Check a number: of the operand's kind, and within its width."""
     if operand.float_bits:
+        if type is PRED:
+            raise scope.error("a predicate cannot be a float", operand.span)
         if type.is_integer and (type.kind is not Kind.BITS or operand.float_bits != type.bits):
             raise scope.error(f"a {type} operand cannot be a float", operand.span)
         return
@@ -390,5 +386,7 @@ def check_taken_address(
         raise scope.error(f"`{operand.name}` has no address", operand.span)
     if operation.kind is OpKind.CONVERT_ADDRESS:
         check_space(scope, operation, operand)
-    if not type.is_integer or type.bits not in (32, 64):
+    variable = scope.variables.get(operand.name)
+    wide = scope.address_bits == 64 and (variable is None or variable.space in WIDE_SPACES)
+    if not type.is_integer or type.bits not in ((64,) if wide else (32, 64)):
         raise scope.error(f"an address does not fit into {type}", operand.span)

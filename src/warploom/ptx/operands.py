@@ -11,6 +11,7 @@ from warploom.core.source import Span
 from warploom.isa.instruction import (
     Address,
     Decorated,
+    Immediate,
     Negated,
     Operand,
     Pair,
@@ -24,7 +25,7 @@ from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.constants import constant, integer, offset
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.indexing import indexed
-from warploom.ptx.names import Names
+from warploom.ptx.names import PARTS, Names
 
 PART = re.compile(r"[bh][0-7]{1,4}")
 """What may stand behind a register: which bytes or halves (PTX ISA, "Video Instructions")."""
@@ -62,9 +63,9 @@ def _other(cursor: Cursor, names: Names) -> Operand:
     if text == "!" and isinstance(names.get(cursor.next_text), Register):
         cursor.at += 1
         return Negated(register(cursor, names), cursor.span(at, cursor.at))
-    if text in SPECIAL_REGISTERS:
+    if text in SPECIAL_REGISTERS or f"{text.removesuffix('.w')}.x" in SPECIAL_REGISTERS:
         cursor.at += 1
-        return Special(text, cursor.span(at))
+        return _special(text, cursor.span(at))
     if text == "-" and isinstance(names.get(cursor.next_text.partition(".")[0]), Register):
         cursor.at += 1
         inner = operand(cursor, names)
@@ -83,6 +84,16 @@ def _other(cursor: Cursor, names: Names) -> Operand:
     if not text or text in ",;)]}":
         raise cursor.wrong("an operand")
     return constant(cursor)
+
+
+def _special(name: str, span: Span) -> Operand:
+    """Return a special register; one that is a vector, such as `%tid`, as its parts, of which the
+    fourth is always 0 (PTX ISA, "Special Registers: %tid")."""
+    if name in SPECIAL_REGISTERS:
+        return Special(name, span)
+    if name.endswith(".w"):
+        return Immediate(0, 0, span)
+    return Vector(tuple(_special(f"{name}.{part}", span) for part in PARTS), span)
 
 
 def register(cursor: Cursor, names: Names) -> Register:

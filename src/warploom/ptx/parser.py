@@ -19,6 +19,7 @@ from warploom.ptx.functions import FunctionParser
 from warploom.ptx.lexer import tokenize
 from warploom.ptx.module import Function, Module, Variable
 from warploom.ptx.names import Names, Outside
+from warploom.ptx.release import NO_32_BITS, capability, wrong_target
 
 
 def parse(text: str, name: str = "PTX", warp_size: int = 32) -> Module:
@@ -55,6 +56,7 @@ class _ModuleParser:
         version = self.outside.version = self._version()
         while cursor.text:
             self._directive()
+        self._check_debug()
         for alias, aliasee, at in self.aliases:
             self._resolve_alias(alias, aliasee, at)
         return Module(
@@ -110,11 +112,25 @@ class _ModuleParser:
             raise cursor.wrong("a directive such as .entry, .func or .global")
 
     def _target(self) -> None:
+        at = self.cursor.at
         self.cursor.expect(".target")
         names = [self.cursor.name("a target such as sm_75")]
         while self.cursor.accept(","):
             names.append(self.cursor.name("a target option"))
         self.target = tuple(names)
+        self.outside.target, _ = capability(self.target)
+        if message := wrong_target(self.target, self.outside.version):
+            raise self.cursor.error(message, at)
+
+    def _check_debug(self) -> None:
+        """Raise the error for `.target debug` in a text without debug information, as ptxas."""
+        texts = self.cursor.texts
+        if "debug" in self.target and ".section" not in texts:
+            message = (
+                "`.target debug` announces debug information, and here is none: compile with"
+                " -G, or remove `debug`"
+            )
+            raise self.cursor.error(message, texts.index(".target"))
 
     def _address_size(self) -> None:
         cursor = self.cursor
@@ -123,6 +139,9 @@ class _ModuleParser:
         self.outside.address_bits = integer(cursor, "32 or 64")
         if self.outside.address_bits not in (32, 64):
             raise cursor.error("an address has 32 or 64 bits", at)
+        if self.outside.address_bits == 32 and self.outside.target >= NO_32_BITS:
+            message = "addresses have 64 bits from sm_90 on: `.address_size 64`"
+            raise cursor.error(message, at)
 
     def _pragma(self) -> None:
         self.pragmas.extend(pragma(self.cursor))

@@ -54,6 +54,8 @@ def print_module(module: Module) -> str:
     lines.append(f".address_size {module.address_size}")
     lines.extend(f".pragma {_quoted(text)};" for text in module.pragmas)
     lines.extend(_declarations(module))
+    if "debug" in module.target:  # it announces sections, which a module does not keep
+        lines.append(".section .debug_str { }")
     return "\n".join(lines) + "\n"
 
 

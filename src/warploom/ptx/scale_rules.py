@@ -1,4 +1,5 @@
-"""Legality of the operands that say where the scales of blocks of `mma` are.
+"""Legality of constant operands of matrix instructions: where the scales of blocks of `mma` are,
+which lanes have metadata of sparsity, and the signs and transpositions of `wgmma`.
 
 Source: PTX ISA, "Block Scaling for mma.sync"; the ranges are those that ptxas states.
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 from functools import partial
 
 from warploom.isa.instruction import Immediate, Operand, Register, Vector
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.matrix import product_of
+from warploom.isa.ops.wgmma import warp_product
 from warploom.isa.scales import A_SCALES, B_SCALES, ScaleSide
-from warploom.isa.spec import Operation
+from warploom.isa.spec import OperandSpec, Operation
 from warploom.ptx.scope import Scope
 
 SELECTOR_BITS = 16
@@ -43,3 +46,28 @@ SCALE_CHECKS = {
     "scale_b": partial(check_selectors, B_SCALES),
 }
 """The checks of operands that say where scales are, by their types."""
+
+
+def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """Check the sparsity selector: a number that says which lanes of each four have metadata."""
+    product = warp_product if operation.kind is OpKind.GROUP_PRODUCT else product_of
+    sparsity = product(operation).sparsity
+    assert sparsity is not None
+    if not isinstance(operand, Immediate) or not 0 <= operand.value < sparsity.selectors:
+        last = sparsity.selectors - 1
+        wanted = f"a number from 0 to {last}" if last else "0"
+        raise scope.error(f"the sparsity selector is {wanted} here", operand.span)
+
+
+CHOICES = {"sign": (1, -1), "transposition": (0, 1), "groups": range(1 << 64)}
+"""What operands can be that are constants: the factor of a multiplicand, whether it is transposed,
+and how many groups may be left (PTX ISA, wgmma.mma_async and wgmma.wait_group)."""
+
+
+def check_choice(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
+    """Check a constant that is one of a few."""
+    allowed = CHOICES[spec.type]
+    if not isinstance(operand, Immediate) or operand.value not in allowed:
+        wanted = f"{allowed[0]} or {allowed[1]}" if isinstance(allowed, tuple) else "0 or more"
+        message = f"`{operation.text}` takes {spec.name} as a constant: {wanted}"
+        raise scope.error(message, operand.span)

@@ -14,7 +14,7 @@ class Scope:
     """One function of a module, its names by what they are.
 
     `variables` holds the module's and the function's, parameters among them; `inputs` are the
-    parameters that a function may only read.
+    parameters that a function may only read. `address_bits` are those of the module's addresses.
     """
 
     function: Function
@@ -23,6 +23,7 @@ class Scope:
     labels: frozenset[str]
     inputs: frozenset[str]
     targets: dict[str, Targets | Prototype]
+    address_bits: int
 
     @classmethod
     def of(cls, module: Module, function: Function) -> Scope:
@@ -39,6 +40,7 @@ class Scope:
             frozenset(s.name for s in body if isinstance(s, Label)),
             frozenset(p.name for p in function.parameters),
             {s.name: s for s in body if isinstance(s, Targets | Prototype)},
+            module.address_size,
         )
 
     def error(self, message: str, span: Span) -> PtxSyntaxError:

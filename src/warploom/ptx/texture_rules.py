@@ -28,8 +28,10 @@ def check_texels(scope: Scope, operation: Operation, operand: Operand) -> None:
     geometry = operation.modifiers.text("geom", "")
     given = parts[-1].elements if isinstance(parts[-1], Vector) else parts[-1:]
     needed = COORDINATES[geometry]
-    if not needed <= len(given) <= (4 if needed > 2 else needed):
-        message = f"`.{geometry}` wants {needed} coordinates, not {len(given)}"
+    # A vector has 1, 2 or 4 elements, which may be more than there are axes.
+    if len(given) not in (1, 2, 4) or len(given) < needed:
+        wanted = {1: "1, 2 or 4", 2: "2 or 4"}.get(needed, "4")
+        message = f"`.{geometry}` wants {wanted} coordinates, not {len(given)}"
         raise scope.error(message, parts[-1].span)
     floats = "ctype" not in operation.modifiers and operation.kind is OpKind.TEXTURE_GATHER
     floats = floats or operation.modifiers["ctype"] == "f32"
@@ -85,7 +87,7 @@ def check_axes(scope: Scope, operation: Operation, spec: OperandSpec, operand: O
             " fetch the texel and compare it"
         )
         raise scope.error(message, operand.span)
-    if len(given) < needed:
-        raise scope.error(f"`.{geometry}` wants {needed} values here", operand.span)
+    if len(given) != (wanted := 4 if needed == 3 else needed):
+        raise scope.error(f"`.{geometry}` wants {wanted} values here", operand.span)
     for value in given[:needed]:
         check_word(scope, operation, value, whole=spec.name == "offset")

@@ -23,10 +23,11 @@ from warploom.isa.instruction import (
 from warploom.isa.kinds import OpKind
 from warploom.ptx.declaration_rules import (
     BODY_SPACES,
-    MODULE_SPACES,
     check_constants,
+    check_parameter,
     check_parameters,
     check_variable,
+    module_spaces,
 )
 from warploom.ptx.module import Function, Module, Prototype, Targets, Variable
 from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
@@ -37,7 +38,7 @@ from warploom.ptx.scope import Scope
 def verify(module: Module) -> None:
     """Raise PtxSyntaxError at the first thing in a module that breaks a rule."""
     for variable in module.variables:
-        check_variable(variable, MODULE_SPACES)
+        check_variable(variable, module_spaces(module))
     check_constants(module)
     check_names(module)
     releases = Releases(module)
@@ -81,6 +82,7 @@ def check_signature(function: Function) -> None:
         if parameter.space not in allowed:
             message = f"a parameter cannot be in .{parameter.space.value}"
             raise PtxSyntaxError(message, parameter.span)
+        check_parameter(function, parameter, result=parameter in function.returns)
 
 
 def check_targets(scope: Scope, targets: Targets) -> None:

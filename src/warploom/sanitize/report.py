@@ -18,6 +18,7 @@ from warploom.program.updates import find_update
 from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector
+from warploom.sanitize.wording import in_words_of_source, shared_variable
 
 SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 TENSOR = "tensor"
@@ -162,7 +163,11 @@ class _FindingRow:
             return f"lane {lane_of(address)}, column {column_of(address)}"
         if found is None:
             return f"{self._space.value} memory at {address:#x}"
-        return f"{found.name}, byte {address - found.address} of {found.size}"
+        place = f"{found.name}, byte {address - found.address} of {found.size}"
+        variable = ""
+        if self._space is Space.SHARED:
+            variable = shared_variable(self.detector.program, address)
+        return f"{variable} (in {place})" if variable else place
 
     def finding(self) -> Finding:
         """Returns the finding of the record's instructions and threads."""
@@ -182,7 +187,7 @@ class _FindingRow:
             self._line(DetectorFinding.other) if other >= 0 else "",
             tuple(threads),
             allocation.name if allocation else "",
-            self.kind.message(self),
+            in_words_of_source(self.kind.message(self)),
             self.row[DetectorFinding.count],
             address - (allocation.address if allocation else 0),
             (self.row[DetectorFinding.instruction], *((other,) if other >= 0 else ())),

@@ -124,6 +124,9 @@ def memory() -> None:
     before = int(must(driver.cuMemPoolGetAttribute(pool, used)))
     must(driver.cuMemFreeAsync(taken, stream))
     print(before, int(must(driver.cuMemPoolGetAttribute(pool, used))))
+    sizes = (1, 100, 1000, 5000, 1 << 20, (1 << 20) + 1, 1 << 21, 1 << 24)
+    addresses = [int(must(driver.cuMemAlloc(size))) for size in sizes]
+    print([a % (512 if s <= 1 << 20 else 2 << 20) for a, s in zip(addresses, sizes, strict=True)])
 
 
 def streams() -> None:

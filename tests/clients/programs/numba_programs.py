@@ -151,10 +151,38 @@ def mapped():
     assert total[0] == 192
 
 
+def halves():
+    """float16 is C++ that NVIDIA's linker joins with the kernel."""
+
+    @cuda.jit
+    def kernel(x, y):
+        i = cuda.grid(1)
+        y[i] = x[i] * x[i] + np.float16(1)
+
+    x = np.arange(32, dtype=np.float16)
+    y = np.zeros_like(x)
+    kernel[1, 32](x, y)
+    np.testing.assert_array_equal(y, x * x + np.float16(1))
+
+
+def linked():
+    source = 'extern "C" __device__ int times7(int *r, int a) { *r = a * 7; return 0; }'
+    times7 = cuda.declare_device("times7", "int32(int32)", link=cuda.CUSource(source))
+
+    @cuda.jit
+    def kernel(r):
+        r[cuda.grid(1)] = times7(cuda.grid(1))
+
+    r = np.zeros(4, np.int32)
+    kernel[1, 4](r)
+    assert r.tolist() == [0, 7, 14, 21]
+
+
 if __name__ == "__main__":
     for program in (
         *(saxpy, matmul, histogram, shuffles),
         *(grid_sync, streams, structures, mapped),
+        *(halves, linked),
     ):
         program()
         print(program.__name__)

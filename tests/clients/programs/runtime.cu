@@ -73,8 +73,14 @@ int main(int count, char **arguments)
     MUST(cudaGraphExecDestroy(runs));
     MUST(cudaGraphDestroy(graph));
 
-    saxpy<<<1, 4096>>>(n, 2.0f, x, y); // too many threads
-    printf("error %d\n", cudaGetLastError() == cudaErrorInvalidConfiguration);
+    struct { dim3 grid, block; int shared; } never[] = {
+        {1, 4096, 0}, {0, 32, 0}, {dim3(1, 70000), 32, 0}, {1, dim3(1, 1, 65), 0}, {1, 32, 60000}};
+    int refused = 0;
+    for (auto &shape : never) {
+        saxpy<<<shape.grid, shape.block, shape.shared>>>(n, 2.0f, x, y);
+        refused += cudaGetLastError() == cudaErrorInvalidValue; // as CUDA 13 says on an H200
+    }
+    printf("error %d\n", refused);
     MUST(cudaGetLastError());
     MUST(cudaFree(x));
     MUST(cudaFree(y));

@@ -14,11 +14,17 @@ from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Owned, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, unsigned
+from warploom.clients.session import session
 from warploom.core.errors import WarploomError
-from warploom.machine.memory.device_memory import Bytes
+from warploom.machine.memory.device_memory import Bytes, unwritten_bits
 
 PITCH = 512
 """Rows of cuMemAllocPitch begin at multiples of so many bytes, as on real devices."""
+
+
+ALIGNMENT, SMALL_BYTES, LARGE_ALIGNMENT = 512, 1 << 20, 2 << 20
+"""What addresses are multiples of, those of allocations above SMALL_BYTES of pages (an H200 with
+driver 580.159). Allocators of other libraries divide such allocations and rely on it."""
 
 
 @entry("cuMemGetInfo_v2")
@@ -34,7 +40,10 @@ def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
     context = state.current()
     if not 0 < size < 1 << 62:
         raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
-    address = state.device.memory.allocate(size, f"{kind} memory").address
+    alignment = LARGE_ALIGNMENT if size > SMALL_BYTES else ALIGNMENT
+    address = state.device.memory.allocate(size, f"{kind} memory", alignment=alignment).address
+    if kind == "device" and "init" in session().settings.tools:
+        state.device.memory.unwritten[address] = unwritten_bits(size)
     state.allocations[address] = Owned(kind, context, size, flags, pool)
     if kind == "device":
         state.count_device_memory(size)

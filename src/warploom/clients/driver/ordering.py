@@ -1,5 +1,5 @@
-"""Reports to the sanitizers what orders the work of streams: all of it is done when it is asked
-for, and would not be on a GPU."""
+"""Reports to the sanitizers what copies and fills write, and what orders the work of streams: all
+of it is done when it is asked for, and would not be on a GPU."""
 
 from __future__ import annotations
 
@@ -88,17 +88,21 @@ def copied(target: int, source: int, size: int) -> None:
     """Reports a copy that has been made. The host waits for copies that are in no stream, and for
     those to memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
     memory = state.device.memory
+    memory.mark_written(target, size)
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
     _done("a copy", ranges, waits=memory.find(target) is None)
 
 
 def copied_whole(address: int, size: int, *, writes: bool) -> None:
     """Reports a copy from the host, or to memory of it that may be pageable."""
+    if writes:
+        state.device.memory.mark_written(address, size)
     _done("a copy", [Copied(address, size, writes=writes)], waits=not writes)
 
 
 def filled(address: int, size: int) -> None:
     """Reports bytes that have been set."""
+    state.device.memory.mark_written(address, size)
     _done("a memset", [Copied(address, size, writes=True)], waits=False)
 
 

@@ -57,6 +57,10 @@ class Handles:
             raise DriverError(wrong)
         return found
 
+    def all(self, kind: type[T]) -> list[T]:
+        """Returns the objects of that kind."""
+        return [made for made in self._objects.values() if isinstance(made, kind)]
+
     def has(self, handle: int, kind: type[object]) -> bool:
         """True if the handle is of an object of that kind."""
         return isinstance(self._objects.get(handle), kind)
@@ -211,6 +215,13 @@ class State:
         made = Context(next(self.numbers), flags, primary)
         made.handle = self.handles.add(made)
         return made
+
+    def mend(self) -> None:
+        """Lets contexts that an error has ended be used again, which a GPU allows in a new process
+        alone; those that were destroyed stay so."""
+        for context in self.handles.all(Context):
+            if context.error is not Result.CONTEXT_IS_DESTROYED:
+                context.error = None
 
     def context(self, handle: int) -> Context:
         """Returns the context of a handle."""

@@ -11,12 +11,11 @@ from warploom.clients.driver.libraries import get_name
 from warploom.clients.driver.libraries import parameter_info as driver_parameter_info
 from warploom.clients.driver.occupancy import available_shared, best_block, max_active_blocks
 from warploom.clients.driver.programs import function_at
-from warploom.clients.driver.results import DriverError
 from warploom.clients.driver.state import check_device
 from warploom.clients.driver.structures import LaunchConfig
 from warploom.clients.driver.words import put
 from warploom.clients.runtime.registration import function_of
-from warploom.clients.runtime.table import entry, launch_code, remember
+from warploom.clients.runtime.table import entry
 
 _Dim3 = ctypes.c_uint * 3
 
@@ -54,11 +53,7 @@ def _launch(
     kernel: int, grid: int, block: int, arguments: int, shared_bytes: int, stream: int
 ) -> int | None:
     given = (*_dims(grid), *_dims(block), shared_bytes, stream, arguments, 0)
-    try:
-        launch(kernel, *given)
-    except DriverError as error:
-        return remember(launch_code(error.result))
-    return 0
+    launch(kernel, *given)
 
 
 @entry("cudaLaunchKernel")

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 
 from warploom.clients.driver.contexts import primary_retain
 from warploom.clients.driver.devices import init
-from warploom.clients.driver.results import Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.table import code_of, code_of_missing
 from warploom.clients.registry import Registry
 from warploom.clients.session import session
 
-INVALID_CONFIGURATION = 9
 NOT_READY = 600
 
 _last: dict[int, int] = {}
@@ -31,6 +29,11 @@ def last_error(*, forget: bool) -> int:
     """Returns the last error of this thread."""
     thread = threading.get_ident()
     return _last.pop(thread, 0) if forget else _last.get(thread, 0)
+
+
+def forget_errors() -> None:
+    """Forgets the last error of each thread."""
+    _last.clear()
 
 
 def begin() -> None:
@@ -52,11 +55,6 @@ def _failed(error: BaseException, name: str) -> int:
 
 def _missing(name: str, words: Sequence[int]) -> int:
     return remember(code_of_missing(name, words))
-
-
-def launch_code(code: int) -> int:
-    """Returns where the driver speaks of a value, the runtime speaks of the configuration."""
-    return INVALID_CONFIGURATION if code == Result.INVALID_VALUE else code
 
 
 registry = Registry(_failed, _missing, lambda: session().report_once(), begin)

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import torch
 
+from warploom.clients.session import session
+
 Tensor = torch.Tensor
 
 CPU = torch.device("cpu")
@@ -40,6 +42,7 @@ def host_view(tensor: Tensor) -> Tensor:
     if tensor.layout is not torch.strided:
         return _sparse_like(tensor, host_view, CPU)
     storage = tensor.untyped_storage()
+    _mark_written(storage.data_ptr(), storage.nbytes())
     elements = _elements(storage.data_ptr(), storage.nbytes(), tensor.dtype)
     view = elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
     if tensor.is_conj():
@@ -47,6 +50,14 @@ def host_view(tensor: Tensor) -> Tensor:
     if tensor.is_neg():
         torch._C._set_neg(view, True)
     return view
+
+
+def _mark_written(address: int, size: int) -> None:
+    """Records for the tool init that the host may have written bytes: operators on the host read
+    and write through one view."""
+    memory = session().device.memory
+    if memory.unwritten:
+        memory.mark_written(address, size)
 
 
 def device_copy(result: Tensor) -> Tensor:
@@ -58,6 +69,7 @@ def device_copy(result: Tensor) -> Tensor:
     made = _empty_strided(result.size(), result.stride(), dtype=result.dtype, device=CUDA)
     if length := extent(result):
         ctypes.memmove(made.data_ptr(), result.data_ptr(), length * result.element_size())
+        _mark_written(made.data_ptr(), length * result.element_size())
     return made
 
 

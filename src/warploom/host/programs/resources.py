@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from warploom.devices.spec import DeviceSpec
 from warploom.host.programs.ptxas import assemble
-from warploom.isa.kinds import Needs
+from warploom.isa.instruction import Immediate
+from warploom.isa.kinds import Needs, OpKind
 from warploom.program.pressure import estimated_registers
 from warploom.program.program import Program
 from warploom.ptx.module import Function
@@ -59,21 +61,39 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
     return Resources(min(estimated_registers(program), limit), int(waits), "estimate")
 
 
+WARP_STEP = 4
+"""Warps of which a block's registers are a multiple: ptxas leaves 168 for 288, 320 and 384
+threads."""
+
 REGISTER_STEP = 8
 """What `setmaxnreg` and the limits of a launch count in."""
 
 
 def launched_registers(function: Function, spec: DeviceSpec) -> int:
-    """Returns the registers of a thread that a kernel is launched with by its directives, for
-    `setmaxnreg`; 0 where they say nothing (PTX ISA, "Performance-Tuning Directives")."""
+    """Returns the registers of a thread that a kernel with `setmaxnreg` is launched with; 0 where
+    it has no effect, since the directives give no number.
+
+    ptxas takes `.maxnreg`, else, if there is `.minnctapersm`, what so many blocks leave, but no
+    more than the largest `setmaxnreg.inc` asks for (PTX ISA, "setmaxnreg"; `ptxas -v` of 13.5)."""
     given = {name: [int(value) for value in values] for name, values in function.directives
              if name in ("maxnreg", "maxntid", "reqntid", "minnctapersm")}  # fmt: skip
-    if given.get("maxnreg"):
-        return given["maxnreg"][0]
     size = given.get("reqntid") or given.get("maxntid")
-    if not size:
-        return 0
-    warps = -(-prod(size) // spec.warp_size)
-    blocks = max(1, *given.get("minnctapersm", [1]))
-    most = spec.registers_per_block // (warps * spec.warp_size * blocks)
+    bound = given.get("maxnreg", [0])[0]
+    if not bound and size and "minnctapersm" in given:
+        bound = _registers_left(size, max(1, *given["minnctapersm"], 1), spec)
+    wanted = [
+        instruction.operands[0].value
+        for instruction in function.instructions
+        if instruction.operation.kind is OpKind.REGISTER_COUNT
+        and instruction.operation.modifiers["action"] == "inc"
+        if isinstance(instruction.operands[0], Immediate)
+    ]
+    return min(bound, max(wanted, default=bound))
+
+
+def _registers_left(size: Sequence[int], blocks: int, spec: DeviceSpec) -> int:
+    """Returns the registers of a thread of blocks of a size of which an SM holds `blocks`."""
+    granule = spec.warp_size * WARP_STEP
+    threads = -(-prod(size) // granule) * granule
+    most = spec.registers_per_block // (threads * blocks)
     return min(most, spec.max_registers_per_thread) // REGISTER_STEP * REGISTER_STEP

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from warploom.core.errors import Dim3, MemoryFault, WarploomError
-from warploom.core.mangled import read_symbol
+from warploom.core.mangled import variable_name
 from warploom.core.source_files import read_source
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import find_timing
@@ -107,7 +106,7 @@ def _shared(program: Program, launch: Launch) -> tuple[schema.SharedArray, ...]:
     """Returns the arrays in a block's shared memory, by address."""
     places = program.slots.items()
     found = [
-        schema.SharedArray(_variable_name(name), place.offset, place.size)
+        schema.SharedArray(variable_name(name).rpartition("::")[2], place.offset, place.size)
         for name, place in places
         if place.space is Space.SHARED and place.size
     ]
@@ -117,18 +116,6 @@ def _shared(program: Program, launch: Launch) -> tuple[schema.SharedArray, ...]:
             schema.SharedArray("dynamic shared memory", start, launch.dynamic_shared_bytes)
         )
     return tuple(sorted(found, key=lambda one: one.address))
-
-
-_LOCAL_NAME = re.compile(r"_ZZ.*E(?P<length>\d+)(?P<rest>[A-Za-z_]\w*)")
-"""A variable declared in a function (Itanium C++ ABI, "Local names")."""
-
-
-def _variable_name(symbol: str) -> str:
-    """Returns the name of a static variable, without the function that it is declared in."""
-    local = _LOCAL_NAME.fullmatch(symbol)
-    if local:
-        return local["rest"][: int(local["length"])]
-    return read_symbol(symbol).name.rpartition("::")[2]
 
 
 def _fault(launch: Launch, error: WarploomError | None) -> schema.Fault | None:

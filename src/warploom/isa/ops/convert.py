@@ -106,7 +106,14 @@ def float_to_integer(m: Modifiers, a: Term) -> Term:
 @cvt("", ("f64",), ("bf16",))
 def float_to_other_float(m: Modifiers, a: Term) -> Term:
     """d = a, rounded; .ftz is about its .f32 side  PTX ISA, Data Movement and Conversion: cvt"""
-    return result(m, float_to_float(number(m, a), m.scalar("dtype"), rounding(m)))
+    value = float_to_float(number(m, a), m.scalar("dtype"), rounding(m))
+    return value if keeps_nan(m, a) else result(m, value)
+
+
+def keeps_nan(m: Modifiers, a: Term) -> bool:
+    """Returns whether a conversion gives a NaN with the operand's sign and payload: an H200 turns
+    the .f32 ffc12345 into the .f64 fff82468a0000000."""
+    return a.type.bits == 32 and m.scalar("dtype").bits == 64 and "sat" not in m
 
 
 @cvt(".rnd{.ftz}{.sat}", ("f16",), ("f32",))

@@ -11,6 +11,7 @@ from warploom.isa.spec import Modifiers, Unit, op
 from warploom.isa.terms import (
     ROUNDINGS,
     Term,
+    canonical,
     float_abs,
     float_constant,
     float_max,
@@ -152,14 +153,20 @@ def rsqrt_coarse(m: Modifiers, a: Term) -> Term:
 @op("abs.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
 def absolute(m: Modifiers, a: Term) -> Term:
     """d = |a|                                      PTX ISA, Floating Point: abs"""
-    return float_abs(*operands(m, a))
+    return of_single_nan(float_abs(*operands(m, a)))
 
 
 @op("neg{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=SINGLE)
 @op("neg.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
 def negate(m: Modifiers, a: Term) -> Term:
     """d = -a                                       PTX ISA, Floating Point: neg"""
-    return float_neg(*operands(m, a))
+    return of_single_nan(float_neg(*operands(m, a)))
+
+
+def of_single_nan(value: Term) -> Term:
+    """Return the canonical NaN for an .f32 that is one: ptxas makes `neg.f32` and `abs.f32` sums
+    with -0, whose NaN an H200 gives. An .f64 is returned as it is."""
+    return canonical(value) if value.type.bits == 32 else value
 
 
 @op("min{.ftz}{.NaN}.type", dst="d:type", src=UP_TO_THREE, unit=Unit.FLOAT, type=SINGLE)

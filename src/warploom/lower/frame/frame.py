@@ -47,7 +47,7 @@ class Frame(FunctionFrame):
         super().__init__(module, warp_ir)
         program, variant, shapes = self.program, self.variant, self.shapes
         self.context_layout, self.call_parameter_registers = context, call_parameter_registers
-        self.open_nans = open_nan_registers(program)
+        self.open_nans = open_nan_registers(program, baseline=variant.baseline)
         self.shared_over_blocks = shared_registers(program)
         spilled = {register: context.together[register] for register in warp_ir.spilled}
         self.position = replace(self.position, spilled=spilled)

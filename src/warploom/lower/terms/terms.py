@@ -58,6 +58,7 @@ class Lowering:
 
 BITLESS = frozenset(
     {"fadd", "fsub", "fmul", "fdiv", "fma", "fsqrt", "fmin", "fmax", "is_nan", "canonical"}
+    | {"fabs", "fneg"}
     | {"eq", "ne", "lt", "le", "gt", "ge", "round_integral", "float_to_int", "float_to_float"}
 )
 """The nodes whose result does not depend on the bits of an operand that is a NaN, except for the

@@ -281,6 +281,20 @@ class DeviceMemory:
         unless all of it is in one allocation, live or retained."""
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
+    def mark_written(self, address: int, size: int) -> None:
+        """Records that `size` bytes from `address` on were written, for sanitizers; does nothing
+        where they are not in an allocation with bytes that were never written."""
+        allocation = self.find(address) if self.unwritten else None
+        bits = None if allocation is None else self.unwritten.get(allocation.address)
+        if allocation is None or bits is None:
+            return
+        first, end = address - allocation.address, address - allocation.address + size
+        whole = -(-first // WRITTEN_BITS), end // WRITTEN_BITS
+        bits[whole[0] : whole[1]] = ALL_WRITTEN
+        for byte in (*range(first, min(end, whole[0] * WRITTEN_BITS)),
+                     *range(max(first, whole[1] * WRITTEN_BITS), end)):  # fmt: skip
+            bits[byte // WRITTEN_BITS] |= 1 << byte % WRITTEN_BITS
+
     def state(self) -> MemoryState:
         """Returns a copy of the current allocations, free ranges and heap, not of the contents, for
         `restore`."""
@@ -389,6 +403,8 @@ class DeviceMemory:
 
 WRITTEN_BITS = 32
 """Bits in a word of `DeviceMemory.unwritten`, one for each byte."""
+
+ALL_WRITTEN = (1 << WRITTEN_BITS) - 1
 
 
 def unwritten_bits(size: int) -> npt.NDArray[np.int64]:

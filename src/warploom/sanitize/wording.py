@@ -1,0 +1,52 @@
+"""Words of findings: names of shared variables, and OpenCL's terms in place of CUDA's."""
+
+from __future__ import annotations
+
+import re
+
+from warploom.core.mangled import variable_name
+from warploom.isa.instruction import Space
+from warploom.program.program import Program
+
+OPENCL_SOURCE = re.compile(r"\.cl:\d+")
+
+OPENCL = {
+    "__syncthreads()": "barrier(CLK_LOCAL_MEM_FENCE)",
+    "__syncwarp()": "sub_group_barrier(CLK_LOCAL_MEM_FENCE)",
+    "__shared__": "__local",
+    "__global__": "__global",
+    "__local__": "__private",
+    "shared memory": "local memory",
+    "local memory": "private memory",
+    "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
+    "cudaMemset": "clEnqueueFillBuffer",
+    "threads": "work-items",
+    "thread": "work-item",
+    "blocks": "work-groups",
+    "block": "work-group",
+    "warps": "sub-groups",
+    "warp": "sub-group",
+}
+"""CUDA's words, and what OpenCL C says for them (docs/glossary.md)."""
+
+_PHRASES = "|".join(re.escape(word) for word in OPENCL if not word.isalpha())
+_PLAIN = "|".join(word for word in OPENCL if word.isalpha())
+_WORDS = re.compile(rf"{_PHRASES}|(?<![\w./-])(?:{_PLAIN})(?![\w/-]|\.\w)")
+"""Plain words stand alone: not in the name of a file or of a variable."""
+
+
+def in_words_of_source(message: str) -> str:
+    """Returns a message in the terms of the language that the lines in it are of."""
+    if OPENCL_SOURCE.search(message) is None:
+        return message
+    return _WORDS.sub(lambda found: OPENCL[found[0]], message)
+
+
+def shared_variable(program: Program, address: int) -> str:
+    """Returns the name of the variable at an offset of shared memory, and the byte in it; nothing
+    where no static variable is."""
+    for symbol, slot in program.slots.items():
+        if slot.space is Space.SHARED and slot.offset <= address < slot.offset + slot.size:
+            name = variable_name(symbol)
+            return f"`{name}`, byte {address - slot.offset} of {slot.size}"
+    return ""
