@@ -100,10 +100,10 @@ def is_map(map: MapWords) -> bool:
 def is_blank(map: MapWords) -> bool:
     """Returns whether all words of a map are 0: memory in which kernels make a map by setting all
     of its fields, as Triton's `make_tensor_descriptor` does."""
-    found = 0
+    bits = 0
     for word in range(MapWords.WORDS):
-        found |= int(map.words[map.at + word])
-    return found == 0
+        bits |= int(map.words[map.at + word])
+    return bits == 0
 
 
 @jitable
