@@ -197,7 +197,7 @@ def test_doctor_says_what_works(
 
 
 @pytest.mark.parametrize("nvcc", ["13.2.86", "13.5.37"])
-def test_doctor_tells_of_wheels_of_two_cuda_versions(
+def test_doctor_reports_wheels_of_two_cuda_versions(
     nvcc: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PyTorch asks for the runtime of one version, and nvcc refuses headers of another."""

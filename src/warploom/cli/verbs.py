@@ -64,7 +64,8 @@ def is_command(name: str) -> bool:
 
 def has_main(text: str) -> bool:
     """Returns whether a source defines `main` outside of what its preprocessor leaves out, as far
-    as the text tells: parts under `#if 0`, and under `#ifdef` of names that it does not define."""
+    as the text alone shows: parts under `#if 0`, and under `#ifdef` of names that it does not
+    define."""
     defined = set[str]()
     left_out: list[bool] = []
     kept: list[str] = []

@@ -114,8 +114,8 @@ class Releases:
 
     def _check_not_ended(self, operation: Operation, span: Span) -> None:
         """Raise PtxSyntaxError for a `vote` or `shfl` without `.sync` where there are none."""
-        apart = self.version >= SYNC_VERSION and self.target >= SYNC_TARGET
-        if apart and operation.name in ("vote", "shfl") and "sync" not in operation.modifiers:
+        lanes_named = self.version >= SYNC_VERSION and self.target >= SYNC_TARGET
+        if lanes_named and operation.name in ("vote", "shfl") and "sync" not in operation.modifiers:
             message = (
                 f"`{operation.text}` ended with PTX 6.3 for sm_70 and later: write"
                 f" `{operation.name}.sync`, which names its lanes"

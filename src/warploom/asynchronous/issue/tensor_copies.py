@@ -45,6 +45,9 @@ from warploom.asynchronous.tensors.entries import (
 )
 from warploom.asynchronous.tensors.maps import (
     MAP_BYTES,
+    TILED,
+    begin_map,
+    is_blank,
     is_map,
     replace,
 )
@@ -254,6 +257,8 @@ def change_map(memory: Memory, issue: WarpIssue, allocations: Allocations, lane:
     if address % 64 != 0 and not in_shared:
         return fail(issue, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     if field(request, OP) == REPLACE:
+        if is_blank(entry.map):
+            begin_map(entry.map, TILED)
         if not is_map(entry.map):
             return fail(issue, NO_TENSOR_MAP, map_address, MAP_BYTES, 1 if in_shared else 0)
         value = int(operands.value[lane])

@@ -2,10 +2,10 @@
 describes a tensor and its boxes to TMA.
 
 PTX and CUDA do not specify the layout; programs create maps by `cuTensorMapEncode*` and change them
-by `tensormap.replace`. Here a map is 16 words of 64 bits (`MapWords`). Code that CuTe DSL
-4.8 compiles writes tiled maps itself, without the driver, so address, dimensions, strides, box,
-rank, type, swizzle and interleave have the positions that it uses. The positions of all other
-fields are ours.
+by `tensormap.replace`, which also makes tiled maps of 128 zero bytes. Here a map is 16 words of 64
+bits (`MapWords`). Code that CuTe DSL 4.8 compiles writes tiled maps itself, without the driver, so
+address, dimensions, strides, box, rank, type, swizzle and interleave have the positions that it
+uses. The positions of all other fields are ours.
 
 Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.replace"; cuda.h,
 `cuTensorMapEncodeTiled`.
@@ -94,6 +94,16 @@ def is_map(map: MapWords) -> bool:
     """Returns whether the words of a map or entry are a tensor map: the tag is there, and the rank
     is at most 5."""
     return part(map, MapWords.flags, 0, 4) == TAG and map_rank(map) <= MOST_RANK
+
+
+@jitable
+def is_blank(map: MapWords) -> bool:
+    """Returns whether all words of a map are 0: memory in which kernels make a map by setting all
+    of its fields, as Triton's `make_tensor_descriptor` does."""
+    bits = 0
+    for word in range(MapWords.WORDS):
+        bits |= int(map.words[map.at + word])
+    return bits == 0
 
 
 @jitable
