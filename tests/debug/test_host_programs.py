@@ -141,3 +141,37 @@ def test_a_test_stops_where_its_launch_goes_wrong(tmp_path: Path) -> None:
     printed = run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "--warploom", option)
     assert "$1 = 50" in printed
     assert "1 failed" in printed
+
+
+TWO_KERNELS = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def first(x):
+    x[cuda.grid(1)] += 1
+
+@cuda.jit
+def second(x):
+    i = cuda.grid(1)
+    x[i] *= 2
+
+x = cuda.to_device(np.arange(32, dtype=np.float32))
+first[1, 32](x)
+second[1, 32](x)
+second[1, 32](x)
+"""
+
+
+def test_a_breakpoint_of_a_later_kernel_is_pending_and_stays(tmp_path: Path) -> None:
+    """Line 12 is in the second kernel, which is launched twice."""
+    (tmp_path / "program.py").write_text(TWO_KERNELS, "utf-8")
+    commands = ("break program.py:12 if i == 5", "continue", "continue", "continue", "continue")
+    typed = "\n".join([*commands, *["continue"] * 6, "quit", ""])
+    made = [sys.executable, "-m", "warploom.cli", "debug", "program.py"]
+    ran = subprocess.run(
+        made, cwd=tmp_path, input=typed, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert "has no program.py:12: the breakpoint is pending" in ran.stdout
+    assert ran.stdout.count("Breakpoint 1 at program.py:12") == 2
+    assert ran.stdout.count("12\t    x[i] *= 2") >= 2

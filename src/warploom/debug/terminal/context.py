@@ -29,7 +29,8 @@ class Shell:
     """Holds the state of a terminal on a session: `displays` are the expressions that are shown at
     each stop, `next_listing` the file and line at which `list` goes on, `history` the number of the
     value that `print` has shown last. `interactive`: a user types the commands. `servers`
-    are the processes that serve pages which this terminal has opened."""
+    are the processes that serve pages which this terminal has opened. `repeated` are the
+    breakpoints of a program, which each of its launches gets; None for one launch."""
 
     session: Session
     out: TextIO
@@ -37,6 +38,7 @@ class Shell:
     next_listing: tuple[str, int] | None = None
     history: int = 0
     interactive: bool = False
+    repeated: list[str] | None = None
     servers: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
 
     def say(self, text: str) -> None:

@@ -12,6 +12,7 @@ from json import dumps, loads
 from warploom.debug.attaching import AttachedDebugger
 from warploom.debug.session import Session, Stop
 from warploom.debug.terminal.shell import Terminal
+from warploom.debug.terminal.stopping import set_breakpoint
 from warploom.host.debugging import Quit, attach
 
 
@@ -43,6 +44,7 @@ class TerminalOptions:
         """Returns a debugger that debugs launches so; `on_quit` is called where the user wants no
         more, `terminal_ours` gives the terminal to it for so long."""
         left = list(self.commands)
+        repeated: list[str] | None = [] if on_quit is not None else None
 
         def face(session: Session) -> bool:
             with terminal_ours():
@@ -50,6 +52,9 @@ class TerminalOptions:
 
         def debug(session: Session) -> bool:
             terminal = Terminal(session)
+            terminal.shell.repeated = repeated
+            for text in list(repeated or ()):
+                set_breakpoint(terminal.shell, text)
             if self.failing:
                 stop = session.start()
                 if stop.reason != "error":

@@ -10,10 +10,32 @@ from warploom.debug.terminal.context import Command, Shell, number_of
 
 
 def _break(shell: Shell, rest: str) -> None:
+    if shell.repeated is not None and rest:
+        shell.repeated.append(rest)
+        if not set_breakpoint(shell, rest):
+            shell.say(
+                f"{shell.session.kernel.name} has no {rest.partition(' if ')[0]}: the breakpoint is"
+                f" pending, for later launches."
+            )
+        return
+    set_breakpoint(shell, rest)
+
+
+def set_breakpoint(shell: Shell, rest: str) -> bool:
+    """Sets a breakpoint and says where. Of a program's launch, returns False where the kernel does
+    not have the place; otherwise raises DebugError."""
+    location = rest.partition(" if ")[0].strip()
+    try:
+        shell.session.resolve(location)
+    except DebugError:
+        if shell.repeated is None:
+            raise
+        return False
     made = shell.session.add(rest)
     count = len(made.instructions)
     where = f" ({count} instructions)" if count > 1 else ""
     shell.say(f"Breakpoint {made.number} at {made.place}{where}")
+    return True
 
 
 def _tbreak(shell: Shell, rest: str) -> None:
@@ -48,11 +70,15 @@ def _watches(kind: str) -> Callable[[Shell, str], None]:
 
 
 def _delete(shell: Shell, rest: str) -> None:
-    session = shell.session
+    session, repeated = shell.session, shell.repeated or []
     if not rest:
         session.breakpoints.clear()
+        repeated.clear()
     for word in rest.split():
-        session.delete(number_of(word, "the number of a breakpoint"))
+        number = number_of(word, "the number of a breakpoint")
+        location = session.breakpoint(number).text
+        session.delete(number)
+        repeated[:] = [one for one in repeated if one.partition(" if ")[0].strip() != location]
 
 
 def _enables(enabled: bool) -> Callable[[Shell, str], None]:
