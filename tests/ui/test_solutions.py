@@ -159,6 +159,7 @@ def test_what_relies_on_lanes_in_lockstep_does_not_pass() -> None:
     """From 7.0 on `__activemask()` may return fewer than all lanes: under the adversarial schedule
     lane 0 runs alone, so that it adds 1."""
     lesson = find_lesson("race")
+    assert lesson is not None
     assert lesson.task is not None
     luck = lesson.task.solution.replace("__ballot_sync(0xffffffffu, 1)", "__activemask()")
     assert luck != lesson.task.solution

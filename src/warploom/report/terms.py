@@ -111,7 +111,7 @@ ARCHITECTURE = {
     " the set of parallel threads on a loom, the first technology of parallel threads (Lindholm and"
     " others, IEEE Micro 28 (2), 2008).",
     "half-warp, quarter-warp": "16 and 8 neighbouring lanes: before 2.0 memory served half-warps;"
-    " accesses of 8 and 16 bytes a lane are served by halves and quarters still.",
+    " accesses of 8 and 16 bytes per lane are served by halves and quarters still.",
     "active block, active warp": "A block that is resident on a multiprocessor, and its warps:"
     " registers and shared memory are theirs until the block ends.",
     "selected": "A warp of which the scheduler issues an instruction in this cycle.",

@@ -68,7 +68,9 @@ class Replay:
         self._workers = workers or usable_cores()
         self._seconds_of_sm = 0.0
         self.totals = np.zeros((self._workers, size), np.int64)
-        self._dispatcher = BlockDispatcher(setting, self.sms, blocks, record)
+        self._dispatcher = BlockDispatcher(
+            setting, self.sms, blocks, record.launch, record.placement
+        )
         self._ends: list[tuple[int, int]] = []
         fixed = (
             *(setting.parameters.words, work.operations, work.registers, work.blocks),

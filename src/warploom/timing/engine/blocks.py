@@ -13,7 +13,6 @@ import numpy as np
 
 from warploom.machine.launch import Launch
 from warploom.timing.engine.state import EngineSetting, Words
-from warploom.timing.record.record import Record
 from warploom.timing.records import SmState
 
 
@@ -22,15 +21,22 @@ class BlockDispatcher:
     cycles in which SMs run independently). An SM launches those reserved for it itself, as slots
     become free."""
 
-    def __init__(self, setting: EngineSetting, sms: Words, blocks: int, record: Record) -> None:
+    def __init__(
+        self,
+        setting: EngineSetting,
+        sms: Words,
+        blocks: int,
+        launch: Launch,
+        placement: Words | None,
+    ) -> None:
         """Prepares to reserve blocks from block 0 on; reserves none yet. `setting`: the parameters
         of the engine; `sms`: the state of all SMs, one row each, in
-        which reserved blocks are stored; `blocks`: how many blocks of `record` are replayed, from
-        the first. If all clusters fit on the device at once, or the kernel has read `%smid`, their
-        SMs are known here."""
+        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed, from
+        the first; `placement`: the SM of each block, where the kernel has read it, else None. If
+        all clusters fit on the device at once, their SMs are chosen here."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
-        self._sm_of_block = self._cluster_placement(record.launch)
-        self._blocks_of_sm = self._known_blocks(record.placement)
+        self._sm_of_block = self._cluster_placement(launch)
+        self._blocks_of_sm = self._known_blocks(placement)
         self._next = 0
         self._taken = np.zeros(len(sms), np.int64)
         self._done = np.zeros(len(sms), np.int64)
