@@ -151,7 +151,7 @@ def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
         pytest.skip("there is no nvcc, on the PATH or from wheels")
     outcome = run_program([str(build_program(PROGRAMS / "runtime.cu")), "1000"])
     assert outcome.returncode == 0, outcome.stderr
-    printed = "saxpy 2000 constant 6 graph 6 7 error 1"
+    printed = "saxpy 2000 constant 6 graph 6 7 error 5"
     assert outcome.stdout.split() == printed.split()
 
 

@@ -348,9 +348,7 @@ __global__ void fetch(cudaTextureObject_t t, float* out) {
 
 OF_WARPS = (
     "shfl.sync.idx.b32 %m, %l, 0, 31, -1;",
-    "shfl.idx.b32 %m, %l, 0, 31;",
     "vote.sync.ballot.b32 %m, %p1, -1;",
-    "vote.ballot.b32 %m, %p1;",
     "match.any.sync.b32 %m, %l, -1;",
     "redux.sync.add.u32 %m, %l, -1;",
     "elect.sync %m|%p1, -1;",

@@ -40,7 +40,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         SECTORS_4,
         Claim(
             lanes={"goes_on": 0xFF, "jumps": 0xFFFFFF00},
-            anywhere=("continues at line 6", "jumps to line 7"),
+            anywhere=("continues at line 6", "jumps to the return"),
         ),
         Claim(view=("1 transaction", "32 bytes requested, 32 moved"), lanes={"active": 0xFF}),
         # y[999] = 2 * 999 + 1

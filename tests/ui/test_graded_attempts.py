@@ -151,14 +151,14 @@ NETWORK_AND_ENVIRONMENT = (
     Attempt(
         "a socket",
         kernel("socket(2, 1, 0);", 'extern "C" int socket(int, int, int);'),
-        NO_HOST_CODE,
+        "`socket` has no body",
     ),
     Attempt("the environment", kernel(before='#include "/proc/self/environ"'), OUTSIDE),
     Attempt("a link to the environment", kernel(before='#include "environ.h"'), OUTSIDE),
     Attempt(
         "a variable",
         kernel('printf("%s", getenv("ATTEMPT"));', 'extern "C" char *getenv(const char *);'),
-        NO_HOST_CODE,
+        "`getenv` has no body",
     ),
     Attempt(
         "the memory of the host", kernel("sum = *(volatile float *)0x400000;"), "__global__ read"
@@ -167,7 +167,9 @@ NETWORK_AND_ENVIRONMENT = (
 )
 
 PROCESSES = (
-    Attempt("a command", kernel(WRITE, 'extern "C" int system(const char *);'), NO_HOST_CODE),
+    Attempt(
+        "a command", kernel(WRITE, 'extern "C" int system(const char *);'), "`system` has no body"
+    ),
     Attempt(
         "a command before main",
         kernel(before=f'extern "C" int system(const char *);\nstatic int x = {WRITE}'),

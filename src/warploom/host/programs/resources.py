@@ -55,10 +55,20 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
             assembled.spill_loads,
             assembled.stack,
         )
-    # With launch bounds, ptxas would spill registers rather than use more than these.
-    limit = launched_registers(function, spec) or spec.max_registers_per_thread
+    limit = _compiled_limit(function, spec)
     waits = Needs.HARDWARE_BARRIER in program.needs
     return Resources(min(estimated_registers(program), limit), int(waits), "estimate")
+
+
+def _compiled_limit(function: Function, spec: DeviceSpec) -> int:
+    """Returns the most registers that the directives of a kernel leave a thread: ptxas would spill
+    rather than use more (PTX ISA, "Performance-Tuning Directives")."""
+    given = {name: [int(value) for value in values] for name, values in function.directives
+             if name in ("maxnreg", "maxntid", "reqntid", "minnctapersm")}  # fmt: skip
+    size = given.get("reqntid") or given.get("maxntid")
+    blocks = max(1, *given.get("minnctapersm", [1]), 1)
+    left = _registers_left(size, blocks, spec) if size else spec.max_registers_per_thread
+    return min(given.get("maxnreg", [left])[0], left)
 
 
 WARP_STEP = 4
