@@ -125,6 +125,7 @@ class LaunchLock:
                 del self._waiting[id(launch)]
         finally:
             wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
+            self._holder = launch
         return looks_again
 
     def _all_wait(self) -> bool:

@@ -13,13 +13,14 @@ the order in which they begin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from warploom.core.lazy import cached_property
 from warploom.isa.kinds import Effect
 from warploom.machine.launch import Launch
 from warploom.observe import schema
@@ -29,8 +30,8 @@ from warploom.simt.placement import sm_of
 
 Numbers = npt.NDArray[np.int64]
 
-MOST_ORDERED = 1 << 16
-"""The most blocks whose order is computed; beyond, they count as in grid order."""
+NOT_RECORDED = -1
+"""Stands for a block that was not recorded."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,21 @@ class Residents:
     states: Sequence[schema.State]
     steps: schema.Steps
 
+    @cached_property
+    def _warp(self) -> Numbers:
+        """Returns the warp of each step."""
+        return _column(self.steps.warp)
+
+    @cached_property
+    def _instruction(self) -> Numbers:
+        """Returns the instruction of each step."""
+        return _column(self.steps.instruction)
+
+    @cached_property
+    def _state(self) -> Numbers:
+        """Returns the number of the state of each step."""
+        return _column(self.steps.state)
+
     def ended_warps(self) -> tuple[schema.Warp, ...]:
         """Returns the warps, each with whether its last recorded step ended it (`Warp.ended`)."""
         last = self._last_steps()
@@ -55,8 +71,8 @@ class Residents:
         final = self.states[warp.final].off.exited
         if step < 0 or final != warp.existing:
             return False
-        instruction = int(_column(self.steps.instruction)[step])
-        exited_before = self.states[int(_column(self.steps.state)[step])].off.exited
+        instruction = int(self._instruction[step])
+        exited_before = self.states[int(self._state[step])].off.exited
         size = self.launch.warp_size // 8
         lanes = int.from_bytes(self.steps.executing[step * size : (step + 1) * size], "little")
         exits = self.program.instructions[instruction].operation.has(Effect.ENDS_THREAD)
@@ -64,15 +80,15 @@ class Residents:
 
     def _last_steps(self) -> Numbers:
         """Returns the last recorded step of each warp; -1 for none."""
-        warp = _column(self.steps.warp)
         last = np.full(len(self.warps), -1, np.int64)
-        np.maximum.at(last, warp, np.arange(len(warp)))
+        # Steps are in order, so the last of a warp's assignments stays.
+        last[self._warp] = np.arange(len(self._warp))
         return last
 
     def _first_steps(self) -> dict[int, int]:
         """Returns the first recorded step of each recorded block."""
         of_block = np.array([warp.block for warp in self.warps], np.int64)
-        blocks, first = np.unique(of_block[_column(self.steps.warp)], return_index=True)
+        blocks, first = np.unique(of_block[self._warp], return_index=True)
         return dict(zip(blocks.tolist(), first.tolist(), strict=True))
 
     def blocks(self, ended: Sequence[schema.Warp]) -> tuple[schema.BlockResidency, ...]:
@@ -82,47 +98,58 @@ class Residents:
         for warp, last in zip(ended, self._last_steps().tolist(), strict=True):
             end = last + 1 if warp.ended else self.steps.count + 1
             until[warp.block] = max(until.get(warp.block, 0), end)
-        first = self._first_steps()
-        order = self._order()
+        first, order = self._first_steps(), self._order(until)
         slots, before = self._slots(order, until)
         size, sms = self.launch.cluster_blocks, self.launch.schedule.sms
         found: list[schema.BlockResidency] = []
-        for block, slot, earlier in zip(order, slots, before, strict=True):
-            if block not in until:
-                continue
-            since = 0
-            if earlier >= 0:
+        for block, position in order.items():
+            since, earlier = 0, before[position]
+            if earlier is not None:
                 # If the end of the block that frees the slot is not recorded, it was before this.
-                since = until.get(order[earlier], first.get(block, 0))
-            sm = sm_of(slot, size, sms)
-            found.append(schema.BlockResidency(block, sm, slot, since, until[block]))
+                since = until.get(earlier, first.get(block, 0))
+            sm = sm_of(slots[position], size, sms)
+            found.append(schema.BlockResidency(block, sm, slots[position], since, until[block]))
         return tuple(found)
 
-    def _order(self) -> list[int]:
-        """Returns the blocks in the order in which they begin."""
-        blocks = self.launch.blocks
-        if blocks > MOST_ORDERED:
-            return list(range(blocks))
-        plan = self.launch.schedule.plan(self.launch, self.program)
-        return [block_at(plan, position) for position in range(blocks)]
+    def _order(self, recorded: Mapping[int, int]) -> dict[int, int]:
+        """Returns the position of each recorded block in the order in which blocks begin."""
+        plan, order = self.launch.schedule.plan(self.launch, self.program), dict[int, int]()
+        for position in range(self.launch.blocks):
+            block = block_at(plan, position)
+            if block in recorded:
+                order[block] = position
+                if len(order) == len(recorded):
+                    break
+        return order
 
-    def _slots(self, order: list[int], until: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Returns for each position in the order of blocks its slot, and the position of the block
-        that had it before, -1 for none. `until` are the recorded ends, by block: if it has those of
-        all blocks, they decide."""
-        size = self.launch.cluster_blocks
-        count = self.launch.schedule.slots(self.launch)
-        clusters = range(len(order) // size)
-        ends: list[int] = list(clusters)
-        if len(until) == len(order) and max(until.values()) <= self.steps.count:
-            by_end = {c: max(until[b] for b in order[c * size : (c + 1) * size]) for c in clusters}
-            ends.sort(key=lambda cluster: by_end[cluster])
-        slots, before = list(range(count)), [-1] * count
-        for position in range(count, len(order)):
-            cluster = ends[(position - count) // size]
-            earlier = cluster * size + position % size
-            slots.append(slots[earlier])
-            before.append(earlier)
+    def _slots(
+        self, order: Mapping[int, int], until: Mapping[int, int]
+    ) -> tuple[dict[int, int], dict[int, int | None]]:
+        """Returns, by the position of each recorded block in the order, its slot and the block that
+        had it before, None for none. `until` are the recorded ends, by block: if it has those of
+        all blocks, they decide; else blocks end in order."""
+        size, count = self.launch.cluster_blocks, self.launch.schedule.slots(self.launch)
+        block_of = {position: block for block, position in order.items()}
+        whole = len(until) == self.launch.blocks and max(until.values()) <= self.steps.count
+        slots: dict[int, int] = {}
+        before: dict[int, int | None] = {}
+        ends: list[int] = []
+        if whole:
+            by_end = {
+                cluster: max(until[block_of[cluster * size + rank]] for rank in range(size))
+                for cluster in range(len(order) // size)
+            }
+            ends = sorted(by_end, key=lambda cluster: by_end[cluster])
+        for position in block_of:
+            earlier = position - count
+            if earlier < 0:
+                slots[position], before[position] = position, None
+            elif whole:
+                earlier = ends[earlier // size] * size + position % size
+                slots[position], before[position] = slots[earlier], block_of[earlier]
+            else:
+                slots[position] = position % count
+                before[position] = block_of.get(earlier, NOT_RECORDED)
         return slots, before
 
 
