@@ -40,6 +40,13 @@ __global__ void k(int *out, int which)
 """
 
 
+def go_to_the_innermost_call(session: Talk) -> None:
+    """Thread 2 calls `factorial(3)`, and stops where n is 1."""
+    session.say("thread 2")
+    session.say("break kernel.cu:5 if threadIdx.x == 2")
+    session.say("continue")
+
+
 def frames(session: Talk) -> list[tuple[str, int]]:
     return [(one.function, one.line) for one in session.session.frames()]
 
@@ -48,9 +55,7 @@ def test_each_call_of_a_recursive_function_has_a_frame() -> None:
     """Thread 2 is three calls deep when n is 1: two from line 6, one from the kernel."""
 
     def script(session: Talk) -> None:
-        session.say("thread 2")
-        session.say("break kernel.cu:5 if threadIdx.x == 2")
-        session.say("continue")
+        go_to_the_innermost_call(session)
         names = [name for name, _ in frames(session)]
         assert names == ["factorial", "factorial", "factorial", "k"]
         assert [line for _, line in frames(session)[1:]] == [6, 6, 11]
@@ -63,9 +68,7 @@ def test_each_call_of_a_recursive_function_has_a_frame() -> None:
 
 def test_finish_leaves_one_call_and_next_steps_over_a_recursive_one() -> None:
     def script(session: Talk) -> None:
-        session.say("thread 2")
-        session.say("break kernel.cu:5 if threadIdx.x == 2")
-        session.say("continue")
+        go_to_the_innermost_call(session)
         session.say("finish")
         assert len(frames(session)) == 3
         session.say("finish")
@@ -90,9 +93,7 @@ def test_finish_leaves_one_call_and_next_steps_over_a_recursive_one() -> None:
 
 def test_an_outer_frame_of_the_same_function_does_not_show_the_values_of_the_inner_one() -> None:
     def script(session: Talk) -> None:
-        session.say("thread 2")
-        session.say("break kernel.cu:5 if threadIdx.x == 2")
-        session.say("continue")
+        go_to_the_innermost_call(session)
         assert session.value("n") == "1"
         session.say("up")
         assert "a deeper call of this function" in session.say("print n")

@@ -25,9 +25,9 @@ extern "C" __global__ void meet(volatile int *own, volatile int *others, int *ou
 """
 
 
-@pytest.fixture
-def gpu() -> wl.Device:
-    return wl.Device("v100")
+@pytest.fixture(params=["compiled", "reference"])
+def gpu(request: pytest.FixtureRequest) -> wl.Device:
+    return wl.Device("v100", engine=request.param)
 
 
 def test_a_kernel_waits_for_a_later_one_of_another_stream(gpu: wl.Device) -> None:

@@ -127,6 +127,7 @@ def test_a_run_ends_with_its_client(served: Served) -> None:
 
 
 def test_a_request_without_an_end_does_not_hold_the_server(served: Served) -> None:
+    """Fails by the time limit of the wait, TimeoutExpired."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port)
     connection.putrequest("POST", "/run")
     connection.putheader("x-warploom-token", served.token)
@@ -160,6 +161,7 @@ STARTER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {EATER
 
 
 def test_memory_of_what_a_run_starts_is_the_runs() -> None:
+    """Fails by TimeoutError, if `too_large` does not notice the child's 200 MiB."""
     with started([sys.executable, "-c", STARTER], start_new_session=True) as process:
         try:
             asyncio.run(asyncio.wait_for(too_large(process.pid, 150 << 20), 120))

@@ -23,6 +23,10 @@ RETRY_SECONDS, POLL_SECONDS = 0.05, 0.005
 how often it looks whether the host waits for it."""
 
 
+NOT_WAITING = -1
+"""In place of what a launch has seen, while it is about to look again."""
+
+
 class Cancellation:
     """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
     returns to the host or calls it, the reference machine before each instruction."""
@@ -116,16 +120,20 @@ class LaunchLock:
         looks_again, until = True, monotonic() + RETRY_SECONDS
         try:
             with self._changed:
-                while self._progress == seen and monotonic() < until:
+                # While the host waits for this launch, it does not write what that waits for.
+                while self._progress == seen and (launch.awaited or monotonic() < until):
                     if launch.requested or (launch.awaited and self._all_wait()):
                         looks_again = False
                         break
                     self._changed.wait(POLL_SECONDS)
                 launch.queued_after = sum(each == stream for each in self._tickets.values())
-                del self._waiting[id(launch)]
+                # Until it holds the lock again, others do not take it for one that waits.
+                self._waiting[id(launch)] = stream, NOT_WAITING
         finally:
             wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
             self._holder = launch
+            with self._changed:
+                del self._waiting[id(launch)]
         return looks_again
 
     def _all_wait(self) -> bool:
@@ -167,7 +175,6 @@ class LaunchLock:
         self._current.number = None
         with self._changed:
             self._tickets.pop(number, None)
-            self._progress += 1
             self._changed.notify_all()
 
     def acquire(self, cancellation: Cancellation | None = None) -> None:
@@ -197,6 +204,8 @@ class LaunchLock:
     def give_back(self) -> None:
         """Releases the lock, and removes the ticket of this thread's launch if it has one."""
         self._holder = None
+        # Before the release, so that no launch that waits for memory misses what this one wrote.
+        self._progress += 1
         self._lock.release()
         _thread.launches = False
         self.leave(self._current.number)
@@ -220,7 +229,8 @@ class LaunchLock:
         self._waiting: dict[int, tuple[int, int]] = {}
         """By launch that waits for memory, its stream, and `_progress` when it looked last."""
         self._progress = 0
-        """Counts launches that have ended, and times that one changed memory and then waited."""
+        """Counts launches that have ended, and times that one changed memory and then waited. Only
+        who holds the lock counts."""
         self._issued = 0
 
 

@@ -100,11 +100,23 @@ class Grid:
         while self.warp is None:
             chosen = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()
             warp_number = self._begin_scheduled_turn() if chosen is None else chosen
+            if warp_number == schedule_layout.DEADLOCK and self._is_to_look_again():
+                continue
             if warp_number < 0:
                 self._end(warp_number)
                 return False
             warp = self._current(warp_number)
             self._handle_status(warp, begin_turn(warp))
+        return True
+
+    def _is_to_look_again(self) -> bool:
+        """Returns whether the launch, whose threads all wait for memory, is to look again, after
+        those of other streams have run."""
+        plan = self.run.plan
+        if not self.run.launch.cancellation.await_others(plan.changes):
+            return False
+        plan.changes += 1
+        plan.stuck_blocks = 0
         return True
 
     def _begin_chosen_turn(self) -> int | None:
