@@ -186,3 +186,23 @@ def test_nvcc_refuses_what_ptxas_refuses(tmp_path: Path) -> None:
         made = subprocess.run([found_nvcc(), *arguments], capture_output=True, check=False)
         assert (made.returncode == 0) is taken
         assert taken or b"uses too much shared data (0x10000 bytes, 0xc000 max)" in made.stderr
+
+
+def test_a_timeline_shows_how_streams_of_a_program_overlap(
+    build: Build, run_program: RunProgram
+) -> None:
+    """All 256 blocks of the four kernels fit on an A100, which copies in one direction one at a
+    time: the kernels begin together, each copy begins when its kernel and the copy before it have
+    ended."""
+    program = build("streams.cu")
+    outcome = run_program(program, timeline=True)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "3\n"
+    rows = [line.split() for line in outcome.stderr.splitlines()[3:]]
+    kernels = [row for row in rows if "fill(int*," in row]
+    copies = [row for row in rows if "copy" in row]
+    assert [row[2] for row in kernels] == ["1", "2", "3", "4"]
+    assert [row[0] for row in kernels] == ["0.0"] * 4
+    assert [row[0] for row in copies[1:]] == [row[1] for row in copies[:-1]]
+    # 65,536 bytes at 24 GB/s (2.7 us) beyond 10 us.
+    assert float(copies[0][1]) - float(copies[0][0]) == pytest.approx(12.7, abs=0.11)

@@ -36,6 +36,14 @@ CachingAllocator = Annotated[
         " not the end of an allocation, and accesses past it are not found.",
     ),
 ]
+Timeline = Annotated[
+    bool,
+    typer.Option(
+        "--timeline",
+        help="Model the time of each launch and copy, and report at the end when each ran in its"
+        " stream, and which overlapped.",
+    ),
+]
 ReportKind = Annotated[
     str, typer.Option(help=f"What to report at the end, on standard error: {', '.join(REPORTS)}.")
 ]
@@ -63,6 +71,7 @@ class ProgramOptions:
     memory: Memory = Settings.memory
     caching_allocator: CachingAllocator = Settings.caching_allocator
     core: Core = Settings.core
+    timeline: Timeline = Settings.timeline
 
     def settings(self, report: str, json: str = "") -> Settings:
         """Returns the settings, checked now and not in the program."""

@@ -14,7 +14,7 @@ CHECK, CHECK_PROGRAM = "check", "check-program"
 DEBUG, DEBUG_PROGRAM, DEBUG_ADAPTER = "debug", "debug-program", "debug-adapter"
 DEBUG_CORE = "debug-core"
 
-FLAGS = ("--caching-allocator", "--batch", "--optimized")
+FLAGS = ("--caching-allocator", "--timeline", "--batch", "--optimized")
 """Options of programs that have no value."""
 
 FLAGS_OF_CHECK = (*FLAGS, "--json", "--view")

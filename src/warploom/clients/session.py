@@ -13,10 +13,10 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
@@ -32,6 +32,9 @@ from warploom.host.run import Execution, Run
 from warploom.report.export import as_json
 from warploom.sanitize.findings import ERROR, LEAK, Finding
 from warploom.sanitize.leaks import LiveAllocation, alive_on_heap, leaks
+
+if TYPE_CHECKING:
+    from warploom.host.timelines import Timeline
 
 BATCH = 4096
 """Counts of launches are kept for so many instructions, then added up."""
@@ -120,6 +123,9 @@ class Session:
         """The likely reason, reported at the end, where the process never launched a kernel."""
         self.launched = False
         self._reported = False
+        self.timeline: Timeline | None = None
+        """The timeline of all work, where the settings ask for one."""
+        self._contexts = ExitStack()
 
     @cached_property
     def device(self) -> Device:
@@ -131,6 +137,12 @@ class Session:
         made = self.settings.make_device(self.record)
         if "race" in self.settings.tools:
             made.streams.findings = self.findings
+        if self.settings.timeline:
+            from warploom.timing.engine.compiled import functions as load_engine
+
+            self.timeline = self._contexts.enter_context(made.timeline())
+            # Launches are replayed when the process ends, where LLVM may be finalized already.
+            load_engine()
         return made
 
     @contextmanager
@@ -169,7 +181,7 @@ class Session:
     @property
     def reports(self) -> bool:
         """True if the settings want a report at the end."""
-        return self.settings.report != "none" or bool(self.settings.json)
+        return self.settings.report != "none" or bool(self.settings.json) or self.settings.timeline
 
     def report_once(self) -> None:
         """Writes the report, once, to where the settings say."""
@@ -182,6 +194,8 @@ class Session:
         if self.settings.report != "none" and (self.kernels or self.host_work):
             _flush_output()
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
+        if self.timeline is not None:
+            print(self.timeline.report(), file=sys.stderr, end="", flush=True)
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
             write_text(name, json.dumps(self.data(), indent=2))

@@ -33,6 +33,7 @@ class Settings:
     `sanitize_suppress`, and writes all of them to the file `sanitize_sarif`. Where there are
     errors, it ends with the status `sanitize_exitcode`. `debug` has launches debugged in the
     terminal (`debug.terminal.face`). `core` is a file to which launches that fail are saved.
+    `timeline` has launches recorded for timing, and a timeline reported at the end.
     """
 
     device: str = DEFAULT
@@ -52,6 +53,7 @@ class Settings:
     sanitize_sarif: str = ""
     debug: str = ""
     core: str = ""
+    timeline: bool = False
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -109,6 +111,7 @@ class Settings:
             on_run=on_run,
             sanitize=tuple(tool for tool in self.tools if tool in TOOLS),
             core=self.core or None,
+            record=self.timeline,
         )
 
 

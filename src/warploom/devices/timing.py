@@ -150,6 +150,17 @@ class TimingSpec:
     dram_turn_cycles: int
     """Cycles of a bank between reading and writing."""
 
+    resident_grids: int
+    """Kernels of several streams that the device runs at a time at most."""
+    copy_engines: int
+    """Copies between host and device that run at a time beside kernels: with 2 one in each
+    direction; with 0 none, as kernels wait for copies."""
+    host_gb_per_s: float
+    """The bandwidth of copies of page-locked memory in one direction, in 10^9 bytes a second: over
+    PCIe or, where the memory is the host's own, within that."""
+    latency_copy_us: float
+    """Microseconds of a copy between host and device beyond those of its bytes."""
+
     sources: Mapping[str, FactSource] = field(default_factory=dict[str, FactSource], repr=False)
 
     @property

@@ -43,6 +43,9 @@ class Arguments:
     local_end: int = 0
     """Where local memory of arguments ends so far, in the shared memory of a block."""
     borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
+    """The host arrays among the arguments, with their copies on the device."""
+    internal: list[Buffer] = field(default_factory=list[Buffer])
+    """Buffers of the launch itself."""
 
     def lend(self, host: Array, what: str, memory: DeviceMemory) -> Buffer:
         """Copies a host array to the device now, and back after the launch. Kernels cannot write
@@ -55,11 +58,21 @@ class Arguments:
         """Returns the parameter block in device memory, for kernels that point to their
         parameters."""
         block = np.frombuffer(bytes(self.data), np.uint8)
-        what = "the parameters of the kernel"
-        buffer = Buffer(memory, block.shape, block.dtype, what, constant=True)
-        buffer.view[...] = block
-        self.borrowed.append((block, buffer))
+        return self.hold(block, "the parameters of the kernel", memory, constant=True)
+
+    def hold(
+        self, content: Array, what: str, memory: DeviceMemory, *, constant: bool = False
+    ) -> Buffer:
+        """Returns a buffer with this content that lives until the launch ends."""
+        buffer = upload(memory, content, what, constant=constant)
+        self.internal.append(buffer)
         return buffer
+
+    def copied_bytes(self) -> tuple[int, int]:
+        """Returns how many bytes of host arrays are copied to the device before the launch, and
+        back after it."""
+        sizes = [(host.flags.writeable, buffer.nbytes) for host, buffer in self.borrowed]
+        return sum(size for _, size in sizes), sum(size for back, size in sizes if back)
 
     def copy_back(self) -> None:
         """Copies what the kernel wrote back to the host arrays; read-only arrays stay as they
@@ -71,6 +84,8 @@ class Arguments:
     def release(self) -> None:
         """Frees the device copies of host arrays."""
         for _, buffer in self.borrowed:
+            buffer.free()
+        for buffer in self.internal:
             buffer.free()
 
 

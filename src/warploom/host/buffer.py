@@ -60,8 +60,7 @@ class Buffer:
 
     def copy_to_host(self) -> Array:
         """Returns its content as a new array."""
-        if self.memory.on_copy is not None and self.nbytes:
-            self.memory.on_copy(self.address, self.nbytes)
+        self.memory.note_copy(self.address, self.nbytes, writes=False)
         return self._view().copy()
 
     def free(self) -> None:

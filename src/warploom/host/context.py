@@ -17,6 +17,7 @@ from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
 
 if TYPE_CHECKING:
+    from warploom.host.timelines import Timeline
     from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
     from warploom.sanitize.streams import Streams
@@ -49,6 +50,9 @@ class Context:
     turn: LaunchLock = field(default_factory=LaunchLock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 
+    timelines: list[Timeline] = field(default_factory=list["Timeline"])
+    """The timelines that are being taken of its work."""
+
     @cached_property
     def rules(self) -> AccessRules:
         """Returns what accesses cost."""
@@ -65,7 +69,7 @@ class Context:
         from warploom.sanitize.streams import Streams
 
         streams = Streams(self.memory)
-        self.memory.on_copy = streams.copied_to_host
+        self.memory.copy_listeners.append(streams.copied_by_host)
         return streams
 
     @cached_property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ from warploom.ptx.link import link
 from warploom.ptx.module import Module as Ptx
 
 if TYPE_CHECKING:
+    from warploom.host.timelines import Timeline
     from warploom.sanitize.streams import Streams
 
 WARP_SIZES = (WARP_SIZE, 2 * WARP_SIZE)
@@ -239,7 +241,9 @@ class Device(MakesTextures, MakesTensorMaps):
     def to_device(self, host: Content, name: str | None = None) -> Buffer:
         """Returns a buffer with the content of `host`. Its `name` is what fault messages call
         it."""
-        return upload(self.memory, host, name or self._next_name())
+        buffer = upload(self.memory, host, name or self._next_name())
+        self.memory.note_copy(buffer.address, buffer.nbytes, writes=True)
+        return buffer
 
     @checked("Device.empty(...)")
     def empty(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
@@ -262,6 +266,33 @@ class Device(MakesTextures, MakesTensorMaps):
     def stream(self) -> Stream:
         """Returns a new stream for `kernel[grid, block, stream]`."""
         return Stream(self.memory)
+
+    @contextmanager
+    def timeline(self) -> Generator[Timeline]:
+        """Takes a timeline of the launches and copies within the context: when each runs on the
+        device, and which overlap (`Timeline`), on a device made with `record=True`.
+
+        with gpu.timeline() as timeline:
+            saxpy[grid, block, first](...)
+            saxpy[grid, block, second](...)
+        print(timeline.report())
+
+        Raises WarploomError on a device that records nothing.
+        """
+        if not self._context.record:
+            raise WarploomError(
+                "a timeline is of launches that are recorded: make the device with record=True"
+            )
+        from warploom.host.timelines import Timeline
+
+        timeline = Timeline(self.spec, self.streams.order)
+        self._context.timelines.append(timeline)
+        self.memory.copy_listeners.append(timeline.copied_by_host)
+        try:
+            yield timeline
+        finally:
+            self._context.timelines.remove(timeline)
+            self.memory.copy_listeners.remove(timeline.copied_by_host)
 
     def _next_name(self) -> str:
         self._buffers += 1

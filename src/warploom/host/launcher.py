@@ -102,9 +102,27 @@ class Launcher:
         """Runs a launch, or leaves it to its stream."""
         work, issued = work_of(ready, options, self.stream, progress)
         work = ready.begin(work)
+        if self.kernel.context.timelines:
+            return self._run_in_timelines(ready, work)
         if self.stream is None:
             return Run(self.kernel, ready.launch, work())
         return self._submit(self.stream, ready, work, issued)
+
+    def _run_in_timelines(self, ready: ReadyLaunch, work: Work) -> Run:
+        """Runs a launch, or leaves it to its stream, while timelines are taken of the device."""
+        from warploom.host.timelines import IssuedLaunch
+
+        context = self.kernel.context
+        order = context.streams.order
+        stream = self.stream or (HOST if order.current is None else order.current)
+        issued = IssuedLaunch.of(order, stream, ready.arguments)
+        if self.stream is None:
+            run = Run(self.kernel, ready.launch, work())
+        else:
+            run = self._submit(self.stream, ready, work, issued.last)
+        for timeline in context.timelines:
+            timeline.add_launch(issued, run)
+        return run
 
     def _submit(
         self, stream: Stream, ready: ReadyLaunch, work: Work, issued: IssuedWork | None

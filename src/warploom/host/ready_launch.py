@@ -75,7 +75,7 @@ class ReadyLaunch:
             globals = (*globals, arguments.show(memory).address)
         if launch.cooperative:
             counters = np.array([WORKSPACE_BYTES, 0], np.uint32)
-            workspace = arguments.lend(counters, "the workspace of the grid", memory).address
+            workspace = arguments.hold(counters, "the workspace of the grid", memory).address
         cancellation = Cancellation()
         filled = launch.filled(bytes(arguments.data), globals, workspace, cancellation)
         return cls(kernel, filled, arguments, cancellation)

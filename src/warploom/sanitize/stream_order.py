@@ -45,6 +45,8 @@ class IssuedWork:
     number: int
     clock: Mapping[Hashable, int]
     begin: Mapping[Hashable, int] | None = None
+    moment: int = 0
+    """Its number among the works of all streams, in the order of their issue."""
 
     def precedes(self, other: IssuedWork) -> bool:
         """Returns whether this ends before the other begins, whatever the times."""
@@ -60,6 +62,7 @@ class StreamOrder:
     _clocks: dict[Hashable, Clock] = field(default_factory=dict[Hashable, Clock])
     _blocking: set[Hashable] = field(default_factory=set[Hashable])
     _launched: Clock = field(default_factory=Clock)
+    _issued: int = 0
     _lock: Mutex = field(default_factory=partial(Mutex, "order streams"))
     _current: local = field(default_factory=local)
 
@@ -111,7 +114,8 @@ class StreamOrder:
         clock = self._clock(stream)
         join(clock, self._others(stream))
         clock[stream] = clock.get(stream, 0) + 1
-        return IssuedWork(stream, clock[stream], dict(clock), begin)
+        self._issued += 1
+        return IssuedWork(stream, clock[stream], dict(clock), begin, self._issued)
 
     def _others(self, stream: Hashable) -> Clock:
         """Returns what the next work of a stream knows from other streams."""

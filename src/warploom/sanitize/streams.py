@@ -163,9 +163,10 @@ class Streams:
         parts = tuple(part for one in ranges if (part := self._part(one)) is not None)
         self.findings += self._add(StreamWork(issued, what, parts, line, verb))
 
-    def copied_to_host(self, address: int, size: int) -> None:
-        """Records a copy by the host that waits for no stream."""
-        if self.order.several:
+    def copied_by_host(self, address: int, size: int, writes: bool) -> None:
+        """Records a copy to the host that waits for no stream. What the host `writes` it writes to
+        buffers that no launch has yet."""
+        if self.order.several and not writes:
             issued = self.order.issue(HOST)
             self.copied(issued, "a copy to the host", [Copied(address, size, writes=False)])
 

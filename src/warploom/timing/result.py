@@ -105,6 +105,21 @@ class Timing:
         """Returns `cycles` in seconds, by the clock of the device."""
         return self.cycles / (self.spec.clock_mhz * 1e6)
 
+    @property
+    def block_share(self) -> float:
+        """Returns the share of the device's slots for blocks of this launch that one occupies."""
+        return 1 / (self.device.sms * int(self._p.block_slots))
+
+    def slots_used(self, parts: int) -> tuple[float, ...]:
+        """Returns the share of the device's slots for blocks of this launch that are occupied, in
+        the middle of each of `parts` equal parts of its time. Blocks that were not replayed end at
+        the rate of the others."""
+        ends = np.concatenate([[[0, 0]], self._outcome.ends])
+        middles = (np.arange(parts) + 0.5) / parts * self.sample_cycles
+        ended = np.interp(middles, ends[:, 0], ends[:, 1]) / max(1, self.sampled_blocks)
+        left = np.ceil((1 - ended) * self.blocks - 1e-9)
+        return tuple(np.minimum(1, left * self.block_share).tolist())
+
     # ---- issue ------------------------------------------------------------------------------
 
     def _sum(self, word: int) -> int:

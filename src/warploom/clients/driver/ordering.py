@@ -14,8 +14,10 @@ from pathlib import Path
 from warploom.clients.driver.state import state
 from warploom.clients.host_stack import Frame, is_program, program_frames, shown_frames
 from warploom.clients.session import session
+from warploom.host.timelines import Copy
 from warploom.sanitize.stream_order import HOST, LEGACY
 from warploom.sanitize.streams import Copied
+from warploom.timing.timeline.work import Engine
 
 PACKAGES = (str(Path(__file__).parents[2]), *map(str, sysconfig.get_paths().values()))
 """Where packages lie, this one first; a program calls them."""
@@ -29,6 +31,11 @@ def looks_for_races() -> bool:
     return "race" in session().settings.tools
 
 
+def orders_streams() -> bool:
+    """Returns whether the order of streams is recorded: for races, or for a timeline."""
+    return looks_for_races() or session().settings.timeline
+
+
 def stream_key(handle: int) -> Hashable:
     """Returns what names a stream among the others."""
     if handle == PER_THREAD:
@@ -40,20 +47,20 @@ def stream_key(handle: int) -> Hashable:
 
 def made(handle: int, *, blocking: bool) -> None:
     """Reports a stream that has been made."""
-    if looks_for_races():
+    if orders_streams():
         state.device.streams.order.add(handle, blocking=blocking)
 
 
 def within(handle: int) -> AbstractContextManager[None]:
     """Attributes what is done within the context to a stream."""
-    if not looks_for_races():
+    if not orders_streams():
         return nullcontext()
     return state.device.streams.order.within(stream_key(handle))
 
 
 def recorded() -> Mapping[Hashable, int]:
     """Returns what an event stands for that is recorded in the current stream now."""
-    if not looks_for_races():
+    if not orders_streams():
         return {}
     order = state.device.streams.order
     return order.recorded(LEGACY if order.current is None else order.current)
@@ -61,25 +68,25 @@ def recorded() -> Mapping[Hashable, int]:
 
 def stream_waits(handle: int, event: Mapping[Hashable, int]) -> None:
     """Orders a stream after an event."""
-    if looks_for_races():
+    if orders_streams():
         state.device.streams.order.wait(stream_key(handle), event)
 
 
 def stream_waits_for_all(handle: int) -> None:
     """Orders a stream after a value in memory, which any agent may have written."""
-    if looks_for_races():
+    if orders_streams():
         state.device.streams.order.wait_for_all(stream_key(handle))
 
 
 def host_waits(event: Mapping[Hashable, int]) -> None:
     """Orders the host after an event."""
-    if looks_for_races():
+    if orders_streams():
         state.device.streams.order.wait(HOST, event)
 
 
 def host_waits_for(handle: int | None) -> None:
     """Orders the host after a stream, or after all streams."""
-    if looks_for_races():
+    if orders_streams():
         key = None if handle is None else stream_key(handle)
         state.device.streams.order.synchronize(key)
 
@@ -90,20 +97,28 @@ def copied(target: int, source: int, size: int) -> None:
     memory = state.device.memory
     memory.mark_written(target, size)
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
-    _done("a copy", ranges, waits=memory.find(target) is None)
+    on_device = range(memory.base, memory.base + memory.capacity)  # page-locked memory is not
+    engine = Engine.ON_DEVICE
+    if source not in on_device:
+        engine = Engine.TO_DEVICE
+    elif target not in on_device:
+        engine = Engine.TO_HOST
+    _done("a copy", ranges, waits=memory.find(target) is None, copy=Copy(engine, size))
 
 
 def copied_whole(address: int, size: int, *, writes: bool) -> None:
     """Reports a copy from the host, or to memory of it that may be pageable."""
     if writes:
         state.device.memory.mark_written(address, size)
-    _done("a copy", [Copied(address, size, writes=writes)], waits=not writes)
+    copy = Copy(Engine.TO_DEVICE if writes else Engine.TO_HOST, size)
+    _done("a copy", [Copied(address, size, writes=writes)], waits=not writes, copy=copy)
 
 
 def filled(address: int, size: int) -> None:
     """Reports bytes that have been set."""
     state.device.memory.mark_written(address, size)
-    _done("a memset", [Copied(address, size, writes=True)], waits=False)
+    ranges = [Copied(address, size, writes=True)]
+    _done("a memset", ranges, waits=False, copy=Copy(Engine.FILL, size))
 
 
 def allocated(address: int, size: int) -> None:
@@ -116,15 +131,28 @@ def freed(address: int, size: int) -> None:
     _done("a free", [Copied(address, size, writes=True)], waits=False, verb="ends")
 
 
-def _done(what: str, ranges: list[Copied], *, waits: bool, verb: str = "writes") -> None:
-    """Reports a copy, an allocation or a free to the race detector, in the current stream."""
-    if not looks_for_races() or not state.device.streams.order.several:
+def _done(
+    what: str,
+    ranges: list[Copied],
+    *,
+    waits: bool,
+    verb: str = "writes",
+    copy: Copy | None = None,
+) -> None:
+    """Reports a copy, an allocation or a free in the current stream: to the race detector and, a
+    copy, to the timeline."""
+    timeline = session().timeline if copy is not None else None
+    looks = looks_for_races() and state.device.streams.order.several
+    if not looks and timeline is None:
         return
     streams = state.device.streams
     stream = streams.order.current
     issued = streams.order.issue(LEGACY if stream is None else stream)
-    line = partial(_program_line, program_frames()) if is_program() else _python_line()
-    streams.copied(issued, what, ranges, line, verb)
+    if timeline is not None and copy is not None:
+        timeline.add_copy(issued, copy)
+    if looks:
+        line = partial(_program_line, program_frames()) if is_program() else _python_line()
+        streams.copied(issued, what, ranges, line, verb)
     if waits or stream is None:
         streams.order.wait(HOST, issued.clock)
 

@@ -70,8 +70,9 @@ class DeviceMemory:
         """Bitmaps of the bytes that were never written (a bit is 1 once its byte is), WRITTEN_BITS
         in a word, by the address of an allocation; absent for allocations whose bytes are all
         written. For sanitizers."""
-        self.on_copy: Callable[[int, int], None] | None = None
-        """Called with the address and the size of what the host copies to the device."""
+        self.copy_listeners: list[Callable[[int, int, bool], None]] = []
+        """Called when the host copies an array: with the address and the size in this memory, and
+        whether it is written."""
         self._retained: dict[int, int] = {}
         """Freed allocations that running launches may still access, with the number of the last
         launch that can."""
@@ -280,6 +281,12 @@ class DeviceMemory:
         """Copies `data` to `address`, which may be in a constant allocation. Raises WarploomError
         unless all of it is in one allocation, live or retained."""
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
+
+    def note_copy(self, address: int, size: int, *, writes: bool) -> None:
+        """Reports a copy by the host to those that listen; `writes`: to this memory."""
+        if size:
+            for listener in self.copy_listeners:
+                listener(address, size, writes)
 
     def mark_written(self, address: int, size: int) -> None:
         """Records that `size` bytes from `address` on were written, for sanitizers; does nothing

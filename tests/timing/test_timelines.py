@@ -1,0 +1,197 @@
+"""When works of streams run: worked out by hand from the rules of `timing.timeline.schedule`."""
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.core.errors import WarploomError
+from warploom.sanitize.stream_order import HOST, StreamOrder
+from warploom.timing.timeline.schedule import DeviceLimits, schedule
+from warploom.timing.timeline.work import Demand, Engine, TimelineWork
+
+MODERN = DeviceLimits(resident_grids=128, copy_engines=2, one_queue=False)
+
+
+class Issuing:
+    """Issues works to streams, as a host does."""
+
+    def __init__(self):
+        self.order, self.works = StreamOrder(), []
+
+    def kernel(self, stream, seconds, share, **uses):
+        demand = Demand(seconds, (share,), min(share, 0.01), uses)
+        self._add("kernel", stream, Engine.SMS, demand)
+
+    def copy(self, stream, engine, seconds):
+        self._add("copy", stream, engine, Demand(seconds))
+
+    def _add(self, name, stream, engine, demand):
+        self.works.append(TimelineWork(name, self.order.issue(stream), engine, demand))
+
+    def times(self, limits=MODERN):
+        scheduled = schedule(self.works, limits)
+        return [(round(work.begin, 6), round(work.end, 6)) for work in scheduled]
+
+
+def test_kernels_of_one_stream_run_one_after_the_other():
+    issuing = Issuing()
+    issuing.kernel("a", 3, 0.1)
+    issuing.kernel("a", 2, 0.1)
+    assert issuing.times() == [(0, 3), (3, 5)]
+
+
+def test_kernels_of_two_streams_overlap_if_both_fit():
+    issuing = Issuing()
+    issuing.kernel("a", 3, 0.5)
+    issuing.kernel("b", 2, 0.5)
+    assert issuing.times() == [(0, 3), (0, 2)]
+
+
+def test_a_kernel_waits_for_slots_and_takes_those_that_are_left():
+    """The second has half of its slots until the first ends, so has done a half of 4 seconds' work
+    in 4 seconds: 2 of 4; the rest takes 2 seconds more."""
+    issuing = Issuing()
+    issuing.kernel("a", 4, 0.5)
+    issuing.kernel("b", 4, 1.0)
+    issuing.kernel("c", 1, 0.5)
+    assert issuing.times() == [(0, 4), (0, 6), (6, 7)]
+
+
+def test_the_last_wave_of_a_kernel_leaves_slots():
+    """A kernel of one and a half waves, two seconds each half of its time; the next has half of the
+    slots in the second."""
+    issuing = Issuing()
+    waves = Demand(4, (1.0, 0.5), 0.01)
+    issuing._add("kernel", "a", Engine.SMS, waves)
+    issuing.kernel("b", 1, 0.5)
+    assert issuing.times() == [(0, 4), (2, 3)]
+
+
+def test_kernels_that_ask_for_more_than_a_throughput_are_slowed_down():
+    issuing = Issuing()
+    issuing.kernel("a", 1, 0.25, DRAM=0.75)
+    issuing.kernel("b", 1, 0.25, DRAM=0.75)
+    assert issuing.times() == [(0, 1.5), (0, 1.5)]
+
+
+def test_an_event_orders_streams():
+    issuing = Issuing()
+    issuing.kernel("a", 3, 0.1)
+    event = issuing.order.recorded("a")
+    issuing.kernel("a", 5, 0.1)
+    issuing.order.wait("b", event)
+    issuing.kernel("b", 1, 0.1)
+    assert issuing.times() == [(0, 3), (3, 8), (3, 4)]
+
+
+def test_the_host_waits_for_a_stream():
+    issuing = Issuing()
+    issuing.kernel("a", 3, 0.1)
+    issuing.order.synchronize("a")
+    issuing.kernel("b", 1, 0.1)
+    assert issuing.times() == [(0, 3), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("engines", "expected"),
+    [
+        # Two: one in each direction, both beside the kernel.
+        (2, [(0, 2), (0, 3), (0, 4)]),
+        # One for both directions.
+        (1, [(0, 2), (2, 5), (0, 4)]),
+        # None: nothing runs beside a copy.
+        (0, [(0, 2), (2, 5), (5, 9)]),
+    ],
+)
+def test_copies_run_on_the_copy_engines(engines, expected):
+    issuing = Issuing()
+    issuing.copy("a", Engine.TO_DEVICE, 2)
+    issuing.copy("b", Engine.TO_HOST, 3)
+    issuing.kernel("c", 4, 0.5)
+    assert issuing.times(DeviceLimits(128, engines, one_queue=False)) == expected
+
+
+def test_a_device_runs_only_so_many_kernels_at_a_time():
+    issuing = Issuing()
+    for stream in range(5):
+        issuing.kernel(stream, 1, 0.1)
+    limits = DeviceLimits(2, 2, one_queue=False)
+    assert issuing.times(limits) == [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3)]
+
+
+def test_one_queue_makes_kernels_wait_for_those_issued_before():
+    """Depth first on compute capability 2.x (the CUDA C Programming Guide's example of false
+    dependences): b waits behind a's second kernel; with queues of their own it does not."""
+    issuing = Issuing()
+    issuing.kernel("a", 1, 0.1)
+    issuing.kernel("a", 1, 0.1)
+    issuing.kernel("b", 1, 0.1)
+    assert issuing.times() == [(0, 1), (1, 2), (0, 1)]
+    assert issuing.times(DeviceLimits(16, 2, one_queue=True)) == [(0, 1), (1, 2), (1, 2)]
+
+
+SOURCE = """
+extern "C" __global__ void triad(float *a, const float *b, const float *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) a[i] = b[i] + 2 * c[i];
+}
+"""
+
+
+def test_small_launches_of_several_streams_overlap_on_a_device():
+    """Three times 8 blocks fit on an H100; one stream takes as long as the three one by
+    one."""
+    gpu = wl.Device("h100", record=True)
+    triad = gpu.compile(SOURCE)["triad"]
+    n = 2048
+    a, b, c = (gpu.zeros(n, np.float32) for _ in range(3))
+
+    def timeline_of(streams):
+        with gpu.timeline() as timeline:
+            for stream in streams:
+                triad[n // 256, 256, stream](a, b, c, n)
+            for stream in streams:
+                stream.synchronize()
+        return timeline
+
+    first = gpu.stream()
+    one = timeline_of([first] * 3)
+    alone = one.seconds / 3
+    assert one.seconds == pytest.approx(one.seconds_one_by_one)
+    three = timeline_of([gpu.stream() for _ in range(3)])
+    assert three.seconds == pytest.approx(alone, rel=0.05)
+    assert three.seconds_one_by_one == pytest.approx(one.seconds, rel=0.01)
+
+
+def test_copies_of_arguments_and_buffers_are_in_the_timeline():
+    gpu = wl.Device("v100", record=True)
+    triad = gpu.compile(SOURCE)["triad"]
+    n = 1024
+    with gpu.timeline() as timeline:
+        b = gpu.to_device(np.ones(n, np.float32))
+        written = np.zeros(n, np.float32)
+        triad[4, 256](written, b, b, n)
+        b.copy_to_host()
+    shown = [(work.work.engine, work.work.issued.stream) for work in timeline.works]
+    assert shown == [
+        (Engine.TO_DEVICE, HOST),
+        (Engine.TO_DEVICE, HOST),
+        (Engine.SMS, HOST),
+        (Engine.TO_HOST, HOST),
+        (Engine.TO_HOST, HOST),
+    ]
+    # 4,096 bytes at 12 GB/s (0.34 us) beyond 10 us.
+    first = timeline.works[0]
+    assert first.end - first.begin == pytest.approx(10.34e-6, rel=0.001)
+    lines = timeline.report().splitlines()
+    assert lines[0].startswith("Timeline on Tesla V100")
+    assert len(lines) == 3 + 5
+    triad[4, 256](written, b, b, n)  # after the timeline was taken
+    assert len(timeline.works) == 5
+
+
+def test_a_timeline_needs_records():
+    gpu = wl.Device("v100")
+    with pytest.raises(WarploomError, match="record=True"), gpu.timeline():
+        pass
