@@ -23,6 +23,7 @@ from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
+from warploom.sanitize.active_masks import mask_findings
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.kernel_heap import KernelHeap
 from warploom.sanitize.report import FindingSite, conflicts_of, findings_of, sites_of_findings
@@ -75,6 +76,8 @@ class SanitizedLaunch:
                 counted, error = _run_on_reference(self.engine, detector, memory)
         if error is None:
             detector.end()
+            if "sync" in self.tools:
+                self.findings += mask_findings(program, launch, counted)
         self.findings += findings_of(detector)
         self.conflicts |= conflicts_of(detector)
         self.sites += sites_of_findings(detector)

@@ -1,0 +1,36 @@
+"""Warns of stores whose value depends on which lanes happen to run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from warploom.analysis.active_masks import mask_stores
+from warploom.machine.launch import Launch
+from warploom.machine.tally import Tally
+from warploom.program.program import Program
+from warploom.sanitize.findings import WARNING, Finding
+
+TEXT = """Value of the active mask stored
+    at {store}
+    The value depends on which lanes execute __activemask() together
+    at {mask}
+    which from compute capability 7.0 on depends on the schedule: lanes that follow the same path
+    need not run together (PTX ISA, "activemask"). Name the lanes: __ballot_sync(mask, 1) with the
+    lanes that come here as mask; or choose the leader by the mask itself, __ffs(mask) - 1."""
+
+
+def mask_findings(
+    program: Program, launch: Launch, counted: Callable[[], Tally]
+) -> Iterator[Finding]:
+    """Yields a warning for each store, executed by the launch, of a value that depends on an
+    `activemask` (`analysis.active_masks`), on devices whose threads are scheduled
+    independently."""
+    if not launch.schedule.independent:
+        return
+    for store, mask in mask_stores(program):
+        if counted().warps[store]:
+            lines = program.line(store), program.line(mask)
+            text = TEXT.format(store=lines[0], mask=lines[1])
+            yield Finding(
+                "sync", "active mask", WARNING, "", *lines, (), "", text, instructions=(store, mask)
+            )
