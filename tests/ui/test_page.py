@@ -481,6 +481,38 @@ def test_the_multiprocessor_is_drawn_with_the_sizes_of_the_device(
     assert "12 GiB" in rows
 
 
+FIB = """__device__ __noinline__ int fib(int n)
+{
+    if (n < 2) return n;
+    return fib(n - 1) + fib(n - 2);
+}
+__global__ void numbers(int *out)
+{
+    out[threadIdx.x] = fib(threadIdx.x);
+}"""
+
+
+def test_lanes_show_the_calls_that_have_not_returned(page: Any, tmp_path: Path) -> None:
+    """Lanes 0 and 1 wait in fib(0) and fib(1) while lanes 2 and 3 enter fib(1) and fib(2), which
+    fib(2) and fib(3) call."""
+    request = LaunchRequest(
+        name="fib.cu", source=FIB, args=("i32[4]=zeros",), device="h100", block="4"
+    )
+    trace = record(request)
+    warp = trace.warp()
+    step = next(one.time for one in warp.steps if len(warp.call_stack(3, one.time)) == 3)
+    file = tmp_path / "fib.html"
+    file.write_text(export(exported_show("f", ("f",)), [trace.to_bytes()]), "utf-8")
+    page.goto(f"{file.as_uri()}#view=machine&step={step}&warp=0")
+    calls = page.get_by_role("group", name="Calls").get_by_role("listitem").all_inner_texts()
+    assert calls == [
+        "lanes 2–3: fib line 1 ← fib line 4 ← numbers line 8",
+        "lanes 0–1: fib line 3 ← numbers line 8",
+    ]
+    page.keyboard.press("End")
+    assert page.get_by_role("group", name="Calls").count() == 0
+
+
 RETURNS = """__global__ void returns(const int *in, int *out, int n)
 {
     int i = threadIdx.x;

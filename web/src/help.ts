@@ -30,6 +30,7 @@ export const HELP = {
   ready: entry("Ready: the lane can continue, and another warp is executing.", SIMT),
   halves: entry("The wide gap separates half-warps, the narrow ones quarter-warps: accesses of 8 and 16 bytes per lane are served in these parts.", GLOBAL),
   stack: entry("Where lanes that have diverged will reconverge; the innermost point is the last.", SIMT),
+  calls: entry("The functions that lanes are in, the innermost first: those that the compiler inlined, and calls that have not returned.", SIMT),
   splits: entry("On compute capability 7.0 and later, each thread has its own program counter: a warp is a set of splits, any of which may run.", ITS),
   divergence: entry("Divergence: active lanes go both ways at this branch; the sides are executed one after the other.", SIMT),
   reconvergence: entry("Reconvergence: lanes that had diverged are together again.", SIMT),

@@ -3,7 +3,7 @@
 
 import { Asynchronous } from "./asynchronous.ts";
 import { Tallies } from "./counters.ts";
-import { DIVERGED, MET, type Allocated, type Code, type Fault, type Shape, type Site, type State, type Trace } from "./schema.ts";
+import { DIVERGED, MET, type Allocated, type CallFrame, type Code, type Fault, type Shape, type Site, type State, type Trace } from "./schema.ts";
 
 /** Kinds of events, in the order of their numbers. */
 export const EVENTS = [
@@ -62,6 +62,8 @@ export class Model {
   readonly #accessShape: Uint32Array;
   readonly #accessBase: BigUint64Array;
   #writes: Map<number, { step: number[]; value: number[] }> | null = null;
+  readonly #calls = new Map<number, number[]>();
+  readonly #anyCalls: boolean;
   readonly #narrow: Uint32Array;
   readonly #wide: BigUint64Array;
 
@@ -80,6 +82,7 @@ export class Model {
     this.#accessBase = u64(made.base);
     this.#narrow = u32(trace.writes.narrow);
     this.#wide = u64(trace.writes.wide);
+    this.#anyCalls = trace.code.some((code) => code.calls);
     this.#accessStart = starts(u32(made.step), this.count);
     [this.#warpStart, this.#warpSteps] = byWarp(this.warp, trace.warps.length);
     this.events = this.#findEvents();
@@ -203,6 +206,46 @@ export class Model {
       row.value.push(value[i]!);
     }
     return this.#writes;
+  }
+
+  // ---- calls --------------------------------------------------------------------------------
+
+  /** The functions that a lane is in after the instructions of its warp up to step `time`, the
+   * innermost first, each with its line: of the lane's last instruction, or of a call. */
+  callStack(warp: number, lane: number, time: number): CallFrame[] {
+    const steps = this.#callSteps(warp);
+    const calls: number[] = [];
+    const at = this.#lastActive(warp, lane, time);
+    if (at < 0) return [];
+    for (const step of steps) {
+      if (step >= at) break;
+      if (!(this.executing[step]! >>> lane & 1)) continue;
+      if (this.code(step).calls) calls.push(this.instruction[step]!);
+      else calls.pop();
+    }
+    return [this.instruction[at]!, ...calls.reverse()].flatMap((instruction) => {
+      const code = this.trace.code[instruction]!;
+      return (this.trace.frames[code.frames] ?? []).map((frame, depth) => (depth === 0 ? { ...frame, line: code.line } : frame));
+    });
+  }
+
+  /** The steps of a warp that call functions that are not inlined, or return from them. */
+  #callSteps(warp: number): number[] {
+    let found = this.#calls.get(warp);
+    if (!found) {
+      found = this.#anyCalls ? [...this.stepsOf(warp)].filter((step) => this.code(step).calls || this.code(step).returns) : [];
+      this.#calls.set(warp, found);
+    }
+    return found;
+  }
+
+  /** The last step up to `time` at which a lane was active; -1 where there is none. */
+  #lastActive(warp: number, lane: number, time: number): number {
+    const steps = this.stepsOf(warp);
+    for (let nth = upper(steps, time) - 1; nth >= 0; nth--) {
+      if (this.stateOf(steps[nth]!).active >>> lane & 1) return steps[nth]!;
+    }
+    return -1;
   }
 
   // ---- events -------------------------------------------------------------------------------

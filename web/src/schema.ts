@@ -90,6 +90,14 @@ export interface Code {
   reads: readonly number[];
   writes: readonly number[];
   targets: readonly number[];
+  frames: number;
+  calls: boolean;
+  returns: boolean;
+}
+
+export interface CallFrame {
+  function: string;
+  line: number;
 }
 
 export interface BasicBlock {
@@ -319,6 +327,7 @@ export interface Trace {
   findings: readonly Finding[];
   asynchronous: Asynchronous | null;
   residency: readonly BlockResidency[];
+  frames: readonly (readonly CallFrame[])[];
 }
 
 export interface LaunchRequest {

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warploom.core.lazy import cached_property
-from warploom.debug.places import Frame, Places
+from warploom.debug.places import Places
 from warploom.debug.scene import Place, Thread
 from warploom.isa.instruction import Address, Space
 from warploom.isa.kinds import OpKind
 from warploom.machine.reference.state import Warp
 from warploom.program.calls import entry_label, return_label
+from warploom.program.frames import Frame
 from warploom.program.program import Program, Site
 from warploom.program.stack import DEPTH, FRAME, LINK_BYTES
 

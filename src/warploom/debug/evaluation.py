@@ -11,7 +11,6 @@ import numpy as np
 from warploom.debug import expressions as tree
 from warploom.debug.expressions import Node
 from warploom.debug.names import Names
-from warploom.debug.places import Frame
 from warploom.debug.scene import EvaluationError, Thread
 from warploom.debug.source_types import parsed_type
 from warploom.debug.types import (
@@ -32,6 +31,7 @@ from warploom.debug.types import (
 )
 from warploom.debug.values import Value
 from warploom.isa.instruction import Space
+from warploom.program.frames import Frame
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": lambda a, b: a == b,

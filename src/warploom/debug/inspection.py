@@ -16,7 +16,7 @@ from warploom.debug.evaluation import Evaluator
 from warploom.debug.expressions import parse
 from warploom.debug.lanes import Group, groups_of
 from warploom.debug.names import Names
-from warploom.debug.places import Frame, Places, Statement
+from warploom.debug.places import Places, Statement
 from warploom.debug.scene import Place, Thread
 from warploom.debug.stepper import Stepper
 from warploom.debug.target import Target
@@ -24,6 +24,7 @@ from warploom.debug.timeline import Timeline
 from warploom.debug.values import Value
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import ThreadBlock, Warp, new_warp
+from warploom.program.frames import Frame
 from warploom.simt.schedule_layout import WarpState
 from warploom.simt.warp_table import WarpTable
 

@@ -9,7 +9,6 @@ from warploom.core.lazy import cached_property
 from warploom.core.mangled import read_symbol, variable_name
 from warploom.core.source_files import read_source
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
-from warploom.debug.places import Frame
 from warploom.debug.reaching_definitions import ReachingDefinitions
 from warploom.debug.scene import EvaluationError, Place, Thread, UnknownName
 from warploom.debug.shared_arrays import array_type, declared_arrays
@@ -20,6 +19,7 @@ from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.signatures import Parameter, signature_of
 from warploom.isa.instruction import Space
 from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.program.frames import Frame
 from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"

@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from warploom.core.lazy import cached_property
-from warploom.core.mangled import read_symbol
-from warploom.core.source import Location
-from warploom.program.program import Program, Site
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A function that an instruction is in, with the place in it: of the instruction, or of the
-    call of the frame before. `symbol` is the PTX function, whose names end in `suffix`; `depth` how
-    many inlined copies of others are around this one in that function. `reentered`: a deeper frame
-    is of the same function, and has overwritten its registers."""
-
-    function: str
-    location: Location | None
-    symbol: str
-    suffix: str
-    depth: int
-    text_line: int
-    reentered: bool = False
-
-    @property
-    def file(self) -> str:
-        """Returns the file of the place, empty where it is not known."""
-        return self.location.file if self.location else ""
-
-    @property
-    def line(self) -> int:
-        """Returns the line of the place, 0 where it is not known."""
-        return self.location.line if self.location else 0
-
-    def __str__(self) -> str:
-        where = f" at {PurePath(self.file).name}:{self.line}" if self.location else ""
-        return f"{self.function}{where}"
+from warploom.program.frames import Frame, frames_of
+from warploom.program.program import Program
 
 
 @dataclass(frozen=True)
@@ -63,7 +31,7 @@ class Places:
         and of the compiler are left out, unless there is no other."""
         known = self._frames.get(instruction)
         if known is None:
-            every = [*self._all_frames(instruction)]
+            every = [*frames_of(self._program, instruction)]
             own = [f for f in every if f.location is not None and not f.location.in_toolkit]
             known = self._frames[instruction] = tuple(own or every)
         return known
@@ -75,24 +43,6 @@ class Places:
         if inner.location is None:
             return None
         return Statement(len(frames), inner.file, inner.line)
-
-    def _all_frames(self, instruction: int) -> Iterator[Frame]:
-        made = self._program.instructions[instruction]
-        site: Site | None = self._program.sites[instruction]
-        location, text_line = made.location, made.span.line
-        while site is not None:
-            chain = [*_chain(location)]
-            suffix = site.copy.suffix if site.copy else ""
-            for number, place in enumerate(chain):
-                last = number == len(chain) - 1
-                named = None if last or place is None else place.function
-                function = read_symbol(named or site.function).name
-                depth = len(chain) - 1 - number
-                yield Frame(function, place, site.function, suffix, depth, text_line)
-            copy = site.copy
-            site = copy.call if copy else None
-            location = copy.location if copy else None
-            text_line = copy.line if copy else 0
 
     # ---- lines ----------------------------------------------------------------------------------
 
@@ -172,7 +122,7 @@ class Places:
         found: list[int] = []
         before: set[tuple[str, str, int]] = set()
         for index in range(len(self._program.instructions)):
-            frames = [*self._all_frames(index)]
+            frames = [*frames_of(self._program, index)]
             inside = {(f.symbol, f.suffix, f.depth) for f in frames if _is_named(f, name)}
             if index in self._program.hidden or index in self.prologue:
                 continue
@@ -185,7 +135,7 @@ class Places:
     def functions(self) -> tuple[str, ...]:
         """Returns the names of all functions that have code."""
         every = range(len(self._program.instructions))
-        return tuple(dict.fromkeys(f.function for i in every for f in self._all_frames(i)))
+        return tuple(dict.fromkeys(f.function for i in every for f in frames_of(self._program, i)))
 
 
 def matches(name: str, wanted: str) -> bool:
@@ -196,11 +146,3 @@ def matches(name: str, wanted: str) -> bool:
 
 def _is_named(frame: Frame, name: str) -> bool:
     return name in (frame.function, frame.function.rpartition("::")[2], frame.symbol)
-
-
-def _chain(location: Location | None) -> Iterator[Location | None]:
-    """Yields a location and those that it is inlined at."""
-    yield location
-    while location is not None and location.inlined_at is not None:
-        location = location.inlined_at
-        yield location

@@ -96,7 +96,8 @@ class Code(msgspec.Struct, frozen=True):
     `file` and `line` are its source location: an index into the trace's sources (-1: unknown) and a
     line; `ptx_line` is its line of the PTX. `unit` is the functional unit that executes it. `reads`
     and `writes` are indices of registers. `block` is its basic block; `targets` are the basic
-    blocks to which a branch jumps.
+    blocks to which a branch jumps. `frames` is an index of the trace's frames. `calls`: it calls a
+    function that is not inlined; `returns`: it is the return of one.
     """
 
     text: str
@@ -112,6 +113,17 @@ class Code(msgspec.Struct, frozen=True):
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     targets: tuple[int, ...]
+    frames: int = 0
+    calls: bool = False
+    returns: bool = False
+
+
+class CallFrame(msgspec.Struct, frozen=True):
+    """A function that an instruction is in, by its name in the source: the innermost, with line 0,
+    or one around that, with the line of the call of the one before."""
+
+    function: str
+    line: int
 
 
 class BasicBlock(msgspec.Struct, frozen=True):
@@ -450,3 +462,6 @@ class TraceData(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     asynchronous: Asynchronous | None = None
     residency: tuple[BlockResidency, ...] = ()
+    frames: tuple[tuple[CallFrame, ...], ...] = ()
+    """The functions around instructions: in each entry the innermost first, up to the kernel or a
+    function that is not inlined."""

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from warploom.core.errors import WarploomError
 from warploom.core.input_files import reading
@@ -22,7 +23,7 @@ from warploom.core.lazy import cached_property
 from warploom.core.unpacking import gunzip
 from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 from warploom.observe.columns import check_columns
-from warploom.observe.schema import VERSION, TraceData
+from warploom.observe.schema import VERSION, CallFrame, TraceData
 
 MOST_BYTES = 1 << 29
 """The default limit for the size of an unpacked trace: 512 MiB, some 10 million steps."""
@@ -191,6 +192,27 @@ class WarpTrace:
         """Returns its steps, in order."""
         times = np.flatnonzero(self.trace.columns["warp"] == self.number)
         return [self._step(int(time)) for time in times]
+
+    def call_stack(self, lane: int, time: int) -> tuple[CallFrame, ...]:
+        """Returns the functions that a lane is in at a step, the innermost first, each with the
+        line at which it is: of the instruction that the lane executes at `time` or executed last,
+        or of a call. Empty before the lane's first instruction."""
+        trace, code = self.trace, self.trace.code
+        own = [step for step in self.steps if step.time <= time and step.active >> lane & 1]
+        if not own:
+            return ()
+        calls: list[int] = []
+        for step in own[:-1]:
+            executed = step.executing >> lane & 1
+            if executed and code[step.instruction].calls:
+                calls.append(step.instruction)
+            elif executed and code[step.instruction].returns:
+                calls.pop()
+        return tuple(
+            frame if number else replace(frame, line=code[index].line)
+            for index in (own[-1].instruction, *reversed(calls))
+            for number, frame in enumerate(trace.frames[code[index].frames])
+        )
 
     def _step(self, time: int) -> Step:
         """Returns the step at a time."""

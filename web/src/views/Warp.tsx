@@ -6,6 +6,7 @@ import type { Model, Moment } from "../model.ts";
 import { register, shownFinding } from "../state.ts";
 import { short, shown } from "../values.ts";
 import { LANE_NAMES, LANE_STATES, laneState, Mark } from "./lanes.tsx";
+import { Calls } from "./Calls.tsx";
 import { Tree } from "./Tree.tsx";
 
 export function Warp({ model, moment, warp, title }: { model: Model; moment: Moment; warp: number; title?: string }) {
@@ -59,6 +60,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
           </li>
         )}
       </ul>
+      <Calls model={model} moment={moment} warp={warp} />
       <Variables model={model} moment={moment} warp={warp} />
       <Tree model={model} moment={moment} />
     </section>

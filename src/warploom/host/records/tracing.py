@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,17 +15,15 @@ from warploom.devices.timing import find_timing
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
-from warploom.isa.instruction import Instruction, Space, Symbol
-from warploom.isa.kinds import Effect, Needs, OpKind
+from warploom.isa.instruction import Space
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
+from warploom.observe.code_table import code_tables, file_of
 from warploom.observe.recorder import RecordedTrace
 from warploom.observe.residency import Residents, without_returns
 from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
 from warploom.program.program import Program
-from warploom.program.uses import reads, writes
-from warploom.ptx.printer import print_instruction
 
 LARGEST = 1 << 20
 """A file that is longer is not shown."""
@@ -45,7 +43,7 @@ def trace_of(
     residents = Residents(program, launch, recorded.warps, recorded.states, recorded.steps)
     warps = residents.ended_warps()
     sources = _sources(kernel)
-    names = [source.name for source in sources]
+    code, frames = code_tables(program, [source.name for source in sources])
     return Trace(
         schema.VERSION,
         _launch_facts(kernel, launch, engine),
@@ -53,7 +51,7 @@ def trace_of(
         _occupancy_facts(kernel, launch),
         sources,
         program.module.text,
-        tuple(_code(program, names)),
+        code,
         tuple(
             schema.BasicBlock(block.start, block.stop, meets_at)
             for block, meets_at in zip(program.blocks, program.reconvergence, strict=True)
@@ -74,6 +72,7 @@ def trace_of(
         _fault(launch, error),
         asynchronous=recorded.asynchronous,
         residency=residents.blocks(warps),
+        frames=frames,
     )
 
 
@@ -199,7 +198,7 @@ def _occupancy_facts(kernel: LoadedKernel, launch: Launch) -> schema.OccupancyFa
 def _sources(kernel: LoadedKernel) -> tuple[schema.SourceText, ...]:
     """Returns the files that the kernel's instructions come from, where they can be had."""
     found: list[schema.SourceText] = []
-    for name in dict.fromkeys(_file(i) for i in kernel.program.instructions):
+    for name in dict.fromkeys(file_of(i) for i in kernel.program.instructions):
         text = _text_of(kernel, name) if name else None
         if text is not None:
             found.append(schema.SourceText(name, text))
@@ -210,40 +209,3 @@ def _text_of(kernel: LoadedKernel, name: str) -> str | None:
     if Path(name).name == Path(kernel.source.name).name and kernel.source.content:
         return kernel.source.content
     return read_source(name, LARGEST)
-
-
-def _file(instruction: Instruction) -> str:
-    """Returns the file that an instruction comes from, empty where nothing says so."""
-    return instruction.location.written.file if instruction.location else ""
-
-
-def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
-    """Yields the instructions; every one says which registers it uses."""
-    numbers = {register.name: index for index, register in enumerate(program.registers)}
-    of_block = [b.index for b in program.blocks for _ in range(b.start, b.stop)]
-    for index, made in enumerate(program.instructions):
-        known = _file(made) in files
-        operation = made.operation
-        yield schema.Code(
-            text=print_instruction(made),
-            file=files.index(_file(made)) if known else -1,
-            line=made.location.written.line if known and made.location else 0,
-            ptx_line=made.span.line,
-            unit=operation.spec.unit.value,
-            is_branch=operation.has(Effect.BRANCHES),
-            is_barrier=Needs.HARDWARE_BARRIER in operation.kind.needs,
-            guarded=made.guard is not None,
-            hidden=index in program.hidden,
-            block=of_block[index],
-            reads=tuple(dict.fromkeys(numbers[r.name] for r in reads(made))),
-            writes=tuple(dict.fromkeys(numbers[r.name] for r in writes(made))),
-            targets=_targets(program, made),
-        )
-
-
-def _targets(program: Program, made: Instruction) -> tuple[int, ...]:
-    """Returns the basic blocks to which an instruction jumps."""
-    if made.operation.kind is not OpKind.BRANCH:
-        return ()
-    names = (one.name for one in made.operands if isinstance(one, Symbol))
-    return tuple(program.targets[name] for name in names if name in program.targets)
