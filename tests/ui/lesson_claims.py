@@ -234,6 +234,13 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             right_cells={("total", 0): "total[0] = 4 "},
         ),
     ),
+    "lock-warps": (
+        Claim(lanes={"active": 0xF}, right_lanes={"active": 1}, view=("global atomic",)),
+        Claim(
+            lanes={"goes_on": 1, "jumps": 0xE}, right_lanes={"active": 1}, right=("global store",)
+        ),
+        Claim(cells={("total", 0): "total[0] = 0 "}, right_cells={("total", 0): "total[0] = 4 "}),
+    ),
     "warp-synchronous": (
         # The adversarial schedule runs the last lane first, and alone.
         Claim(lanes={"active": FULL}, right_lanes={"active": 0x80000000}),

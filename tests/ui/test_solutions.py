@@ -123,6 +123,7 @@ EXPECTED: dict[str, Callable[[Arrays], Arrays]] = {
     "race": lambda a: {"total": np.array([32])},
     "exchange": lambda a: {"out": a["in"][::-1]},
     "lock": lambda a: {"total": np.array([4]), "lock": np.array([0])},
+    "lock-warps": lambda a: {"total": np.array([64]), "lock": np.array([0])},
     "warp-synchronous": lambda a: {"out": np.array([32])},
     "shuffle": lambda a: {"out": np.full(32, 31 * 32 // 2)},
     "compaction": lambda a: {

@@ -63,12 +63,17 @@ export const otherTime = computed(() => {
 export function align(step: number): void {
   const [mine, its] = [model.value, other.value];
   if (!mine || !its) return;
+  aligned.value = { warp: warp.value, its: its.warp[step] ?? warp.value };
   ahead.value = its.stepsUntil(otherWarp.value, step) - mine.stepsUntil(warp.value, time.value);
 }
 
+/** The warp of the other run whose step was aligned with one of a warp of the first. */
+const aligned = signal({ warp: 0, its: 0 });
+
 export const otherWarp = computed(() => {
   const its = other.value;
-  return its ? Math.min(warp.value, its.trace.warps.length - 1) : 0;
+  const wanted = aligned.value.warp === warp.value ? aligned.value.its : warp.value;
+  return its ? Math.min(wanted, its.trace.warps.length - 1) : 0;
 });
 
 /** Show a step; it is brought inside of what there is. */

@@ -29,7 +29,8 @@ SYLLABUS: dict[str, tuple[str, ...]] = {
     "Global memory": ("coalescing", "structures", "caches", "constants"),
     "Shared memory": ("banks", "reduction", "tiling", "histogram"),
     "Threads that work together": (
-        *("barrier", "race", "exchange", "lock", "warp-synchronous", "shuffle", "compaction"),
+        *("barrier", "race", "exchange", "lock", "lock-warps", "warp-synchronous"),
+        *("shuffle", "compaction"),
     ),
     "Time": (
         *("occupancy", "latency", "switching", "smt", "poor-fit", "async-copy", "tensor-cores"),
