@@ -3,6 +3,7 @@ with the keyboard. Where there is no browser, these are skipped, unless one is r
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -479,6 +480,44 @@ def test_the_multiprocessor_is_drawn_with_the_sizes_of_the_device(
     assert "128 of 2,048" in rows
     assert "1.5 MiB" in rows
     assert "12 GiB" in rows
+
+
+LOCK = """__global__ void count(int *lock, int *total)
+{
+    while (atomicCAS(lock, 0, 1) != 0)
+        ;
+    *(volatile int *)total += 1;
+    __threadfence();
+    atomicExch(lock, 0);
+}"""
+
+
+def test_iterations_in_which_nothing_changes_are_stepped_over(page: Any, tmp_path: Path) -> None:
+    """Lanes that spin on a lock execute thousands of instructions before the owner's turn comes;
+    steps lead through what changes, and say what they leave out."""
+    request = LaunchRequest(
+        name="lock.cu", source=LOCK, args=("i32[1]=zeros",) * 2, device="v100", block="4"
+    )
+    trace = record(request)
+    assert trace.steps.count > 10_000
+    file = tmp_path / "lock.html"
+    file.write_text(export(exported_show("l", ("l",)), [trace.to_bytes()]), "utf-8")
+    page.goto(f"{file.as_uri()}#view=machine&step=0&warp=0")
+    position, instruction = page.get_by_test_id("position"), page.locator(".now")
+    lines, left_out, steps = set(), 0, 0
+    while "the end" not in position.inner_text():
+        page.keyboard.press("ArrowRight")
+        steps += 1
+        words = instruction.inner_text()
+        lines.add(words[words.find("line") :].split(" ·")[0])
+        if found := re.search(r"\(([\d,]+) steps, not shown", words):
+            left_out = max(left_out, int(found[1].replace(",", "")))
+    assert steps < 200
+    assert left_out > 1000
+    assert lines == {f"line {number}" for number in (1, 3, 5, 6, 7, 8)}
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert f"of {trace.steps.count:,}" in position.inner_text()
 
 
 FIB = """__device__ __noinline__ int fib(int n)

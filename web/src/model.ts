@@ -3,6 +3,7 @@
 
 import { Asynchronous } from "./asynchronous.ts";
 import { Tallies } from "./counters.ts";
+import { Spins } from "./spins.ts";
 import { DIVERGED, MET, type Allocated, type CallFrame, type Code, type Fault, type Shape, type Site, type State, type Trace } from "./schema.ts";
 
 /** Kinds of events, in the order of their numbers. */
@@ -52,6 +53,7 @@ export class Model {
   readonly marks: Uint8Array;
   readonly events: Events;
   readonly tallies: Tallies;
+  readonly spins: Spins;
   /** Null where nothing of it was recorded. */
   readonly asynchronous: Asynchronous | null;
 
@@ -64,6 +66,8 @@ export class Model {
   #writes: Map<number, { step: number[]; value: number[] }> | null = null;
   readonly #calls = new Map<number, number[]>();
   readonly #anyCalls: boolean;
+  readonly #writeStart: Uint32Array;
+  readonly #writeValue: Uint32Array;
   readonly #narrow: Uint32Array;
   readonly #wide: BigUint64Array;
 
@@ -82,11 +86,14 @@ export class Model {
     this.#accessBase = u64(made.base);
     this.#narrow = u32(trace.writes.narrow);
     this.#wide = u64(trace.writes.wide);
+    this.#writeStart = starts(u32(trace.writes.step), this.count);
+    this.#writeValue = u32(trace.writes.value);
     this.#anyCalls = trace.code.some((code) => code.calls);
     this.#accessStart = starts(u32(made.step), this.count);
     [this.#warpStart, this.#warpSteps] = byWarp(this.warp, trace.warps.length);
     this.events = this.#findEvents();
     this.tallies = new Tallies(this);
+    this.spins = new Spins(this);
     this.asynchronous = trace.asynchronous ? new Asynchronous(this, trace.asynchronous) : null;
   }
 
@@ -246,6 +253,25 @@ export class Model {
       if (this.stateOf(steps[nth]!).active >>> lane & 1) return steps[nth]!;
     }
     return -1;
+  }
+
+  /** Whether a step does what an earlier one of its warp did, and leaves all as it was then:
+   * registers, and memory but for atomics that compare and find another value. */
+  isRepeated(step: number, earlier: number): boolean {
+    if (this.instruction[step] !== this.instruction[earlier] || this.state[step] !== this.state[earlier]) return false;
+    if (this.executing[step] !== this.executing[earlier] || !this.trace.warps[this.warp[step]!]!.registers) return false;
+    const accesses = this.#accessStart[step + 1]! - this.#accessStart[step]!;
+    if (accesses !== this.#accessStart[earlier + 1]! - this.#accessStart[earlier]!) return false;
+    for (let i = 0; i < accesses; i++) {
+      const [a, b] = [this.#accessStart[step]! + i, this.#accessStart[earlier]! + i];
+      if (this.#accessSite[a] !== this.#accessSite[b] || this.#accessShape[a] !== this.#accessShape[b] || this.#accessBase[a] !== this.#accessBase[b]) return false;
+    }
+    const writes = this.#writeStart[step + 1]! - this.#writeStart[step]!;
+    if (writes !== this.#writeStart[earlier + 1]! - this.#writeStart[earlier]!) return false;
+    for (let i = 0; i < writes; i++) {
+      if (this.#writeValue[this.#writeStart[step]! + i] !== this.#writeValue[this.#writeStart[earlier]! + i]) return false;
+    }
+    return true;
   }
 
   // ---- events -------------------------------------------------------------------------------

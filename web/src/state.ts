@@ -1,7 +1,7 @@
 // What the page shows now: one position in time, one warp, and everything that follows from them.
 
 import { batch, computed, signal } from "@preact/signals";
-import type { Model } from "./model.ts";
+import { upper, type Model } from "./model.ts";
 import { Modelled } from "./modelled.ts";
 import { kept } from "./settings.ts";
 import type { LaunchRequest, Lesson, Refusal, Show } from "./schema.ts";
@@ -91,8 +91,16 @@ export function stepBy(steps: number): void {
   if (time.value >= shown.count && steps < 0) return goTo(row[row.length + steps] ?? 0);
   // From between two of its steps, back leads to the earlier one first.
   const here = nth >= 0 && row[nth] !== time.value && steps < 0 ? nth + 1 : nth;
-  const wanted = here + steps;
+  const wanted = outOfSpin(shown, row, here + steps, steps);
   goTo(wanted >= row.length ? shown.count : wanted < 0 ? (row[0] ?? 0) : row[wanted]!);
+}
+
+/** The number of a warp's step or, where views leave that out, of the next one in the direction of
+ * `steps` that they show. */
+function outOfSpin(shown: Model, row: Uint32Array, nth: number, steps: number): number {
+  const spin = nth >= 0 && nth < row.length ? shown.spins.at(row[nth]!) : null;
+  if (!spin) return nth;
+  return steps > 0 ? upper(row, spin.stop - 1) : upper(row, spin.first - 1) - 1;
 }
 
 /** Step by the launch: whichever warp is next, which becomes the chosen one. */

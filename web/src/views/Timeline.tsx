@@ -99,9 +99,10 @@ export function Timeline({ model }: { model: Model }) {
 
   const at = (event: PointerEvent | WheelEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
-    const [from, to] = zoom.value ?? [0, model.count];
+    const [from, to] = zoom.value ?? wholeOf(model);
     const share = Math.min(1, Math.max(0, (event.clientX - box.left - LEFT) / (box.width - LEFT - 8)));
-    return { box, step: Math.floor(from + share * (to - from)) };
+    const position = Math.floor(from + share * (to - from));
+    return { box, position, step: model.spins.stepAt(position) };
   };
   const pick = (event: PointerEvent) => {
     const { box, step } = at(event);
@@ -110,7 +111,7 @@ export function Timeline({ model }: { model: Model }) {
     const pinned = still.current!.getBoundingClientRect();
     const row = under >= 0 && under < model.trace.warps.length ? under : undefined;
     const inMarks = event.clientY - pinned.top < MARKS;
-    batchGo(inMarks ? nearestEvent(model, step, (zoom.value?.[1] ?? model.count) - (zoom.value?.[0] ?? 0)) : step, inMarks ? undefined : row);
+    batchGo(inMarks ? nearestEvent(model, step, lengthOf(zoom.value ?? wholeOf(model))) : step, inMarks ? undefined : row);
   };
   return (
     <div class="timeline-view">
@@ -132,13 +133,14 @@ export function Timeline({ model }: { model: Model }) {
       onPointerMove={(event) => event.buttons & 1 && goTo(at(event).step)}
       onWheel={(event) => {
         event.preventDefault();
-        const [from, to] = zoom.value ?? [0, model.count];
-        const { step } = at(event);
+        const [from, to] = zoom.value ?? wholeOf(model);
+        const { position } = at(event);
         const scale = event.deltaY > 0 ? 1.25 : 0.8;
         const length = Math.max(24, (to - from) * scale);
-        if (length >= model.count) zoom.value = null;
+        const whole = lengthOf(wholeOf(model));
+        if (length >= whole) zoom.value = null;
         else {
-          const first = Math.max(0, Math.min(model.count - length, step - ((step - from) / (to - from)) * length));
+          const first = Math.max(0, Math.min(whole - length, position - ((position - from) / (to - from)) * length));
           zoom.value = [first, first + length];
         }
       }}
@@ -182,6 +184,15 @@ function Key() {
   );
 }
 
+/** The positions of all steps that are shown (`Spins.position`). */
+function wholeOf(model: Model): readonly [number, number] {
+  return [0, model.spins.position(model.count)];
+}
+
+function lengthOf([from, to]: readonly [number, number]): number {
+  return to - from;
+}
+
 /** Bring the row of a warp into sight. */
 function reveal(scroll: HTMLElement, model: Model, warp: number): void {
   const height = rowHeight(model);
@@ -218,7 +229,7 @@ function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scroll
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
   const height = rowHeight(model);
-  const [from, to] = zoom.peek() ?? [0, model.count];
+  const [from, to] = zoom.peek() ?? wholeOf(model);
   const width = box.width - LEFT - 8;
   const scale = width / Math.max(1, to - from);
   pen.font = `${height < 12 ? 9 : 11}px ui-sans-serif, system-ui, sans-serif`;
@@ -237,8 +248,9 @@ function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scroll
     drawRow(pen, model, row, { y, height: height - 3, from, to, scale, colours, width });
   }
   pen.restore();
+  drawSpins(pen, model, box, from, to, scale, colours);
   drawMarks(pen, model, from, to, scale, colours);
-  drawAxis(pen, box.height - AXIS, [from, to], scale, colours);
+  drawAxis(pen, model, box.height - AXIS, [from, to], scale, colours);
 }
 
 /** Keep rows from what is drawn above and below them. */
@@ -249,18 +261,35 @@ function clipRows(pen: CanvasRenderingContext2D, box: DOMRect): void {
 }
 
 /** Numbers of steps below the rows. */
-function drawAxis(pen: CanvasRenderingContext2D, top: number, [from, to]: readonly [number, number], scale: number, colours: Look): void {
+function drawAxis(pen: CanvasRenderingContext2D, model: Model, top: number, [from, to]: readonly [number, number], scale: number, colours: Look): void {
   const every = stepOf((to - from) / 8);
   pen.fillStyle = colours.soft;
   pen.font = "10px ui-sans-serif, system-ui, sans-serif";
   pen.fillText("step", 10, top + AXIS / 2);
   pen.textAlign = "center";
-  for (let step = Math.ceil(from / every) * every; step < to; step += every) {
-    const x = LEFT + (step - from + 0.5) * scale;
+  for (let position = Math.ceil(from / every) * every; position < to; position += every) {
+    const x = LEFT + (position - from + 0.5) * scale;
     pen.fillRect(x - 0.3, top, 0.6, 4);
-    pen.fillText((step + 1).toLocaleString(), Math.max(LEFT + 8, x), top + 11);
+    pen.fillText((model.spins.stepAt(position) + 1).toLocaleString(), Math.max(LEFT + 8, x), top + 11);
   }
   pen.textAlign = "start";
+}
+
+/** A gap in the axis where steps of a loop that changes nothing are left out. */
+function drawSpins(pen: CanvasRenderingContext2D, model: Model, box: DOMRect, from: number, to: number, scale: number, colours: Look): void {
+  pen.strokeStyle = colours.ink;
+  pen.lineWidth = 1;
+  pen.setLineDash([3, 3]);
+  for (const spin of model.spins.all) {
+    const position = model.spins.position(spin.first);
+    if (position < from || position > to) continue;
+    const x = LEFT + (position - from) * scale;
+    pen.beginPath();
+    pen.moveTo(x, MARKS);
+    pen.lineTo(x, box.height - AXIS);
+    pen.stroke();
+  }
+  pen.setLineDash([]);
 }
 
 interface RowLook {
@@ -276,17 +305,24 @@ interface RowLook {
 /** One warp: where steps are wide, a bar for each; where they are narrow, one for each pixel. */
 function drawRow(pen: CanvasRenderingContext2D, model: Model, row: number, at: RowLook): void {
   const steps = model.stepsOf(row);
-  let nth = upper(steps, Math.floor(at.from) - 1);
+  const { spins } = model;
+  let nth = upper(steps, spins.stepAt(Math.floor(at.from)) - 1);
+  const last = spins.stepAt(Math.ceil(at.to));
   const bar = Math.max(1, at.scale - (at.scale > 4 ? 1 : 0));
-  while (nth < steps.length && steps[nth]! < at.to) {
+  while (nth < steps.length && steps[nth]! < last) {
     const step = steps[nth]!;
-    const x = Math.floor((step - at.from) * at.scale);
+    const spin = spins.at(step);
+    if (spin) {
+      nth = upper(steps, spin.stop - 1);
+      continue;
+    }
+    const x = Math.floor((spins.position(step) - at.from) * at.scale);
     const lanes = count(model.stateOf(step).active) / 32;
     pen.fillStyle = colourOf(model, step, at.colours);
     const tall = Math.max(1.5, lanes * at.height);
     pen.fillRect(LEFT + x, at.y + at.height - tall, bar, tall);
     // Steps that fall into the same pixel are passed over: their warp is drawn here already.
-    nth = at.scale >= 1 ? nth + 1 : Math.max(nth + 1, upper(steps, at.from + (x + 1) / at.scale - 1e-9));
+    nth = at.scale >= 1 ? nth + 1 : Math.max(nth + 1, upper(steps, spins.stepAt(Math.ceil(at.from + (x + 1) / at.scale - 1e-9) - 1)));
   }
 }
 
@@ -303,8 +339,10 @@ function drawMarks(pen: CanvasRenderingContext2D, model: Model, from: number, to
   pen.textAlign = "center";
   pen.font = "12px ui-sans-serif, system-ui, sans-serif";
   let last = -99;
-  for (let i = upper(step, from - 1); i < step.length && step[i]! <= to; i++) {
-    const x = LEFT + (step[i]! - from + 0.5) * scale;
+  const { spins } = model;
+  for (let i = upper(step, spins.stepAt(Math.floor(from)) - 1); i < step.length && step[i]! <= spins.stepAt(Math.ceil(to)); i++) {
+    if (spins.at(step[i]!)) continue;
+    const x = LEFT + (spins.position(step[i]!) - from + 0.5) * scale;
     const fault = EVENTS[kind[i]!] === "fault";
     if (x - last < 9 && !fault) continue;
     last = x;
@@ -319,13 +357,14 @@ function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scrol
   const pen = canvas.getContext("2d")!;
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
-  const [from, to] = zoom.peek() ?? [0, model.count];
+  const [from, to] = zoom.peek() ?? wholeOf(model);
+  const position = model.spins.position(now);
   const scale = (box.width - LEFT - 8) / Math.max(1, to - from);
-  const x = LEFT + (now - from + 0.5) * scale;
+  const x = LEFT + (position - from + 0.5) * scale;
   const height = rowHeight(model);
   const colours = look();
   pen.fillStyle = colours.ink;
-  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, box.height - MARKS - AXIS + 4);
+  if (position >= from && position <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, box.height - MARKS - AXIS + 4);
   pen.save();
   clipRows(pen, box);
   if (warp < model.trace.warps.length) {

@@ -153,10 +153,18 @@ function Instruction({ model, moment }: { model: Model; moment: Moment }) {
       <span>
         {model.place(model.instruction[moment.step]!)} · {active} of {LANES} lanes active
         {/^(selp|slct)\b/.test(code.text) && ", both sides of a choice were computed: each lane selects one, none is off"}
+        {spinAfter(model, moment.step)}
         {code.guarded && !sendsElsewhere(model, moment) && moment.executing !== moment.state.active ? `, predicate true in ${count(moment.executing)}` : ""}
       </span>
     </p>
   );
+}
+
+/** Words on the iterations that are left out after a step. */
+function spinAfter(model: Model, step: number): string {
+  const spin = model.spins.at(step + 1) ?? model.spins.at(step);
+  if (!spin) return "";
+  return `, then ${spin.iterations.toLocaleString()} more iterations in which nothing changes (${(spin.stop - spin.first).toLocaleString()} steps, not shown)`;
 }
 
 /** The register that is shown: the one asked for, else what the instruction writes or reads. */
