@@ -113,3 +113,23 @@ def test_lines_say_why_they_cost() -> None:
     assert "1,015,808 bank conflicts" in whys["21"]  # 31 for each of 2^15 warps
     assert "4.0 transactions per request (the fewest)" in whys["17"]
     assert all("often" not in why for why in whys.values())
+
+
+def test_a_choice_without_a_branch_says_that_both_sides_were_computed() -> None:
+    """NVRTC makes a select for each of two warps of the short if and else: no branch, and no lane
+    is off."""
+    source = """__global__ void pick(float *x)
+{
+    int i = threadIdx.x;
+    float v = x[i];
+    if (i % 2) v = v * 3 + 1; else v = v * 5 + 7;
+    x[i] = v;
+}"""
+    run = wl.Device().compile(source, name="pick.cu")["pick"][1, 64](np.ones(64, np.float32))
+    counters = run.counters
+    assert (counters.branches, counters.selects % 2) == (0, 0)
+    assert counters.selects > 0
+    whys = {line.line.rpartition(":")[2]: line.why for line in run.summary.lines}
+    assert "both sides of a choice computed and one selected" in whys["5"]
+    assert all("choice" not in why for line, why in whys.items() if line != "5")
+    assert "Selects (choices without a branch)" in run.report()

@@ -545,8 +545,8 @@ def test_lanes_show_the_calls_that_have_not_returned(page: Any, tmp_path: Path) 
     page.goto(f"{file.as_uri()}#view=machine&step={step}&warp=0")
     calls = page.get_by_role("group", name="Calls").get_by_role("listitem").all_inner_texts()
     assert calls == [
-        "lanes 2–3: fib line 1 ← fib line 4 ← numbers line 8",
-        "lanes 0–1: fib line 3 ← numbers line 8",
+        "lanes 2\N{EN DASH}3: fib line 1 ← fib line 4 ← numbers line 8",
+        "lanes 0\N{EN DASH}1: fib line 3 ← numbers line 8",
     ]
     page.keyboard.press("End")
     assert page.get_by_role("group", name="Calls").count() == 0

@@ -50,7 +50,7 @@ _ACCESSES: dict[tuple[Space, str], tuple[str, ...]] = {
 
 _OF_INSTRUCTIONS: tuple[str, ...] = (
     *("warp_instructions", "thread_instructions", "thread_instructions_predicated_on"),
-    *("branches", "divergent_branches", "reconvergences", "exited_members", "barriers"),
+    *("branches", "divergent_branches", "reconvergences", "exited_members", "barriers", "selects"),
     *("atomic_requests", "atomic_passes"),
 )
 
@@ -169,6 +169,7 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
         "reconvergences": tally.reconvergences * _reconverges(tally.program),
         "exited_members": tally.exited_members,
         "barriers": tally.warps * _matches(tally, _is_barrier),
+        "selects": tally.warps * _matches(tally, _is_select),
         **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
         **{name: tally.threads_on * _of(tally, test) for name, test in BY_THREAD.items()},
     }
@@ -214,6 +215,11 @@ def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64
 
 def _is_branch(instruction: Instruction) -> bool:
     return instruction.operation.has(Effect.BRANCHES)
+
+
+def _is_select(instruction: Instruction) -> bool:
+    """Returns whether each lane selects one of two computed values: a choice without a branch."""
+    return instruction.operation.name in ("selp", "slct")
 
 
 def _is_barrier(instruction: Instruction) -> bool:

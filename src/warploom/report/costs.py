@@ -88,6 +88,8 @@ def _parts(
     executed = f"{share:.0f} % of all instructions"
     if 0 < lanes < warp_size / 2:
         executed += f", {lanes:.1f} lanes active"
+    if counts.selects:
+        executed += ", both sides of a choice computed and one selected"
     yield Part("instructions", counts.warp_instructions, executed)
     for space in ("global", "local"):
         more = _sum(counts, space, "transactions") - _sum(counts, space, "requests")

@@ -216,6 +216,8 @@ def instruction_statistics(counters: Counters) -> Section:
         ("Reconvergences", "event", counters.reconvergences),
         ("Barriers", "inst", counters.barriers),
     ]
+    if counters.selects:
+        given.append(("Selects (choices without a branch)", "inst", counters.selects))
     return Section("Instruction Statistics", tuple(_counted(*line) for line in given))
 
 
