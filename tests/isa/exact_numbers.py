@@ -142,7 +142,7 @@ class Format:
         size = value.size
         if not size:
             return 0
-        exponent = max(_log2(size), self.least)
+        exponent = max(log2(size), self.least)
         exactly = size / Fraction(2) ** (exponent - self.fraction)
         below = math.floor(exactly)
         rest = exactly - below
@@ -163,7 +163,7 @@ class Format:
         return bits if normal else bits & self.sign
 
 
-def _log2(size: Fraction) -> int:
+def log2(size: Fraction) -> int:
     """Returns the exponent of the highest power of two that is not above a positive rational."""
     estimate = size.numerator.bit_length() - size.denominator.bit_length()
     return estimate if Fraction(2) ** estimate <= size else estimate - 1
@@ -236,7 +236,7 @@ def root(a: Number) -> Number:
         return NO_NUMBER
     if a.is_infinite:
         return a
-    places = 80 - _log2(a.exact) // 2
+    places = 80 - log2(a.exact) // 2
     scaled = a.exact * Fraction(4) ** places
     whole = math.isqrt(math.floor(scaled))
     between = Fraction(0) if whole * whole == scaled else Fraction(1, 2)

@@ -20,6 +20,7 @@ from exact_numbers import (
     divide,
     greatest_of,
     least_of,
+    log2,
     multiply,
     negate,
     number,
@@ -95,6 +96,22 @@ def arithmetic(compute: Callable[..., Number]) -> Exact:
 
 def fused(a: Number, b: Number, c: Number, mode: str) -> Number:
     return add(multiply(a, b), c, mode)
+
+
+def multiply_add(operation: Operation, values: Bits) -> list[int] | None:
+    """With a rounding mode `mad` is `fma`. Without one it is sm_1x's: 23 bits of the product's
+    fraction remain, whatever its exponent; and it is `mul` and `add` where zero is added."""
+    if "rnd" in operation.modifiers:
+        return arithmetic(fused)(operation, values)
+    a, b, c = operands(operation, F32, values)
+    product = multiply(a, b)
+    if c.size == 0:
+        bits = F32.encode(product, "rn")
+        product = F32.decode(F32.flushed(bits) if "ftz" in operation.modifiers else bits)
+    elif isinstance(product.size, Fraction) and product.size:
+        unit = Fraction(2) ** (log2(product.size) - 23)
+        product = number(product.size // unit * unit * (-1 if product.negative else 1))
+    return [written(operation, F32, add(product, c, "rn"), "rn")]
 
 
 def sign_only(change: Callable[[int, int], int]) -> Exact:
@@ -202,7 +219,7 @@ EXACT: dict[str, Exact] = {
     "sub": arithmetic(lambda a, b, mode: add(a, negate(b), mode)),
     "mul": arithmetic(lambda a, b, mode: multiply(a, b)),
     "fma": arithmetic(fused),
-    "mad": arithmetic(fused),
+    "mad": multiply_add,
     "neg": sign_only(lambda bits, sign: bits ^ sign),
     "abs": sign_only(lambda bits, sign: bits & ~sign),
     "min": extreme(least_of),

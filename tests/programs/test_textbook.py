@@ -84,3 +84,39 @@ def test_contraction_below_2_0_is_left_to_the_user() -> None:
     kernel, x = gpu.load(str(KERNELS), options=["-fmad=true"])["saxpy"], np.zeros(32, np.float32)
     with pytest.raises(wl.UnsupportedInstruction, match=r"no fma\.rn\.f32"):
         kernel[1, 32](np.float32(2), x, x, 32)
+
+
+MAD = """.version 1.4
+.target sm_10
+.entry mads (.param .u64 out)
+{
+    .reg .u64 p; .reg .f32 a, b, c, d;
+    ld.param.u64 p, [out];
+    mov.f32 a, 0f3F800001; mov.f32 b, 0f3FE00000; mov.f32 c, 0fBFE00000;
+    mad.f32 d, a, b, c; st.global.f32 [p], d;
+    mov.f32 c, 0f80000000;
+    mad.f32 d, a, b, c; st.global.f32 [p+4], d;
+    mov.f32 a, 0f71800000; mov.f32 b, 0f4D800000; mov.f32 c, 0fFF000000;
+    mad.f32 d, a, b, c; st.global.f32 [p+8], d;
+    mad.sat.f32 d, a, b, c; st.global.f32 [p+12], d;
+    exit;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "first"),
+    [
+        ("8800-gtx", 0x34000000),  # 2^-23: the product is 1.75 + 1.75 * 2^-23, cut off
+        ("gtx-280", 0x34000000),
+        ("gtx-480", 0x34600000),  # 1.75 * 2^-23: fused
+    ],
+)
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_products_of_mad_are_truncated_before_2_0(device: str, first: int, engine: str) -> None:
+    """PTX ISA, "mad" for sm_1x: the mantissa of the product is truncated to 23 bits, its exponent
+    is preserved (2^128 - 2^127 is 2^127); plus zero it is that of `mul`, rounded."""
+    gpu = wl.Device(device, engine=engine)
+    out = np.zeros(4, np.uint32)
+    gpu.compile(MAD, "ptx")["mads"][1, 1](out)
+    assert [hex(bits) for bits in out] == [hex(first), "0x3fe00002", "0x7f000000", "0x3f800000"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from warploom.core.errors import LaunchError
 from warploom.isa.instruction import Instruction
+from warploom.isa.ops.floating import fused
 from warploom.isa.ops.multimem import lowered
 from warploom.program.cfg import cut_into_blocks
 from warploom.program.inline import flatten
@@ -20,11 +21,14 @@ STACK_BYTES = 4096
 default is 1024 bytes, but its frames hold fewer registers than frames here."""
 
 
-def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
+def build(
+    module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES, *, has_fma: bool = True
+) -> Program:
     """Builds the program of a kernel: its instructions with calls inlined or lowered, their basic
     blocks, and the layout of its variables; a thread has a stack of `stack_bytes`. Operations on
     several devices become those on one, and waits for asynchronous products and loads read their
-    registers.
+    registers. `has_fma`: the device fuses multiplication and addition of floats (compute capability
+    2.0); else it truncates products of `mad.f32`.
 
     Raises LaunchError if the module has no such kernel, CompileError if it is too large
     (`inlining`), UnsupportedInstruction for a call that `inline` cannot resolve or an address that
@@ -43,7 +47,9 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     return Program(
         name=kernel_name,
         module=module,
-        instructions=with_registers_in_flight(tuple(map(_without_multimem, flat.instructions))),
+        instructions=with_registers_in_flight(
+            tuple(_lowered(one, has_fma=has_fma) for one in flat.instructions)
+        ),
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
@@ -63,11 +69,13 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     )
 
 
-def _without_multimem(instruction: Instruction) -> Instruction:
-    """Returns an instruction as a single device executes it: a `multimem` operation (on memory that
-    several devices share) becomes the ordinary access (`isa.ops.multimem`); others stay
-    unchanged."""
+def _lowered(instruction: Instruction, *, has_fma: bool) -> Instruction:
+    """Returns an instruction as the device executes it: a `multimem` operation (on memory that
+    several devices share) becomes the ordinary access (`isa.ops.multimem`), and a `mad.f32` of code
+    for compute capability 1.x is fused where that is possible; others stay unchanged."""
     operation = lowered(instruction.operation)
+    if has_fma:
+        operation = fused(operation)
     return (
         instruction
         if operation is instruction.operation

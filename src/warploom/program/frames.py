@@ -18,7 +18,7 @@ from warploom.program.program import Program, Site
 
 @dataclass(frozen=True)
 class Frame:
-    """A function that an instruction is in, with the place in it: of the instruction, or of the
+    """A function that an instruction is in, with the position in it: of the instruction, or of the
     call of the frame before. `symbol` is the PTX function, whose names end in `suffix`; `depth` how
     many inlined copies of others are around this one in that function. `reentered`: a deeper frame
     is of the same function, and has overwritten its registers."""
@@ -33,12 +33,12 @@ class Frame:
 
     @property
     def file(self) -> str:
-        """Returns the file of the place, empty where it is not known."""
+        """Returns the file of the position, empty where it is not known."""
         return self.location.file if self.location else ""
 
     @property
     def line(self) -> int:
-        """Returns the line of the place, 0 where it is not known."""
+        """Returns the line of the position, 0 where it is not known."""
         return self.location.line if self.location else 0
 
     def __str__(self) -> str:
@@ -49,18 +49,17 @@ class Frame:
 def frames_of(program: Program, instruction: int) -> Iterator[Frame]:
     """Yields the frames of an instruction, the innermost first, up to the kernel or a function that
     is not inlined."""
-    made = program.instructions[instruction]
     site: Site | None = program.sites[instruction]
-    location, text_line = made.location, made.span.line
+    location = program.instructions[instruction].location
+    text_line = program.instructions[instruction].span.line
     while site is not None:
         chain = [*_chain(location)]
         suffix = site.copy.suffix if site.copy else ""
-        for number, place in enumerate(chain):
-            last = number == len(chain) - 1
-            named = None if last or place is None else place.function
-            function = read_symbol(named or site.function).name
+        for number, position in enumerate(chain):
             depth = len(chain) - 1 - number
-            yield Frame(function, place, site.function, suffix, depth, text_line)
+            inlined = position.function if depth and position is not None else None
+            function = read_symbol(inlined or site.function).name
+            yield Frame(function, position, site.function, suffix, depth, text_line)
         copy = site.copy
         site = copy.call if copy else None
         location = copy.location if copy else None

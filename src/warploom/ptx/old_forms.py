@@ -1,9 +1,8 @@
 """Instructions as old modules have them, which mean others today: `mad.f32` without a rounding
 mode, and arithmetic for compute capability 1.x, which flushes subnormal numbers without `.ftz`.
 
-Compiled for later devices, `mad.f32` for sm_1x is `fma.rn.ftz.f32`, and for others, until PTX 3.2,
-`fma.rn.f32` (PTX ISA, "Floating Point Instructions: mad"; ptxas emits FFMA.FTZ and FFMA). Here that
-holds for devices of 1.x, too, whose own `mad` cut the product off.
+For sm_1x, `mad.f32` is an operation of its own (`isa.ops.floating`); for others, until PTX 3.2, it
+is `fma.rn.f32` (PTX ISA, "Floating Point Instructions: mad"; ptxas emits FFMA).
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ FLUSHING_END = (2, 0)
 
 
 def rounded(cursor: Cursor, names: Names, text: str) -> str:
-    """Returns the opcode of a `mad.f32` with the rounding mode that it means; with one it is taken
-    for sm_1x, too, though ptxas refuses it, so that a printed module is read again. The opcode is
-    the next token, where an error points."""
-    if names.target >= FLUSHING_END and names.version > LAST_UNROUNDED:
+    """Returns the opcode of a `mad.f32` with the rounding mode that it means, for sm_1x without
+    one. The opcode is the next token, where an error points."""
+    if names.target < FLUSHING_END:
+        return text
+    if names.version > LAST_UNROUNDED:
         major, minor = names.version
         message = (
             f"`{text}` needs a rounding mode such as `mad.rn.f32`: since PTX 4.0 it is left out for"

@@ -17,6 +17,7 @@ from typing import TypeVar
 from warploom.core.collector import collector_paused
 from warploom.core.lazy import cached_property
 from warploom.devices.spec import DeviceSpec
+from warploom.frontends.cuda_cpp import FIRST_WITH_FMA
 from warploom.host.programs.assembly import Assembly, NoAssembly, assembly_of
 from warploom.host.programs.resources import Resources, resources_of
 from warploom.host.programs.sources import compiled, verified
@@ -42,7 +43,8 @@ class BuiltKernel:
     def program(self) -> Program:
         """Returns the kernel as machines run it; UnsupportedInstruction where the device cannot."""
         with collector_paused():
-            program = build(self._ptx, self._name, self._stack_bytes)
+            has_fma = self._spec.compute_capability >= FIRST_WITH_FMA
+            program = build(self._ptx, self._name, self._stack_bytes, has_fma=has_fma)
         check_instructions(program, self._spec)
         # What is kept of a program refers to it: a cycle, which would wait for a full collection.
         weakref.finalize(self, program.cache.clear).atexit = False

@@ -5,9 +5,9 @@ Functions that the hardware approximates by tables are in `approximate.py`.
 
 from __future__ import annotations
 
-from warploom.core.types import PRED, unsigned
+from warploom.core.types import F64, PRED, unsigned
 from warploom.isa.ops.common import FLOATS, by_part, extreme, operands, result, rounding, sign_bit
-from warploom.isa.spec import Modifiers, Unit, op
+from warploom.isa.spec import Modifiers, Operation, Unit, decode, op
 from warploom.isa.terms import (
     ROUNDINGS,
     Term,
@@ -18,6 +18,7 @@ from warploom.isa.terms import (
     float_min,
     float_neg,
     float_op,
+    float_to_float,
     is_nan,
     reinterpret,
     select,
@@ -75,6 +76,37 @@ def mul(m: Modifiers, a: Term, b: Term) -> Term:
 def fma(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     """d = a * b + c, rounded once                  PTX ISA, Floating Point: fma, mad"""
     return result(m, float_op("fma", rounding(m), *operands(m, a, b, c)))
+
+
+PRODUCT_BITS_DROPPED = 29
+"""Bits of the fraction of a double beyond the 23 of a float."""
+
+
+@op("mad{.ftz}{.sat}.type", dst="d:type", src=THREE, unit=Unit.FLOAT, type=SINGLE)
+def mad_truncated(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
+    """d = a * b, cut off after 23 bits of its fraction, + c   PTX ISA, Floating Point: mad, sm_1x
+
+    A sum with zero is that of `mul` and `add`. The product of two floats is exact as a double, and
+    so is the sum, unless the smaller summand is below the last bit of the larger by far.
+    """
+    a, b, c = operands(m, a, b, c)
+    wide = [float_to_float(value, F64, "rn") for value in (a, b, c)]
+    exact = reinterpret(float_op("fmul", "rn", *wide[:2]), unsigned(64))
+    product = reinterpret(exact & ~((1 << PRODUCT_BITS_DROPPED) - 1), F64)
+    both = float_to_float(float_op("fadd", "rn", product, wide[2]), a.type, "rn")
+    (rounded,) = operands(m, float_op("fmul", "rn", a, b))
+    with_zero = float_op("fadd", "rn", rounded, c)
+    is_zero = float_abs(c) <= float_constant(0.0, c.type)
+    return result(m, select(is_zero, with_zero, both))
+
+
+def fused(operation: Operation) -> Operation:
+    """Returns what a `mad` without a rounding mode, of code for compute capability 1.x, is on later
+    devices: `fma.rn.ftz.f32`; other operations unchanged (PTX ISA, Floating Point: mad)."""
+    if operation.spec.semantics is not mad_truncated:
+        return operation
+    saturates = ".sat" if "sat" in operation.modifiers else ""
+    return decode(f"fma.rn.ftz{saturates}.f32")
 
 
 @op("div.full{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
