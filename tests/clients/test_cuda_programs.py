@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -206,3 +207,14 @@ def test_a_timeline_shows_how_streams_of_a_program_overlap(
     assert [row[0] for row in copies[1:]] == [row[1] for row in copies[:-1]]
     # 65,536 bytes at 24 GB/s (2.7 us) beyond 10 us.
     assert float(copies[0][1]) - float(copies[0][0]) == pytest.approx(12.7, abs=0.11)
+
+
+def test_a_program_of_hip(tmp_path: Path) -> None:
+    """1.5 + 2; memory of the host is no memory of the device."""
+    if not libraries_are_built() or real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, or no stand-in libraries")
+    command = [sys.executable, "-m", "warploom.cli", "run", str(PROGRAMS / "vadd.hip")]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "3.5 3.5 32; cudaErrorInvalidValue\n"
+    assert "vadd, 1 launch of 4x1x1 blocks of 256x1x1" in outcome.stderr

@@ -56,7 +56,7 @@ def findings(source: str, device: str = "h100") -> list[tuple[str, str, str, str
     x = np.arange(32, dtype=np.int32) % 2
     run = kernel[1, 32](np.zeros(1, np.int32), x, np.zeros(64, np.int32))
     return [
-        (one.kind, one.severity, *(Path(line).name for line in (one.line, one.other_line)))
+        (one.kind, one.severity, Path(one.line).name, Path(one.other_line).name)
         for one in run.findings
     ]
 

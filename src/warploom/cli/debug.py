@@ -75,7 +75,7 @@ def debug(
     'x:f32[1000]=arange' --arg 'y:f32[1000]=ones' -c 'break saxpy.cu:6 if i == 999' -c run`
     """
     gpu = device.make(launched.device, rules)
-    if file.suffix == ".cu" and not optimized:
+    if file.suffix in (".cu", ".hip") and not optimized:
         launched = replace(launched, option=[*(launched.option or ()), DEBUG_BUILD])
     request = launched.request(file)
     ready = prepared(gpu, request)

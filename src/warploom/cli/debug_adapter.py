@@ -129,7 +129,7 @@ def start(given: dict[str, Any]) -> None:
         except (OSError, ValueError) as error:
             raise WarploomError(f"`cwd` of the launch configuration: {error}") from None
     file = Path(asked.program)
-    if file.suffix in (".cu", ".ptx", ".cl"):
+    if file.suffix in (".cu", ".hip", ".ptx", ".cl"):
         _launch(file, asked)
     else:
         _run_program(file, asked, given.keys())
@@ -160,7 +160,7 @@ def _launch(file: Path, asked: LaunchConfiguration) -> None:
     """Launches a kernel of a file."""
     gpu = Device(asked.device, engine=asked.engine, schedule=asked.schedule, seed=asked.seed)
     options = list(asked.options)
-    if file.suffix == ".cu" and not asked.optimized:
+    if file.suffix in (".cu", ".hip") and not asked.optimized:
         options.append(DEBUG_BUILD)
     request = Request(
         file=file,

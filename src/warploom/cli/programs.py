@@ -131,7 +131,7 @@ def _command(file: str, options: Sequence[str]) -> list[str]:
         if not path.exists():
             raise WarploomError(f"{file} cannot be read: there is no such file")
         return [sys.executable, file]
-    if path.suffix == ".cu":
+    if path.suffix in (".cu", ".hip"):
         return [str(build_program(path, options))]
     if is_command(file) or not path.is_file():
         return [file]

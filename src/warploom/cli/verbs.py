@@ -53,7 +53,8 @@ def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
     if "--" in args[:at]:
         return True
     # A source with a main is no program where one of its kernels is to be launched.
-    launches = file.endswith(".cu") and any(arg.partition("=")[0] in OF_KERNEL for arg in args)
+    is_source = file.endswith((".cu", ".hip"))
+    launches = is_source and any(arg.partition("=")[0] in OF_KERNEL for arg in args)
     return not launches and _names_program(file)
 
 
@@ -105,7 +106,7 @@ def file_of(args: Sequence[str], flags: Sequence[str] = FLAGS) -> str | None:
 
 def _names_program(name: str) -> bool:
     path = Path(name)
-    if path.suffix == ".cu":
+    if path.suffix in (".cu", ".hip"):
         try:
             return has_main(path.read_text("utf-8", errors="replace"))
         except OSError:

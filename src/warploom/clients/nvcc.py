@@ -16,6 +16,7 @@ from pathlib import Path
 
 from warploom.clients.toolkit import PROGRAMS, missing_wheels, wheel_toolkit
 from warploom.core.errors import CompileError
+from warploom.frontends.hip import HIP_OPTIONS
 
 RUNTIME = ("-cudart", "--cudart")
 LINES = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
@@ -96,6 +97,11 @@ def _number(architecture: str) -> int:
     return int(architecture.rstrip("af"))
 
 
+def language_options(source: Path) -> tuple[str, ...]:
+    """Returns nvcc's options for the language of a source: HIP is compiled as CUDA C++."""
+    return ("-x", "cu", *HIP_OPTIONS) if source.suffix == ".hip" else ()
+
+
 def build_program(source: Path, options: Sequence[str] = ()) -> Path:
     """Builds the program of a source with options of nvcc, in the system's folder for temporary
     files; returns its path. Raises CompileError with nvcc's own words, or where there is no
@@ -113,7 +119,7 @@ def build_program(source: Path, options: Sequence[str] = ()) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="warploom-"))
     target = folder / f"{source.stem}-{name}"
     made = subprocess.run(
-        [nvcc, *completed([*options, str(source), "-o", str(target)])],
+        [nvcc, *completed([*options, *language_options(source), str(source), "-o", str(target)])],
         capture_output=True,
         encoding="utf-8",
         errors="replace",

@@ -34,7 +34,7 @@ from warploom.host.option_types import (
     Workers,
 )
 from warploom.host.programs.builds import Request, builds_here
-from warploom.host.programs.sources import name_of, part_of, source_of
+from warploom.host.programs.sources import LANGUAGES, name_of, part_of, source_of
 from warploom.host.programs.targets import check_strictly
 from warploom.host.ready_launch import LaunchHooks
 from warploom.host.run import Run
@@ -178,7 +178,8 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.load(...)")
     def load(self, path: str | Path, options: Sequence[str] = ()) -> Module:
-        """Returns the program in a file: CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx), by suffix.
+        """Returns the program in a file, by suffix: CUDA C++ (.cu), HIP (.hip), OpenCL C (.cl) or
+        PTX (.ptx).
 
         `options` go to the compiler. Raises CompileError, PtxSyntaxError or UnsupportedInstruction
         for what cannot be used, WarploomError for a file that cannot be read.
@@ -195,14 +196,15 @@ class Device(MakesTextures, MakesTensorMaps):
         *,
         name: str | None = None,
     ) -> Module:
-        """Returns the program in a text of "cuda" (CUDA C++), "opencl" (OpenCL C) or "ptx". `name`
-        stands for it in messages.
+        """Returns the program in a text of "cuda" (CUDA C++), "hip", "opencl" (OpenCL C) or "ptx".
+        `name` stands for it in messages.
 
         Raises what `load` raises.
         """
-        name = name or {"cuda": "kernel.cu", "opencl": "kernel.cl"}.get(language, "kernel.ptx")
+        suffixes = {one: suffix for suffix, one in LANGUAGES.items()}
+        name = name or f"kernel{suffixes.get(language, '.ptx')}"
         ptx = self._builds.ptx(Request(text, language, name, tuple(options)), self.spec)
-        terms = "opencl" if language == "opencl" else "cuda"
+        terms = language if language in ("opencl", "hip") else "cuda"
         return self._loaded(ptx, name, Text(name, text), terms)
 
     @checked("Device.link(...)")

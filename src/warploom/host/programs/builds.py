@@ -90,7 +90,7 @@ class Builds:
         """Returns a text as verified PTX. Raises CompileError or PtxSyntaxError."""
         given = request.text, request.language, request.name, spec.compute_capability
         key = *given, request.options
-        text, name = self._get(self._texts, key, lambda: compiled(*given, request.options))
+        text, name = self._get(self._texts, key, lambda: compiled(*key))
         whole = text, name, spec.warp_size
         return self._get(self._modules, whole, lambda: verified(*whole))
 

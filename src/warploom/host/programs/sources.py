@@ -1,4 +1,4 @@
-"""Reads the sources of a program, CUDA C++, OpenCL C or PTX, and turns each into verified PTX."""
+"""Reads the sources of a program (CUDA C++, HIP, OpenCL C or PTX) and makes verified PTX of each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from warploom.core.collector import collector_paused
 from warploom.core.errors import CompileError, WarploomError
+from warploom.frontends.hip import HIP_OPTIONS
 from warploom.host.programs.cached_ptx import compile_cached
 from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
@@ -22,7 +23,7 @@ BINARY = re.compile("\0")
 CONTROL = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 """Characters that no source in Latin-1 has; form feed, vertical tab and escape may occur."""
 
-LANGUAGES = {".cu": "cuda", ".ptx": "ptx", ".cl": "opencl"}
+LANGUAGES = {".cu": "cuda", ".hip": "hip", ".ptx": "ptx", ".cl": "opencl"}
 
 
 def source_of(file: Path) -> tuple[str, str]:
@@ -31,8 +32,8 @@ def source_of(file: Path) -> tuple[str, str]:
     language = LANGUAGES.get(file.suffix.lower())
     if language is None:
         raise CompileError(
-            f"{file} cannot be loaded as a kernel's source: use .cu, .cl or .ptx. To run a program:"
-            f" `warploom run {file.name}`. Of a binary, load the source, or the PTX that"
+            f"{file} cannot be loaded as a kernel's source: use .cu, .hip, .cl or .ptx. To run a"
+            f" program: `warploom run {file.name}`. Of a binary, load the source, or the PTX that"
             f" `cuobjdump -ptx` extracts."
         )
     return read_source(file), language
@@ -46,7 +47,8 @@ def ptx_of(
     options: Sequence[str] = (),
     warp_size: int = 32,
 ) -> Module:
-    """Returns the PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
+    """Returns the PTX of a text in "cuda", "hip", "opencl" or "ptx", verified; messages call it
+    `name`."""
     return verified(*compiled(text, language, name, compute_capability, options), warp_size)
 
 
@@ -57,8 +59,10 @@ def compiled(
     compute_capability: tuple[int, int],
     options: Sequence[str] = (),
 ) -> tuple[str, str]:
-    """Returns a text in "cuda", "opencl" or "ptx" as PTX, and what messages call that."""
+    """Returns a text in "cuda", "hip", "opencl" or "ptx" as PTX, and what messages call that."""
     text = text.removeprefix(BYTE_ORDER_MARK)
+    if language == "hip":
+        language, options = "cuda", (*options, *HIP_OPTIONS)
     if language == "cuda":
         return compile_cached(text, name, compute_capability, options), f"{name}.ptx"
     if language == "opencl":
@@ -88,9 +92,9 @@ def part_of(
     options: Sequence[str],
     warp_size: int,
 ) -> Module:
-    """Returns one of several sources that are to be linked; CUDA C++ is compiled for that."""
+    """Returns one of several sources that are to be linked; C++ is compiled for that."""
     text, language = (str(source), "ptx") if _is_text(source) else source_of(Path(source))
-    given = ("-rdc=true", *options) if language == "cuda" else ()
+    given = ("-rdc=true", *options) if language in ("cuda", "hip") else ()
     return ptx_of(text, language, name, compute_capability, given, warp_size)
 
 

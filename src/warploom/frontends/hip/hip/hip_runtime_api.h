@@ -1,0 +1,3 @@
+// All of the runtime is in hip_runtime.h.
+#pragma once
+#include "hip_runtime.h"

@@ -1,0 +1,3 @@
+// HIP's name of CUDA's header.
+#pragma once
+#include <vector_types.h>
