@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.observe.limits import TraceLimits
 from warploom.timing.traced import blocks_of
 
 pytestmark = pytest.mark.usefixtures("share_every_launch")
@@ -124,3 +127,46 @@ def test_modelled_time_keeps_blocks_where_the_kernel_saw_itself() -> None:
     timing = run.time(code="ptx", timeline=1_000_000)
     for number in range(2):
         assert set(blocks_of(timing, number)) == set(np.flatnonzero(sm == number).tolist())
+
+
+RANDOM = """__global__ void somewhere(int *sm, int longest)
+{
+    int own;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(own));
+    if (threadIdx.x == 0) sm[blockIdx.x] = own;
+    for (int i = 0; i < blockIdx.x * 7919 % 13 * longest; i++) __syncthreads();
+}"""
+
+
+def test_random_launches_are_where_they_see_themselves(random_examples: int) -> None:
+    """`%smid` in both engines, the trace of the page, and modelled time name the same SM for each
+    block; a trace has no two blocks in one slot at a time, nor more of them on an SM than fit."""
+    for seed in range(random_examples or 12):
+        draw = random.Random(seed)
+        device = draw.choice(["jetson-tx1", "jetson-tx2", "gtx-750-ti", "jetson-orin", "gt-240"])
+        blocks, threads = draw.randint(1, 40), draw.choice([32, 100, 256])
+        schedule = draw.choice(["converge", "fair", "random", "adversarial"])
+        longest = draw.randint(0, 2)
+        order = {"schedule": schedule, "seed": seed}
+        seen: list[list[int]] = []
+        for engine in ("compiled", "reference"):
+            gpu = wl.Device(device, engine=engine, record=engine == "compiled", **order)
+            kernel = gpu.compile(RANDOM)["somewhere"][blocks, threads]
+            sm = gpu.zeros(blocks, np.int32)
+            run = kernel(sm, longest)
+            seen.append(sm.copy_to_host().tolist())
+            if engine == "compiled":
+                timing = run.time(code="ptx", timeline=1_000_000)
+        assert seen[0] == seen[1], seed
+        trace = kernel.trace(sm, longest, limits=TraceLimits(warps=32 * blocks, registers=0))
+        placed = sorted(trace.residency, key=lambda one: one.block)
+        assert [one.sm for one in placed] == seen[0], seed
+        assert all(one.slot % gpu.spec.sms == one.sm for one in placed)
+        fitting = run.occupancy.active_blocks
+        for step in {one.since for one in placed}:
+            now = [one for one in placed if one.since <= step < one.until]
+            assert len({one.slot for one in now}) == len(now), seed
+            assert max(np.bincount([one.sm for one in now])) <= fitting, seed
+        for number in range(timing.sms):
+            of_time = set(blocks_of(timing, number))
+            assert of_time == {block for block, at in enumerate(seen[0]) if at == number}, seed

@@ -1,4 +1,4 @@
-"""Reads the sources of a program (CUDA C++, HIP, OpenCL C or PTX) and makes verified PTX of each."""
+"""Reads the sources of a program: CUDA C++, HIP, OpenCL C or PTX, and makes PTX of each."""
 
 from __future__ import annotations
 
