@@ -97,6 +97,11 @@ export class Model {
     this.asynchronous = trace.asynchronous ? new Asynchronous(this, trace.asynchronous) : null;
   }
 
+  /** Whether lanes of any warp have diverged. */
+  get diverges(): boolean {
+    return this.marks.some((mark) => (mark & DIVERGED) !== 0);
+  }
+
   // ---- steps --------------------------------------------------------------------------------
 
   code(step: number): Code {

@@ -61,6 +61,9 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
         {facts.clock_mhz.toLocaleString()} MHz). {facts.sms === 1 ? `All blocks ran on SM ${facts.sm}.` : `SM ${facts.sm} is shown, of ${facts.sms.toLocaleString()} that ran blocks.`}
         {part && ` The first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks were replayed; the cycles of the launch are extrapolated.`}
       </p>
+      {model.trace.device.independent && model.diverges && (
+        <p class="note">The sides of a divergent branch follow each other here. From compute capability 7.0 on hardware may let them overlap, which no published source measures.</p>
+      )}
       {facts.left_out > 0 && (
         <p class="note">
           Left out, for there was no more space: {facts.left_out.toLocaleString()} cycles of this SM's warps, those after the first {facts.count.toLocaleString()} states.
