@@ -71,8 +71,8 @@ def _shapes_inside(
             for register, shape in operand_shapes.results(instruction):
                 if register in varying:
                     continue
-                first = register not in written and register not in entry_shapes
-                if first and shape.is_affine:
+                is_first_result = register not in written and register not in entry_shapes
+                if is_first_result and shape.is_affine:
                     shapes_here[register] = shape
                 elif shapes_here.get(register, VARYING) != shape:
                     varying.add(register)

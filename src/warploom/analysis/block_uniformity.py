@@ -124,7 +124,11 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> int | None:
         and len(instruction.operands) == 3
         and instruction.guard is None
     )
-    later = {register for one in inside[writers[-1] + 1 :] for register in writes(one)}
+    later = {
+        register
+        for later_instruction in inside[writers[-1] + 1 :]
+        for register in writes(later_instruction)
+    }
     unchanged = (
         plain
         and isinstance(instruction.operands[0], Register)

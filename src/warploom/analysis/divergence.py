@@ -61,7 +61,9 @@ class DivergencePoints:
         where they are written, not at the barrier. Registers live at the entry are excluded: they
         begin as zero, and nothing would store that zero to the context."""
         program = self.program
-        written = Counter(register for one in program.instructions for register in writes(one))
+        written = Counter(
+            register for instruction in program.instructions for register in writes(instruction)
+        )
         resumed = (b.successors[-1] for b in program.blocks if self._ends_with_barrier(b))
         live = frozenset[Register]().union(
             *(program.live_in[b] for b in resumed if b < program.exit)

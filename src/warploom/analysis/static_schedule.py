@@ -69,7 +69,10 @@ def _reads_block_size(program: Program) -> bool:
         for instruction in program.instructions
         for operand in flatten_operands(instruction.operands)
     )
-    return any(isinstance(one, Special) and one.name in SIZES for one in operands)
+    return any(
+        isinstance(read_operand, Special) and read_operand.name in SIZES
+        for read_operand in operands
+    )
 
 
 def static_schedule_of(

@@ -133,7 +133,7 @@ def _is_lane_independent(instruction: Instruction) -> bool:
 def _reads_clock(operand: Operand) -> bool:
     """Returns whether an operand is or contains a special register that depends on the time."""
     specials = (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Special))
-    return any(SPECIAL_REGISTERS[one.name].clock_bit is not None for one in specials)
+    return any(SPECIAL_REGISTERS[special.name].clock_bit is not None for special in specials)
 
 
 def strided_loop(
@@ -163,7 +163,9 @@ def strided_loop(
             relation = staying_relation(program, blocks, block, index)
             compared.append((index, relation))
             slice_union |= slice
-    widened = tuple(one for one in recurrences.widened if one[0] in slice_union)
+    widened = tuple(
+        conversion for conversion in recurrences.widened if conversion[0] in slice_union
+    )
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
             # Outside of `advances` nothing checks that the lanes of a widened operand do not wrap
@@ -177,7 +179,7 @@ def strided_loop(
 
 def _address_base(instruction: Instruction) -> Operand:
     """Returns the operand that the address of a load or store begins with; it must have one."""
-    address = next(one for one in instruction.operands if isinstance(one, Address))
+    address = next(operand for operand in instruction.operands if isinstance(operand, Address))
     assert address.base is not None
     return address.base
 
@@ -249,7 +251,7 @@ class _Recurrences:
         for number, target in enumerate(targets):
             if isinstance(target, Register):
                 state[target] = recurrences[number] if number < len(recurrences) else NONLINEAR
-        if recurrences and all(one.linear for one in recurrences):
+        if recurrences and all(recurrence.linear for recurrence in recurrences):
             self._linear.add(index)
 
     def _results(
@@ -262,7 +264,7 @@ class _Recurrences:
         operation = instruction.operation
         sources = tuple(flatten_operands(instruction.operands[len(operation.spec.destinations) :]))
         if operation.kind is OpKind.CONVERT_ADDRESS:
-            [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
+            [recurrences] = [self._operand(data_source, U64, state) for data_source in sources[:1]]
             return [Recurrence(recurrences.linear, recurrences.advances)]
         if operation.kind is OpKind.MOVE and not computes(instruction):
             return [INVARIANT] if isinstance(instruction.operands[1], Special | Symbol) else []
@@ -310,14 +312,14 @@ class _Recurrences:
             return arguments[int(str(term.attr))]
         if term.op == "select" and (side := shapes.chosen(term)) is not None:
             return self._term(index, side, arguments, shapes)
-        args = [self._term(index, one, arguments, shapes) for one in term.args]
-        if not any(one.advances or not one.linear for one in args):
+        args = [self._term(index, argument, arguments, shapes) for argument in term.args]
+        if not any(argument.advances or not argument.linear for argument in args):
             return INVARIANT
-        if not term.type.is_integer or not all(one.linear for one in args):
+        if not term.type.is_integer or not all(argument.linear for argument in args):
             return NONLINEAR
         match term.op:
             case "add" | "sub":
-                bases = [one.base for one in args if one.advances]
+                bases = [argument.base for argument in args if argument.advances]
                 base = (
                     bases[0] if len(bases) == 1 and (term.op == "add" or args[0].advances) else None
                 )
@@ -361,7 +363,9 @@ class _Recurrences:
             if not type.is_integer or type.bits < 32 or instruction.operands[0] != guard.register:
                 return None
             relation = staying_relation(self.program, self._blocks, block, index)
-            shapes = [self._operand_shapes.shape(one, type) for one in instruction.operands[1:3]]
+            shapes = [
+                self._operand_shapes.shape(operand, type) for operand in instruction.operands[1:3]
+            ]
             bounded = all(shape.is_affine for shape in shapes)
             # With `!=` each lane leaves in an iteration of its own unless both sides are uniform.
             if relation == "ne":
@@ -374,9 +378,9 @@ class _Recurrences:
         (`_transfer`): the instructions of the loop, by number, that compute them, in any iteration.
         None if an operand, or a value that it is computed from, is not linear."""
         members: set[int] = set()
-        pending = [one for one in operands if isinstance(one, Register)]
+        pending = [register for register in operands if isinstance(register, Register)]
         state = self._states[index]
-        if not all(state.get(one, INVARIANT).linear for one in pending):
+        if not all(state.get(register, INVARIANT).linear for register in pending):
             return None
         while pending:
             for index in self._writers.get(pending.pop(), ()):

@@ -72,7 +72,9 @@ def shapes_of(
     varying = tuple(frozenset(affine.keys() & here) for here in varying_by_block)
     if block_wide:
         affine = {
-            r: s for r, s in affine.items() if not any(r in here for here in varying_by_block)
+            r: shape
+            for r, shape in affine.items()
+            if not any(r in here for here in varying_by_block)
         }
         varying = ()
     return RegisterShapes(affine, varying, tuple(masked))
@@ -178,18 +180,20 @@ def _joined_varying(
         if _may_diverge(program, warp_layout, shapes, varying_by_block, block)
     ]
     varying = {block.index for block in diverging}
-    masked.extend(one for one in regions if not varying.isdisjoint(one.exits))
+    masked.extend(region for region in regions if not varying.isdisjoint(region.exits))
     for block in diverging:
         point = program.reconvergence[block.index]
         if point == program.exit:
             continue
-        region = next((one for one in masked if block.index in one.exits), None)
+        region = next((region for region in masked if block.index in region.exits), None)
         if region is not None:
             yield from ((point, register) for register in region.merged)
             continue
         inside = blocks_between(program, block.successors, point)
-        instructions = (one for i in inside for one in _instructions_of(program, program.blocks[i]))
-        written = {register for one in instructions for register in writes(one)}
+        instructions = (
+            i for index in inside for i in _instructions_of(program, program.blocks[index])
+        )
+        written = {register for instruction in instructions for register in writes(instruction)}
         for register in written & program.live_in[point]:
             yield from ((index, register) for index in (*inside, point))
 

@@ -95,7 +95,7 @@ def find_groups(
             open_groups.setdefault(key, _Open(group)).members.append((index, address.offset))
         for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in open_groups.values()]
+    return [open_group.closed() for open_group in open_groups.values()]
 
 
 def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:

@@ -67,15 +67,15 @@ def run_passes(ir: WarpIR) -> WarpIR:
 def after_each_pass(ir: WarpIR) -> Iterator[tuple[str, WarpIR]]:
     """Yields the name of each pass with the IR after it, which is unchanged where the variant
     leaves the pass out."""
-    for one in PIPELINE:
-        ir = one.run(ir)
-        yield one.name, ir
+    for compiler_pass in PIPELINE:
+        ir = compiler_pass.run(ir)
+        yield compiler_pass.name, ir
 
 
 def printed_passes() -> frozenset[str]:
     """Returns the passes that WARPLOOM_PRINT_AFTER lists, all for `all`. Raises WarploomError for
     an unknown name."""
-    return named_passes(PRINT_VARIABLE, [one.name for one in PIPELINE])
+    return named_passes(PRINT_VARIABLE, [compiler_pass.name for compiler_pass in PIPELINE])
 
 
 def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:

@@ -75,7 +75,7 @@ def access_type_of(ir: WarpIR, record: AccessRecord) -> AccessType | None:
         return replace(moved, space=record.space)
     if operation.spec.unit is not Unit.ATOMIC:
         return None
-    first = len(operation.spec.destinations) + 1
-    sources = instruction.operands[first : first + operation.value_count]
+    first_source = len(operation.spec.destinations) + 1
+    sources = instruction.operands[first_source : first_source + operation.value_count]
     parts = len(elements(sources[0])) if sources else 1
     return AccessType(record.op, record.space, operation.modifiers.scalar(), parts)

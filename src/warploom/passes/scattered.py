@@ -21,6 +21,6 @@ def find_scattered_registers(ir: WarpIR) -> WarpIR:
     the pass `steps`."""
     if ir.variant.has_one_copy or not (ir.accesses.facts.inlined and ir.accesses.facts.steps):
         return ir
-    lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
+    lasting = {r: shape for r, shape in ir.shapes.items() if r in ir.uniformity.lasting}
     registers = scattered_registers(ir.program, ir.variant.warp_layout, lasting)
     return replace(ir, scattered=registers)

@@ -87,7 +87,11 @@ def batch_stores(ir: WarpIR) -> WarpIR:
         stores = by_instruction(batches).keys()
         # A store may be in one group only: those that a batch takes over are removed from the
         # others.
-        rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
+        rest = (
+            found_group
+            for found_group in groups
+            if stores.isdisjoint(i for i, _ in found_group.members)
+        )
         stored = BlockAccesses((*rest, *batches), has_fast_version=True)
         return replace(block, accesses=stored) if batches else block
 
@@ -130,7 +134,7 @@ def find_store_batches(
             open_batch = None
         for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in batches if len(one.members) > 1]
+    return [batch.closed() for batch in batches if len(batch.members) > 1]
 
 
 def _deferrable_store(

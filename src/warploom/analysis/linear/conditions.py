@@ -193,12 +193,12 @@ class _Conditions:
         return iterations
 
 
-def _divided(one: Form, by: int) -> Form | None:
+def _divided(form: Form, by: int) -> Form | None:
     """Returns a form divided by a number; None if its constant or a stride is no multiple of the
     number."""
-    if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
+    if any(number % by for number in (form.constant, *(stride for _, stride in form.strides))):
         return None
-    return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
+    return Form(form.constant // by, tuple((v, stride // by) for v, stride in form.strides))
 
 
 def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
@@ -208,24 +208,24 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
     are left out."""
     candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
     facts = _strongest(
-        one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
+        fact for fact in candidates if all(_holds_on_edge(fact, edge) for edge in incoming_edges)
     )
     implications = {
         name: _invariant_on_edge(implication, incoming_edges[0])
         for name, implication in incoming_edges[0].state.implications.items()
     }
     for edge in incoming_edges[1:]:
-        others = {
+        common = {
             name: _invariant_on_edge(implication, edge)
             for name, implication in edge.state.implications.items()
         }
         implications = {
             name: Implications(
-                implication.where_true & others[name].where_true,
-                implication.where_false & others[name].where_false,
+                implication.where_true & common[name].where_true,
+                implication.where_false & common[name].where_false,
             )
             for name, implication in implications.items()
-            if name in others
+            if name in common
         }
     return PointFacts(
         facts,
@@ -280,16 +280,16 @@ def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
         if after is None:
             return False
         before = before.plus(after, stride)
-    stronger = (one for one in edge.state.facts if one.strides == before.strides)
-    return _is_always_true(before) or any(one.constant <= before.constant for one in stronger)
+    stronger = (known for known in edge.state.facts if known.strides == before.strides)
+    return _is_always_true(before) or any(known.constant <= before.constant for known in stronger)
 
 
 def _strongest(facts: Iterable[Form]) -> Facts:
     """Returns the facts that do not follow from another fact with the same strides."""
     least_constants: dict[tuple[tuple[IndexVariable, int], ...], int] = {}
-    for one in facts:
-        least_constants[one.strides] = min(
-            one.constant, least_constants.get(one.strides, one.constant)
+    for fact in facts:
+        least_constants[fact.strides] = min(
+            fact.constant, least_constants.get(fact.strides, fact.constant)
         )
     return frozenset(Form(constant, strides) for strides, constant in least_constants.items())
 
