@@ -55,8 +55,8 @@ def assemble(
     local variable of `stack_bytes` bytes that is a thread's stack."""
     parts = [*functions]
     whole = Flat()
-    first = kernel.flat.instructions[0]
-    start = HiddenCode(whole, first, kernel.flat.sites[0])
+    first_instruction = kernel.flat.instructions[0]
+    start = HiddenCode(whole, first_instruction, kernel.flat.sites[0])
     whole.variables.update(kernel.flat.variables)
     start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)

@@ -50,13 +50,13 @@ class _Serialiser:
         if value is None or isinstance(value, int | float | str | Enum):
             return "{!r};".format
         if isinstance(value, tuple):
-            return lambda each: f"({''.join(map(self.written, each))})"
+            return lambda item: f"({''.join(map(self.written, item))})"
         if isinstance(value, Operation):
-            return lambda each: f"{each.text!r};"
+            return lambda item: f"{item.text!r};"
         if is_dataclass(value):
             return self._writer_of_fields(type(value))
         if isinstance(value, Mapping):
-            return lambda each: self._unordered(each.items())
+            return lambda item: self._unordered(item.items())
         if isinstance(value, frozenset):
             return self._unordered
         raise TypeError(f"{type(value).__name__} has no digest")
@@ -72,7 +72,7 @@ class _Serialiser:
     def _writer_of_fields(self, kind: type) -> Callable[[Any], str]:
         """Returns a serialiser for data classes of type `kind` that writes the fields which
         comparisons include."""
-        names = tuple(each.name for each in fields(kind) if each.compare)
+        names = tuple(field.name for field in fields(kind) if field.compare)
 
         def written(value: object) -> str:
             """Returns the text of a data class: the name of its type and its compared fields in

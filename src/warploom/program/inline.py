@@ -71,7 +71,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     another number of arguments or results; CompileError if the kernel is too large.
     """
     inliner = _Inliner(module, kernel)
-    first = inliner.begin(kernel)
+    whole_kernel = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
     parts: dict[str, FunctionCode] = {}
     waiting = [*inliner.retained_callees()]
@@ -85,11 +85,11 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             end = calls.end_label(function.name)
             inliner.body(_Frame(function, renaming, end, InlinedCopy(suffix)))
             waiting += inliner.retained_callees()
-    if not first.flat.instructions:
-        _end_at_once(first)
-    if not (parts or first.retained or inliner.has_stack):
-        return first.flat
-    return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reachable)
+    if not whole_kernel.flat.instructions:
+        _end_at_once(whole_kernel)
+    if not (parts or whole_kernel.retained or inliner.has_stack):
+        return whole_kernel.flat
+    return callees.assemble(whole_kernel, parts.values(), stack_bytes, inliner.graph.reachable)
 
 
 def _end_at_once(kernel: FunctionCode) -> None:
@@ -366,7 +366,11 @@ def with_targets(instruction: Instruction, function: Function) -> Instruction:
         return instruction
     index, name = instruction.operands
     assert isinstance(name, Symbol)
-    lists = (s for s in function.body or () if isinstance(s, Targets) and s.name == name.name)
+    lists = (
+        statement
+        for statement in function.body or ()
+        if isinstance(statement, Targets) and statement.name == name.name
+    )
     labels = tuple(Symbol(label, span=name.span) for label in next(lists).names)
     return replace(instruction, operands=(index, Vector(labels, name.span)))
 

@@ -51,7 +51,7 @@ def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
 
     Raises CompileError if the kernel exceeds MAX_INSTRUCTIONS even at the lowest threshold."""
     order = _callees_first(graph, kernel)
-    called = Counter(name for one in order for name in graph.direct_callees(one.name))
+    called = Counter(name for function in order for name in graph.direct_callees(function.name))
     retained, total = _retain(graph, order, called, None)
     for threshold in THRESHOLDS:
         if total <= MAX_INLINED:
@@ -110,7 +110,9 @@ def _too_large(
 ) -> CompileError:
     """Returns the error for a kernel of `total` instructions, which names the function that
     contributes most."""
-    largest = max(order, key=lambda one: len(one.instructions) * max(1, called[one.name]))
+    largest = max(
+        order, key=lambda function: len(function.instructions) * max(1, called[function.name])
+    )
     return CompileError(
         f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions with the"
         f" functions that it calls, of at most {MAX_INSTRUCTIONS:,}. Most are in"

@@ -38,13 +38,14 @@ class Update:
     atomic: str
 
 
-def find_update(program: Program, one: int, other: int) -> Update | None:
-    """Returns the update of whose load and store two instructions, given by number, are one each or
-    twice the same; None if there is none."""
+def find_update(program: Program, instruction: int, other_instruction: int) -> Update | None:
+    """Returns the update of whose load and store two instructions, given by number, are the one
+    and the other, or of which both are the same one; None if there is none."""
     if find_update not in program.cache:
         program.cache[find_update] = tuple(_updates(program))
     updates = cast(tuple[Update, ...], program.cache[find_update])
-    return next((each for each in updates if {one, other} <= {each.load, each.store}), None)
+    pair = {instruction, other_instruction}
+    return next((update for update in updates if pair <= {update.load, update.store}), None)
 
 
 def _updates(program: Program) -> Iterator[Update]:
@@ -67,7 +68,7 @@ def _update(program: Program, store: int, last_writers: Mapping[str, int]) -> Up
     stored = [o for o in sources(program.instructions[store]) if isinstance(o, Register)]
     # Instructions on the way back from the store, each with the computations between.
     paths: list[tuple[int, tuple[str, ...]]] = [
-        (last_writers[one.name], ()) for one in stored if one.name in last_writers
+        (last_writers[operand.name], ()) for operand in stored if operand.name in last_writers
     ]
     for _ in range(_LONGEST):
         following: list[tuple[int, tuple[str, ...]]] = []
@@ -99,4 +100,4 @@ def _does(instruction: Instruction, op: str) -> bool:
 
 
 def _address(instruction: Instruction) -> Address | None:
-    return next((one for one in instruction.operands if isinstance(one, Address)), None)
+    return next((operand for operand in instruction.operands if isinstance(operand, Address)), None)

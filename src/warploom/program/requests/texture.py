@@ -70,7 +70,7 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     offsets. Modifiers decide where the level comes from (base level, operand, or gradients) and the
     type of coordinates and results; a second destination receives residency."""
     modifiers = instruction.operation.modifiers
-    target, texels, *others = instruction.operands
+    target, texels, *optional = instruction.operands
     coordinate_type = F32 if modifiers["ctype"] != "s32" else S32
     request = _shape(modifiers) | _field(d.INTEGER, coordinate_type is S32)
     request |= _field(d.OP, d.GATHER if "comp" in modifiers else d.FETCH)
@@ -79,12 +79,12 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     level = next((LEVELS[name] for name in LEVELS if name in modifiers), d.BASE_LEVEL)
     request |= _field(d.LOD, level)
     if level == d.GIVEN_LEVEL:
-        inputs.append((TexelOperands.lod, others.pop(0), coordinate_type))
+        inputs.append((TexelOperands.lod, optional.pop(0), coordinate_type))
     elif level == d.GRADIENTS:
-        inputs += _spatial(modifiers, TexelOperands.dx, others.pop(0), F32)
-        inputs += _spatial(modifiers, TexelOperands.dy, others.pop(0), F32)
-    if others:
-        inputs += _spatial(modifiers, TexelOperands.offset, others[0], S32)
+        inputs += _spatial(modifiers, TexelOperands.dx, optional.pop(0), F32)
+        inputs += _spatial(modifiers, TexelOperands.dy, optional.pop(0), F32)
+    if optional:
+        inputs += _spatial(modifiers, TexelOperands.offset, optional[0], S32)
     resident = None
     if isinstance(target, Pair):
         target, resident = target.first, target.second
@@ -132,7 +132,7 @@ def _surface(instruction: Instruction) -> TexelRequest:
     inputs = _coordinates(modifiers, texels, S32)
     if source is not None:
         inputs += [
-            (TexelOperands.value + LANES * i, e, type) for i, e in enumerate(elements(source))
+            (TexelOperands.value + LANES * i, part, type) for i, part in enumerate(elements(source))
         ]
     results = tuple((element, type) for element in elements(target)) if target else ()
     return TexelRequest(request, _handles(texels)[0], None, tuple(inputs), results)
@@ -183,12 +183,15 @@ def _coordinates(modifiers: Modifiers, texels: Operand, type: ScalarType) -> lis
 
 
 def _spatial(
-    modifiers: Modifiers, first: int, operand: Operand, type: ScalarType
+    modifiers: Modifiers, row_offset: int, operand: Operand, type: ScalarType
 ) -> list[RequestOperand]:
-    """Returns the operands for the spatial axes of a texture access, in rows from offset `first`
-    on: the first elements of `operand`, in which a layer would follow them."""
+    """Returns the operands for the spatial axes of a texture access, in rows from offset
+    `row_offset` on: the first elements of `operand`, in which a layer would follow them."""
     count = sum(row != TexelOperands.layer for row in AXES[modifiers.text("geom", "")])
-    return [(first + LANES * i, e, type) for i, e in enumerate(elements(operand)[:count])]
+    return [
+        (row_offset + LANES * i, element, type)
+        for i, element in enumerate(elements(operand)[:count])
+    ]
 
 
 ENCODERS: dict[OpKind, Callable[[Instruction], TexelRequest]] = {
