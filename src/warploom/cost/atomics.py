@@ -59,8 +59,8 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
         return int(most)
     for lane in range(32):
         same_address = 0
-        for other in range(32):
-            same_address += ((mask >> other) & 1) & (addresses[other] == addresses[lane])
+        for compared in range(32):
+            same_address += ((mask >> compared) & 1) & (addresses[compared] == addresses[lane])
         most = max(most, same_address & -((mask >> lane) & 1))
     return int(most)
 

@@ -152,8 +152,8 @@ def count_by_groups(addresses: Addresses, mask: int, size: int, shift: int) -> i
     """
     lanes = min(32, LINE_BYTES // size)
     count = 0
-    for first in range(0, 32, lanes):
-        group = mask & (((1 << lanes) - 1) << first)
+    for group_start in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << group_start)
         if group != 0:
             count += count_distinct(addresses, group, shift)
     return count

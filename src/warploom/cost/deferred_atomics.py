@@ -51,7 +51,7 @@ def sum_deferred_costs(record: Ints, count: int) -> DeferredCosts:
     one access; and the index of the first access with that many."""
     # Compiled code counts all accesses at once instead, by `helpers.deferred_counts`.
     counts = [_count_one(record, access) for access in range(count)]
-    words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
+    words, sectors, lines, wavefronts, most = (list(column) for column in zip(*counts, strict=True))
     worst = max(wavefronts)
     sums = sum(words), sum(sectors), sum(lines), sum(wavefronts), sum(most)
     return *sums, worst, wavefronts.index(worst)
@@ -86,7 +86,9 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
     if count == 0:
         return
     row.deferred = 0
-    words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(record, count)
+    words, sectors, lines, wavefronts, passes, worst, worst_access = sum_deferred_costs(
+        record, count
+    )
     costs.requests += count
     costs.sectors += sectors
     costs.lines += lines
@@ -100,7 +102,7 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
         costs.example_cost = worst
         costs.example_mask = ALL_LANES
         for lane in range(32):
-            costs.example_addresses[lane] = deferred_address(record, which, lane)
+            costs.example_addresses[lane] = deferred_address(record, worst_access, lane)
 
 
 @jitable

@@ -28,8 +28,8 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Int
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, BANKS):
-        half = mask & (((1 << BANKS) - 1) << first)
+    for half_start in range(0, 32, BANKS):
+        half = mask & (((1 << BANKS) - 1) << half_start)
         if half != 0:
             groups += words
             wavefronts += words * count_steps(addresses, half)
@@ -45,8 +45,8 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: In
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, BANKS):
-        half = mask & (((1 << BANKS) - 1) << first)
+    for half_start in range(0, 32, BANKS):
+        half = mask & (((1 << BANKS) - 1) << half_start)
         if half != 0:
             groups += words
             wavefronts += words * count_ways(addresses, half, WORD_BITS, BANKS)

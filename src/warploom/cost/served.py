@@ -53,8 +53,8 @@ def _mask(lanes: Sequence[int]) -> int:
 
 def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
     """Yields the active lanes of each aligned group of `width` lanes that has any."""
-    for first in range(0, WARP, width):
-        group = [lane for lane in lanes if first <= lane < first + width]
+    for group_start in range(0, WARP, width):
+        group = [lane for lane in lanes if group_start <= lane < group_start + width]
         if group:
             yield group
 
@@ -88,10 +88,10 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
     in order its words together (16 bytes per lane: in two transactions), else, and for words of 1
     or 2 bytes, 32 bytes for each lane."""
     for half in _groups(lanes, HALF):
-        first = half[0] // HALF * HALF
-        start = addresses[half[0]] - (half[0] - first) * size
+        half_start = half[0] // HALF * HALF
+        start = addresses[half[0]] - (half[0] - half_start) * size
         moved = min(HALF * size, 128)
-        ordered = all(addresses[lane] == start + (lane - first) * size for lane in half)
+        ordered = all(addresses[lane] == start + (lane - half_start) * size for lane in half)
         if size >= 4 and start % moved == 0 and ordered:
             for part in range(max(1, HALF * size // 128)):
                 begin = start + part * moved

@@ -173,7 +173,7 @@ def _increment(
 ) -> Term:
     """Returns what is added below the last place before cutting there."""
     type = significand.type
-    one, nothing = constant(1, type), constant(0, type)
+    unit_value, nothing = constant(1, type), constant(0, type)
     if rounding == "rz":
         return nothing
     if random is not None:
@@ -181,8 +181,8 @@ def _increment(
         return Term("shl", type, (resize(bits, type), dropped - count))
     if rounding in ("rm", "rp"):
         away = negative if rounding == "rm" else ~negative
-        return select(away, Term("shl", type, (one, dropped)) - 1, nothing)
-    half = Term("shl", type, (one, dropped - 1))
+        return select(away, Term("shl", type, (unit_value, dropped)) - 1, nothing)
+    half = Term("shl", type, (unit_value, dropped - 1))
     return half if rounding == "rna" else half - 1 + (_by(significand, dropped) & 1)
 
 

@@ -146,13 +146,13 @@ SOURCE_ALIGNMENT = Precondition(
 )
 
 PRECONDITIONS = {
-    each.number: each
-    for each in (
+    precondition.number: precondition
+    for precondition in (
         *(INITIALIZED, COUNT, BULK_SIZE, BULK_TARGET, BULK_SOURCE),
         *(SOURCE_SIZE, SOURCE_ALIGNMENT),
     )
 }
 """All of them by their faults' numbers."""
 
-BY_NAME = {each.name: each for each in PRECONDITIONS.values()}
+BY_NAME = {precondition.name: precondition for precondition in PRECONDITIONS.values()}
 """All of them by their names, as declarations of syntax give them (`isa.spec.op`)."""

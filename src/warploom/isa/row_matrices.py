@@ -116,9 +116,9 @@ def _unpacked_word(bits: int, word: int) -> Term:
     return found
 
 
-def _packed_number(bits: int, first: int) -> Term:
-    """Return the number whose lowest bit is bit `first` of a row."""
-    word, low = divmod(first, 32)
+def _packed_number(bits: int, first_bit: int) -> Term:
+    """Return the number whose lowest bit is bit `first_bit` of a row."""
+    word, low = divmod(first_bit, 32)
     value = shift_right(argument(word, U32), constant(low, U32)) if low else argument(word, U32)
     if low + bits > 32:
         above = Term("shl", U32, (argument(word + 1, U32), constant(32 - low, U32)))

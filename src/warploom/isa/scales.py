@@ -44,8 +44,8 @@ class ScaleSide:
 
     def contributor(self, lane: int, thread: int) -> int:
         """Return the lane whose scales stand where those of `lane` would with thread 0."""
-        first = lane - lane % GROUP
-        return first + (lane % GROUP + thread * self.lanes) % GROUP
+        group_start = lane - lane % GROUP
+        return group_start + (lane % GROUP + thread * self.lanes) % GROUP
 
 
 A_SCALES, B_SCALES = ScaleSide(lanes=2), ScaleSide(lanes=1)

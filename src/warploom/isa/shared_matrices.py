@@ -87,8 +87,8 @@ class SharedOperand:
 
     def step(self, block: int) -> tuple[int, int]:
         """Returns the line and the place in it at which a block begins."""
-        first = block * self.block_rows
-        return (0, first // self.unit) if self.transposed else (first, 0)
+        first_row = block * self.block_rows
+        return (0, first_row // self.unit) if self.transposed else (first_row, 0)
 
     def has(self, block: int, request: int, lane: int) -> bool:
         """Returns whether a lane has a unit of the matrix to read in that request."""
@@ -112,15 +112,15 @@ class SharedOperand:
         )
 
 
-def _field(descriptor: Term, first: int, bits: int) -> Term:
-    """Returns the bits of a descriptor from `first` on, as a .u32."""
-    moved = shift_right(descriptor, constant(first, U32))
+def _field(descriptor: Term, first_bit: int, bits: int) -> Term:
+    """Returns the bits of a descriptor from `first_bit` on, as a .u32."""
+    moved = shift_right(descriptor, constant(first_bit, U32))
     return truncate(moved, U32) & ((1 << bits) - 1)
 
 
-def _encoded(descriptor: Term, first: int) -> Term:
+def _encoded(descriptor: Term, first_bit: int) -> Term:
     """Returns the bytes that a field of 14 bits encodes."""
-    return _field(descriptor, first, ADDRESS_BITS - UNIT_BITS) * UNIT_BYTES
+    return _field(descriptor, first_bit, ADDRESS_BITS - UNIT_BITS) * UNIT_BYTES
 
 
 @lru_cache
@@ -132,7 +132,7 @@ def unit_address(transposed: bool) -> Term:
     row's number from where the pattern begins, which the base offset determines.
     """
     descriptor, line, position = argument(0, U64), argument(1, U32), argument(2, U32)
-    start, leading, stride = (_encoded(descriptor, first) for first in (0, 16, 32))
+    start, leading, stride = (_encoded(descriptor, first_bit) for first_bit in (0, 16, 32))
     base_offset, mode = _field(descriptor, 49, 3), _field(descriptor, 62, 2)
     plain = eq(mode, 0)
     # Modes 1, 2 and 3 repeat every 8, 4 and 2 units; without a swizzle a unit stands alone.

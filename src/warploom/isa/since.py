@@ -45,8 +45,8 @@ def _parts(operation: Operation) -> list[str]:
 
 
 def _matches(pattern: str, name: str, parts: Sequence[str]) -> bool:
-    first, *wanted = pattern.split(".")
-    if first not in ("*", name):
+    name_pattern, *wanted = pattern.split(".")
+    if name_pattern not in ("*", name):
         return False
     rest = iter(parts)
     return all(part[1:] not in parts if part.startswith("!") else part in rest for part in wanted)

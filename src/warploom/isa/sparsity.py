@@ -86,5 +86,5 @@ class Sparsity:
 
     def contributor(self, lane: int, selector: int) -> int:
         """Return the lane whose metadata stand where those of `lane` would with selector 0."""
-        first = lane - lane % THREADS
-        return first + (lane % THREADS + selector * self.words) % THREADS
+        group_start = lane - lane % THREADS
+        return group_start + (lane % THREADS + selector * self.words) % THREADS

@@ -170,13 +170,15 @@ class OpSpec:
     @cached_property
     def operand_preconditions(self) -> tuple[Precondition, ...]:
         """Return the conditions on its operands."""
-        return tuple(each for each in self.preconditions if each.operands)
+        return tuple(precondition for precondition in self.preconditions if precondition.operands)
 
     @cached_property
     def memory_precondition(self) -> Precondition | None:
         """Return the condition on the word that an atomic finds in memory; None where there is
         none."""
-        return next((each for each in self.preconditions if not each.operands), None)
+        return next(
+            (precondition for precondition in self.preconditions if not precondition.operands), None
+        )
 
     @cached_property
     def updated(self) -> tuple[int, ...]:
@@ -365,7 +367,7 @@ def declare(
     operands = (*_operands(dst, written=True), *_operands(src, written=False))
     text = (semantics.__doc__ or "") if semantics is not None else doc
     slots = _slots(syntax, choices)
-    needed = tuple(BY_NAME[each] for each in needs)
+    needed = tuple(BY_NAME[need] for need in needs)
     spec = OpSpec(name, syntax, slots, operands, unit, kind, semantics, text, needed, since)
     FORMS.setdefault(name, []).append(spec)
     return spec
@@ -479,13 +481,13 @@ def _match(
             return {slot.name: parts[0], **values}, 0, ()
         matched = depth + 1
     if slot.optional:
-        values, depth, others = _match(rest, parts)
+        values, depth, rest_wanted = _match(rest, parts)
         if values is not None:
             return values, 0, ()
         if depth > matched:
-            matched, wanted = depth, others
+            matched, wanted = depth, rest_wanted
         elif depth == matched:
-            wanted += others
+            wanted += rest_wanted
     return None, matched, wanted
 
 

@@ -112,10 +112,10 @@ def _lift(value: Term | int, type: ScalarType) -> Term:
 
 
 def _same(op: str, a: Term, b: Term | int, attr: Hashable = None) -> Term:
-    other = _lift(b, a.type)
-    if other.type.bits != a.type.bits:
-        raise TypeError(f"{op} of {a.type} and {other.type}")
-    return Term(op, a.type, (a, other), attr)
+    lifted = _lift(b, a.type)
+    if lifted.type.bits != a.type.bits:
+        raise TypeError(f"{op} of {a.type} and {lifted.type}")
+    return Term(op, a.type, (a, lifted), attr)
 
 
 def compare(op: str, a: Term, b: Term | int) -> Term:
@@ -128,7 +128,7 @@ def parts(a: Term, type: ScalarType) -> tuple[Term, ...]:
     whole, bits = reinterpret(a, unsigned(a.type.bits)), unsigned(type.bits)
     places = range(0, a.type.bits, type.bits)
     shifted = (Term("lshr", whole.type, (whole, constant(place, whole.type))) for place in places)
-    return tuple(reinterpret(truncate(s, bits), type) for s in shifted)
+    return tuple(reinterpret(truncate(part, bits), type) for part in shifted)
 
 
 def pack(values: Sequence[Term], type: ScalarType) -> Term:
@@ -153,12 +153,12 @@ def ne(a: Term, b: Term | int) -> Term:
 def select(condition: Term, when_true: Term | int, when_false: Term | int) -> Term:
     """`when_true` where `condition` holds, else `when_false`."""
     if isinstance(when_true, Term):
-        first, second = when_true, _lift(when_false, when_true.type)
+        true_term, false_term = when_true, _lift(when_false, when_true.type)
     elif isinstance(when_false, Term):
-        first, second = _lift(when_true, when_false.type), when_false
+        true_term, false_term = _lift(when_true, when_false.type), when_false
     else:
         raise TypeError("select needs one term to take its type from")
-    return Term("select", first.type, (condition, first, second))
+    return Term("select", true_term.type, (condition, true_term, false_term))
 
 
 def minimum(a: Term, b: Term | int) -> Term:

@@ -60,8 +60,8 @@ def by_table(a: Term, b: Term, c: Term, table: Term) -> Term:
     for row in range(8):
         chosen = -(shift_right(table, constant(row, U32)) & 1)
         bits = zip((a, b, c), (4, 2, 1), strict=True)
-        first, second, third = (x if row & weight else ~x for x, weight in bits)
-        found = found | (chosen & first & second & third)
+        match_a, match_b, match_c = (x if row & weight else ~x for x, weight in bits)
+        found = found | (chosen & match_a & match_b & match_c)
     return found
 
 

@@ -89,9 +89,9 @@ def finished(m: Modifiers, found: Term, c: Term | None, *, signed: bool) -> Term
     if c is None:
         return truncate(found, U32)
     if "op2" in m:
-        third = extend(cut(c, 0, 32, signed=signed), found.type)
-        second = {"add": Term.__add__, "min": minimum, "max": maximum}[m.text("op2", "")]
-        return truncate(second(found, third), U32)
+        addend = extend(cut(c, 0, 32, signed=signed), found.type)
+        second_operation = {"add": Term.__add__, "min": minimum, "max": maximum}[m.text("op2", "")]
+        return truncate(second_operation(found, addend), U32)
     mask = ((1 << bits) - 1) << place
     placed = shift_left(truncate(found, U32), constant(place, U32))
     return (placed & mask) | (reinterpret(c, U32) & ~mask)
@@ -231,8 +231,8 @@ def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     minus = ("aneg" in m) != ("bneg" in m)
     signed = is_signed(m, "atype") or is_signed(m, "btype") or minus or "cneg" in m
     found = extend(operand(m, a, "a"), S128) * extend(operand(m, b, "b"), S128)
-    third = extend(cut(c, 0, 32, signed=signed), S128)
-    found = (-found if minus else found) + (-third if "cneg" in m else third)
+    addend = extend(cut(c, 0, 32, signed=signed), S128)
+    found = (-found if minus else found) + (-addend if "cneg" in m else addend)
     found = found + 1 if "po" in m else found
     found = shift_right(found, constant(int(m.text("scale", "shr0")[3:]), U32))
     if "sat" in m:
@@ -291,8 +291,8 @@ def declare_simd(
     """Declare both syntax lines of a two-way or four-way instruction."""
 
     def semantics(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-        first, second = (lanes(m, which, (a, b), count) for which in "ab")
-        found = [combine(m, x, y) for x, y in zip(first, second, strict=True)]
+        lanes_of_a, lanes_of_b = (lanes(m, source, (a, b), count) for source in "ab")
+        found = [combine(m, x, y) for x, y in zip(lanes_of_a, lanes_of_b, strict=True)]
         signed = dtype == "dtype" and is_signed(m, "dtype")
         return reinterpret(gathered(m, found, c, signed=signed), c.type)
 
