@@ -227,11 +227,12 @@ def retained_pair_covers(
     later write ordered after both is ordered after it. Leaves their distance in
     `current_distance`."""
     between = state.current_distance = distance_between(state, first_reader, second_reader)
-    first, second = LaneRun(state, first_reader), LaneRun(state, second_reader)
-    if between < thread_distance(first.interval, first.thread, interval_word, thread_word):
+    first_run, second_run = LaneRun(state, first_reader), LaneRun(state, second_reader)
+    if between < thread_distance(first_run.interval, first_run.thread, interval_word, thread_word):
         return 0
     return int(
-        between >= thread_distance(second.interval, second.thread, interval_word, thread_word)
+        between
+        >= thread_distance(second_run.interval, second_run.thread, interval_word, thread_word)
     )
 
 

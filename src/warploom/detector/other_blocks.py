@@ -117,8 +117,8 @@ def entry_includes_accesses(state: DetectorState, a: BlockSetEntry, b: BlockSetE
                 return 0
         return 1
     # Without a clock of its own, `b` knows only the warp of the thread that released.
-    first = b.thread >> 5 << 5
-    for thread in range(first, first + 32):
+    first_thread = b.thread >> 5 << 5
+    for thread in range(first_thread, first_thread + 32):
         if first_unknown(state, a, thread) < first_unknown(state, b, thread):
             return 0
     return 1

@@ -160,9 +160,9 @@ class InstructionCode:
         """Emits a `shfl`; returns its word, and, if it has that destination, the predicate that is
         true where the source lane is in range."""
         value, inside = self.shuffles.shuffle(instruction, on)
-        first, second = pair(instruction.operands[0])
-        shuffled: list[Result] = [(first, value, B32)]
-        return shuffled if second is None else [*shuffled, (second, inside, PRED)]
+        target, predicate = pair(instruction.operands[0])
+        shuffled: list[Result] = [(target, value, B32)]
+        return shuffled if predicate is None else [*shuffled, (predicate, inside, PRED)]
 
     def vote(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a `vote`, `match`, `redux` or `elect`; returns its results."""

@@ -275,8 +275,8 @@ class GroupGuards:
         cache (CACHE) has several accesses, which the slow version would check one by one, and no
         access that is still to be counted and no exit to the slow version was emitted: code enters
         it only at the first guard."""
-        groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
-        shared = any(len(one.members) > 1 for one in groups)
+        groups = [group for group in self._accesses.groups if group.plan.guard is Guard.CACHE]
+        shared = any(len(group.members) > 1 for group in groups)
         return shared and not (self._awaiting_count or self._slow_paths)
 
     def _exit_masked(self, index: int, on: Value) -> None:
@@ -308,7 +308,7 @@ class GroupGuards:
         loads = map(self.groups.__getitem__, group.accesses.crossed)
         # Loads between the first and the last store: those emitted before are compared here, later
         # ones in their own guards.
-        for crossed in {id(one): one for one in loads}.values():
+        for crossed in {id(load_group): load_group for load_group in loads}.values():
             disjoint = self.store_batch.disjoint(crossed) if crossed.hit is not None else None
             holds = holds if disjoint is None else b.and_(holds, disjoint)
         self._exit_unless(index, holds)
@@ -327,7 +327,7 @@ class GroupGuards:
             self._awaiting_count[index] = group
             return
         self._awaiting_count = {
-            i: other for i, other in self._awaiting_count.items() if other is not group
+            i: awaiting for i, awaiting in self._awaiting_count.items() if awaiting is not group
         }
         self.cache.count(group, I64(1))
 

@@ -168,10 +168,10 @@ class RangeCache:
         # If the step does not change the bits on which costs depend, all iterations use one
         # counter.
         same_counter = b.icmp_unsigned("==", b.and_(step, within), I64(0))
-        with b.if_else(same_counter, likely=True) as (together, others):
+        with b.if_else(same_counter, likely=True) as (together, different_counters):
             with together:
                 self.lanes.add_to(self.lanes.slot(counts, b.lshr(counter_key, shift)), times)
-            with others:
+            with different_counters:
                 call(self.lanes, "count_strided", counts, counter_key, step, within, shift, times)
 
     def _cached_runs(self, group: GroupValues) -> Value:
@@ -192,15 +192,17 @@ class RangeCache:
         """Returns true (an i1) if the distance of each lane run's base address from the first run's
         (pitch) is that of the entry.
         """
-        b, runs, first = self.b, group.base.runs, group.firsts[0]
+        b, runs, first_base = self.b, group.base.runs, group.firsts[0]
         bases = self.lanes.expand(group.bases, runs)
         # One scalar comparison: the first run's distance from itself is 0.
         if runs == 2:
-            second = b.sub(self.lanes.lane(bases, 1), first)
-            return b.icmp_unsigned("==", second, self._word(entry, RangeCacheEntry.pitches + 1))
+            second_pitch = b.sub(self.lanes.lane(bases, 1), first_base)
+            return b.icmp_unsigned(
+                "==", second_pitch, self._word(entry, RangeCacheEntry.pitches + 1)
+            )
         type = ir.VectorType(I64, runs)
         hit = b.load(self.lanes.slot(entry, RangeCacheEntry.pitches), typ=type, align=8)
-        return self.lanes.are_zero(b.xor(b.sub(bases, self.lanes.splat(first, runs)), hit))
+        return self.lanes.are_zero(b.xor(b.sub(bases, self.lanes.splat(first_base, runs)), hit))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
         """Returns, for each lane run, its base address, or that of a run with an active lane if it

@@ -151,23 +151,27 @@ class CallCode:
             is_copy(instruction) or _moves_special_or_address(instruction)
         ):
             return None
-        first = len(operation.spec.destinations)
-        targets = tuple(flatten_operands(instruction.operands[:first]))
+        first_source = len(operation.spec.destinations)
+        targets = tuple(flatten_operands(instruction.operands[:first_source]))
         types = operation.source_types
-        sources = list(zip(flatten_operands(instruction.operands[first:]), types, strict=False))
+        sources = list(
+            zip(flatten_operands(instruction.operands[first_source:]), types, strict=False)
+        )
         if not all(self._can_be_target(target) for target in targets):
             return None
         if not all(type is None or self._can_be_source(source, type) for source, type in sources):
             return None
-        arguments = [self._argument(s, type) for s, type in sources if type is not None]
-        forms = iter(one.form for one in arguments)
+        arguments = [
+            self._argument(read_operand, type) for read_operand, type in sources if type is not None
+        ]
+        forms = iter(argument.form for argument in arguments)
         function = OperationFunction(
             operation,
             tuple(map(_bits, targets)),
             tuple(SourceForm(0) if type is None else next(forms) for _, type in sources),
         )
         slots = [self._slot(t) for t in targets if isinstance(t, Register)]
-        operands = [*slots, *(one.operand for one in arguments)]
+        operands = [*slots, *(argument.operand for argument in arguments)]
         return SharedCall(function.name, function.define, operands)
 
     @staticmethod
@@ -260,7 +264,9 @@ class CallCode:
             return None
         if self.memory.clusters.several and accesses_cluster(instruction):
             return None
-        arguments = [self._target(one) if load else self._argument(one, type) for one in moved]
+        arguments = [
+            self._target(operand) if load else self._argument(operand, type) for operand in moved
+        ]
         access_type = self.memory.accesses.access_type_of(
             "load" if load else "store", index, instruction
         )
@@ -273,19 +279,22 @@ class CallCode:
         instruction, base address and offset, numbers of access records, bytes of local memory if it
         may be accessed, and the data operands `arguments`."""
         form, base, offset = self._address(address)
-        forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
+        forms, rules = tuple(argument.form for argument in arguments), self.frame.layout.rules
         records = self.frame.variant.records
         function = AccessFunction(access_type, form, forms, rules, self.shuffles, records)
         operands: list[int | Value] = [index]
         operands += [
             base,
             offset,
-            *(self.memory.storage.record_number(index, s) for s in function.spaces),
+            *(
+                self.memory.storage.record_number(index, accessed_space)
+                for accessed_space in function.spaces
+            ),
         ]
         if Space.LOCAL in function.spaces:
             local = self.frame.program.local_bytes
             operands += [local_stride(local), local]
-        operands += [one.operand for one in arguments]
+        operands += [argument.operand for argument in arguments]
         return SharedCall(function.name, function.define, operands)
 
     def _target(self, target: Operand) -> CallArgument:

@@ -59,7 +59,7 @@ class DivergenceCode:
         if point not in (target, following):
             self._split_sides(block, (target, taken_lanes), (following, other_lanes), instruction)
             return
-        first, mask, waiting = (
+        active_block, mask, waiting = (
             (following, other_lanes, taken_lanes)
             if point == target
             else (target, taken_lanes, other_lanes)
@@ -77,7 +77,7 @@ class DivergenceCode:
         self.simt_stack.add_lanes(
             self.frame.nodes.node(self.frame.get(self.frame.nodes.top), StackNode.arrived), waiting
         )
-        self._run_diverged(mask, first, block)
+        self._run_diverged(mask, active_block, block)
 
     def _split_sides(
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int

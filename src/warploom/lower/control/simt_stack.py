@@ -22,12 +22,12 @@ class SimtStackCode:
         self.lanes, self.b = frame.lanes, frame.lanes.b
         _reconvergence_table(frame)
 
-    def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
+    def push(self, point: int, other_block: Value, other_mask: Value, branch: Value) -> None:
         """Pushes a node, which becomes the innermost, for the active lanes, which diverge at
         instruction `branch` (i64) and reconverge at block `point`; of these, the lanes `other_mask`
-        (i32) wait in it to begin at block `other` (NONE with an empty mask: no side waits). No lane
-        has arrived. In programs with calls that are not inlined, the node also has the call depth.
-        The active mask does not change."""
+        (i32) wait in it to begin at block `other_block` (NONE with an empty mask: no side waits).
+        No lane has arrived. In programs with calls that are not inlined, the node also has the call
+        depth. The active mask does not change."""
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
@@ -38,7 +38,7 @@ class SimtStackCode:
             StackNode.point: I64(point),
             StackNode.expected: b.zext(frame.active.bits(), I64),
             StackNode.arrived: I64(0),
-            StackNode.other_block: other,
+            StackNode.other_block: other_block,
             StackNode.other_mask: b.zext(other_mask, I64),
             StackNode.branch: branch,
             StackNode.parent: frame.get(frame.nodes.top),

@@ -235,8 +235,8 @@ class Suspension:
         block."""
         block = self.blocks.append(f"resume.split.{block_index}")
         with self.b.goto_block(block):
-            first = self.blocks.program.blocks[block_index].start
-            if member_mask(self.blocks.program.instructions[first]) is not None:
+            first_index = self.blocks.program.blocks[block_index].start
+            if member_mask(self.blocks.program.instructions[first_index]) is not None:
                 # The convergent copy does not test whether lanes have waited for their member mask:
                 # all are active.
                 self.b.store(I64(0), self.frame.context.table(WarpTable.sync_done))

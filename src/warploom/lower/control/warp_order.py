@@ -70,9 +70,9 @@ class WarpOrder:
         waits at another site, code jumps to the general switch, which ends warp order."""
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
-        first = b.icmp_signed("==", waiting_site, I64(NONE))
+        none_waits = b.icmp_signed("==", waiting_site, I64(NONE))
         with b.if_then(
-            b.not_(b.or_(first, b.icmp_signed("==", waiting_site, I64(site)))), likely=False
+            b.not_(b.or_(none_waits, b.icmp_signed("==", waiting_site, I64(site)))), likely=False
         ):
             self._arrive(site)
         b.store(I64(site), self.state.site)

@@ -79,8 +79,8 @@ class WarpSwitch:
                 frame.context.set_state(WarpState.status, I64(Status.ENDED))
                 b.store(I1(1), frame.active.fewer)
             with waits:
-                first = b.icmp_signed("==", site, I64(NONE))
-                same = b.or_(first, b.icmp_signed("==", site, at))
+                none_waits = b.icmp_signed("==", site, I64(NONE))
+                same = b.or_(none_waits, b.icmp_signed("==", site, at))
                 with b.if_then(b.not_(same), likely=False):
                     frame.record(Slot.OWN_SITE, at)
                     frame.leave(Status.BARRIER)

@@ -116,12 +116,14 @@ class InFlightCode:
         always loaded.
         """
         b, at = self.b, self._entry(self.get(RingWord.COMPLETED))
-        instruction, group, first, second = (
+        instruction, group, first_word, second_word = (
             self.frame.get(self.lanes.slot(at, number)) for number in range(4)
         )
         on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
         metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
-        return InFlightOperation(instruction, group, on, scaled, (first, second), metadata)
+        return InFlightOperation(
+            instruction, group, on, scaled, (first_word, second_word), metadata
+        )
 
     def complete(
         self,

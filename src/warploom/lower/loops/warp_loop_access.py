@@ -120,5 +120,5 @@ class WarpLoopAccess:
         b, group = self.b, self._groups[index]
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))
-        firsts = [b.add(first, offset) for first in group.firsts]
+        firsts = [b.add(run_address, offset) for run_address in group.firsts]
         return LaneAddresses(group.access_type, firsts, repeats=group.base.repeats)

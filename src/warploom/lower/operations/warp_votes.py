@@ -128,8 +128,8 @@ class WarpVoteCode:
 
     def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:
         """Returns the lanes (i32) of `lanes` whose value equals that of lane `lane`."""
-        one = self.lanes.splat(self.lanes.lane(value, lane))
-        return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
+        lane_value = self.lanes.splat(self.lanes.lane(value, lane))
+        return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, lane_value)), lanes)
 
     def _match_any(self, value: Value, mask: Value) -> Value:
         """Emits `match.any`: a loop with an iteration for each distinct value, taken from the

@@ -134,7 +134,7 @@ class LaunchTemplate:
             address_slots,
             bytes_per_slot,
             any(service_of(instruction) for instruction in kernel.program.instructions),
-            any(one.operation.spec.unit is Unit.TEXTURE for one in kernel.program.instructions),
+            any(i.operation.spec.unit is Unit.TEXTURE for i in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
             full_lane_sets_of(launch.block, kernel.layout.caches.sets),
         )
