@@ -83,6 +83,11 @@ def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
     return WarpIR(layout, variant, (BasicBlock(),) * len(layout.program.blocks))
 
 
+# The order follows from what passes read. Shapes depend on masked regions, for a register that
+# lanes retain when they leave is varying after it, and nearly all other passes depend on shapes.
+# Groups need `scattered` and the predicated blocks; batches of stores take members from groups;
+# versions count what is left; `plans` then removes exits to slow versions that do not exist. Loops
+# come last: they copy groups with their final plans.
 PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.MASKED_LOOPS, find_masked_loops),
     WarpPass(Pass.UNIFORMITY, find_shapes),
