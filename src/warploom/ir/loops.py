@@ -172,6 +172,8 @@ class WarpLoop(WarpLoopPath):
         block = self.program.blocks[self.before[-1]]
         guard = self.program.terminator(block).guard
         assert guard is not None
+        # The first successor is the branch's target. A body that is the target runs where the guard
+        # holds, one that falls through where it does not; `@!%p` exchanges the two.
         return (self.body == block.successors[0]) == guard.negated
 
     @property

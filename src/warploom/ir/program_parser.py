@@ -51,7 +51,7 @@ class ProgramParser:
         slots = dict(line.read(_variable) for line in variables.inner)
         targets = dict(line.read(self._label) for line in labels.inner)
         global_names, functions = (
-            tuple(listed for line in lines[word] for listed in line.words[1:])
+            tuple(symbol for line in lines[word] for symbol in line.words[1:])
             for word in ("globals", "functions")
         )
         names = {declared: declared for declared in (*slots, *targets, *functions)}

@@ -57,6 +57,8 @@ def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]
     `values[table[l][0]]`."""
     lowest, *higher = sorted({number for number, _ in table})
     order = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
+    # Each vector is shuffled by the whole order: lanes that belong to another one get an element
+    # that is not theirs, and its blend replaces it.
     picked = lanes.b.shuffle_vector(values[lowest], values[lowest], order)
     for source in higher:
         here = ir.Constant(MASK, [I1(int(number == source)) for number, _ in table])
