@@ -63,6 +63,8 @@ def _shapes_inside(
     instructions: a register without an entry shape gets that of its first result, or stays out if
     that is varying. Returns None at the first result of another shape than its register has so far;
     that register is then added to `varying`, whose registers are skipped."""
+    # One pass proves the shapes for every iteration, by induction: if the registers have these at
+    # the header, each result has its register's shape again, so they have them at the next header.
     shapes_here, written = dict(entry_shapes), set[Register]()
     operand_shapes = OperandShapes(program, warp_layout, shapes_here)
     for index in blocks:

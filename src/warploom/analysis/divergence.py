@@ -136,8 +136,9 @@ class DivergencePoints:
             if last.operation.kind is OpKind.INDEXED_BRANCH:
                 waiting[point].update(target for target in targets if target != point)
             elif point not in targets:
-                # The fall-through path runs first, unless the policy chooses: only the branch
-                # target waits.
+                # Without an `else`, one side is the reconvergence point itself, where lanes count
+                # as arrived, not as waiting for their turn. The fall-through path runs first,
+                # unless the policy chooses: only the branch target waits.
                 waiting[point].update(targets if self.policy_orders_paths else targets[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 

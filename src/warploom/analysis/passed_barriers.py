@@ -65,6 +65,8 @@ def _lone_barriers(program: Program) -> set[int]:
         if not can_diverge(last) or is_uniform_branch(operand_shapes, last):
             continue
         point = program.reconvergence[branch.index]
+        # Each side by itself: nothing may happen on the path with the barrier, whatever the other
+        # does.
         for successor in branch.successors:
             path = blocks_between(program, (successor,), point)
             inside = [

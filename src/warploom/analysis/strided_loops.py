@@ -147,6 +147,7 @@ def strided_loop(
     program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
     linear_accesses: list[int] = []
     slice_union: set[int] = set()
+    # A candidate that is not linear stays in the loop, as an ordinary access in every iteration.
     for index in candidates:
         slice = recurrences.slice_of(index, [_address_base(program.instructions[index])])
         if slice is not None:
@@ -218,6 +219,9 @@ class _Recurrences:
         """Assumes that each register which is live at the header and written in the loop advances
         by a constant; interprets one iteration, makes the registers NONLINEAR whose assumption it
         refutes, and repeats until none is refuted. The last interpretation leaves the results."""
+        # Optimistic: `i` in `i = i + 4` is linear because it is assumed to be and nothing refutes
+        # that; nothing could prove it from the start. Each round refutes at least one register and
+        # restores none, so this ends.
         live = self.program.live_in[self._blocks[0]]
         begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
@@ -246,6 +250,7 @@ class _Recurrences:
             self._states[index] = dict(state)
         here, results = self._operand_shapes.shapes, dict(self._operand_shapes.results(instruction))
         shaped = all(shape.is_affine and register in here for register, shape in results.items())
+        # A guarded instruction may leave its register as it was, in some iterations or lanes.
         plain = shaped and instruction.guard is None
         recurrences = self._results(index, instruction, state) if plain else ()
         for number, target in enumerate(targets):
@@ -383,6 +388,8 @@ class _Recurrences:
         if not all(state.get(register, INVARIANT).linear for register in pending):
             return None
         while pending:
+            # All writers, also those after the use: the value that is live at the header comes from
+            # them, in the iteration before.
             for index in self._writers.get(pending.pop(), ()):
                 if index in members:
                     continue

@@ -60,6 +60,8 @@ def shapes_of(
         lost_shape = list(
             _joined_varying(program, warp_layout, shapes, varying_by_block, regions, masked)
         )
+        # Two threads of the block may be in different blocks at once, one before the register loses
+        # its shape and one after: it must not have one anywhere.
         if block_wide:
             everywhere = {register for _, register in lost_shape}
             lost_shape = [
@@ -95,6 +97,8 @@ def _fixed_point(
     # joining the same results again would change nothing. Most operands get their shapes early.
     joined: list[list[VectorShape] | None] = [None] * len(program.instructions)
     pending = True
+    # Ends, for shapes only rise in the lattice: from none to affine, to more and shorter runs, to
+    # varying; and bits are only added to `ones`, all from the lowest on where they differ.
     while pending:
         pending = False
         for block in program.blocks:
@@ -112,6 +116,7 @@ def _fixed_point(
                     joined[index] = operands
                     instruction = program.instructions[index]
                     pending |= _join(shapes, operand_shapes.results(instruction), varying)
+            # Deleted first: a register that had no shape before this block has none after it.
             for register in varying:
                 del shapes[register]
             shapes.update(saved)
@@ -183,8 +188,11 @@ def _joined_varying(
     masked.extend(region for region in regions if not varying.isdisjoint(region.exits))
     for block in diverging:
         point = program.reconvergence[block.index]
+        # Nothing is live at the end of the program, so no lane reads what another path wrote.
         if point == program.exit:
             continue
+        # Inside a masked region all active lanes have followed one path: its registers keep their
+        # shapes there. Lanes that left earlier have older values, which meet the others' after it.
         region = next((region for region in masked if block.index in region.exits), None)
         if region is not None:
             yield from ((point, register) for register in region.merged)

@@ -135,6 +135,8 @@ class WarpLoopSearch:
         if an instruction must not be on such a path (`_step_kind`), if registers would need another
         representation after it or after the body, or if the comparison before the body cannot be
         computed once for all warps."""
+        # Branches on which the whole thread block agrees are in `choices`; what is left depends on
+        # the thread. Two of them would select two different sets of threads.
         ifs = [
             basic_block
             for basic_block in path
@@ -331,6 +333,8 @@ class WarpLoopSearch:
                 for i in warp_loop.steps(warp_loop.body_blocks)
                 for r in reads(self.program.instructions[i])
             }
+            # No code computes the predicate in each warp any more, so that nothing may read it but
+            # the branch that it decides.
             if target not in read | warp_loop.live_after_body | warp_loop.live_out:
                 kinds = {**warp_loop.kinds, comparison: StepKind.NONE}
                 return replace(warp_loop, kinds=kinds, condition=comparison)

@@ -151,6 +151,8 @@ class LinearAnalysis:
         live-in registers (0 if `after` has no value); returns whether that changes it (always at
         the first visit). A register that has advanced by a constant gets a stride of its
         `iteration_count`."""
+        # Live registers only: a dead one that differs between edges would lose its form for
+        # nothing, and have the block visited again.
         names = (register.name for register in self.program.live_in[basic_block])
         incoming = {name: after.get(name, ZERO) for name in names}
         if basic_block not in self.states:
@@ -201,6 +203,8 @@ class LinearAnalysis:
         operation, operands = instruction.operation, instruction.operands
         if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
+        # Before sources are looked at: what an atomic returns comes from memory, not from its
+        # operands.
         if accesses(instruction):
             return self._unknown_from_memory(instruction)
         sources = tuple(flatten_operands(operands[len(operation.spec.destinations) :]))
@@ -246,6 +250,8 @@ class LinearAnalysis:
         """Returns the value of a constant, the unsigned integer `bits`. If an allocation contains
         that address, the value may point into it, and it is recorded in `allocations`; else the
         value points into none."""
+        # A number that happens to be an address in an allocation counts as a pointer into it: where
+        # it is added to a pointer, the access may be to one more allocation.
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -373,5 +379,8 @@ def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariab
     counts = all(variable.extent is None for variable, _ in change.strides)
     if min(terms) < 0 < max(terms) or not counts:
         return LinearValue(None, allocations)
+    # The analysis ends though values change with each visit: the next step is a divisor of this
+    # one, so it changes a bounded number of times, and the form covers all values that it covered
+    # before.
     step = math.gcd(*terms) * (-1 if min(terms) < 0 else 1)
     return LinearValue(start.plus(form(0, {iteration: step})), allocations)

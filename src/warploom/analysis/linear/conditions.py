@@ -135,6 +135,7 @@ class _Conditions:
             index = waiting.pop(0)
             self.visits[index] += 1
             block, state = self.program.blocks[index], self.states[index]
+            # To have no facts is always right: what is proven from facts is only less then.
             if self.visits[index] == MOST_VISITS:
                 state = self.states[index] = PointFacts()
             implications = dict(state.implications)
@@ -166,6 +167,8 @@ class _Conditions:
         changes the block's. Does nothing (False) once the block has had MOST_VISITS visits."""
         if self.visits[block] >= MOST_VISITS:
             return False
+        # Edges not yet seen are left out of the join, as if all facts held on them: the first
+        # visits are optimistic, and the block is entered again from each edge that is found later.
         incoming_edges = self.incoming_edges.setdefault(block, {})
         incoming_edges[edge] = _IncomingEdge(
             block, state, self._iterations(block, self.after[edge[0]])
@@ -206,6 +209,9 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
     block. Candidates are the facts of any edge, rewritten for the change of iteration counts on it.
     Implications retain only facts of variables that do not change at the block's start; empty ones
     are left out."""
+    # This is induction over iterations. At a header, `i <= n` as seen on the entry edge is a
+    # candidate; it stays if it holds on the back edge, too, where `i` stands for the value before
+    # plus the step: there it follows from the loop's own comparison.
     candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
     facts = _strongest(
         fact for fact in candidates if all(_holds_on_edge(fact, edge) for edge in incoming_edges)
@@ -280,8 +286,10 @@ def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
         if after is None:
             return False
         before = before.plus(after, stride)
-    stronger = (known for known in edge.state.facts if known.strides == before.strides)
-    return _is_always_true(before) or any(known.constant <= before.constant for known in stronger)
+    stronger = (edge_fact for edge_fact in edge.state.facts if edge_fact.strides == before.strides)
+    return _is_always_true(before) or any(
+        edge_fact.constant <= before.constant for edge_fact in stronger
+    )
 
 
 def _strongest(facts: Iterable[Form]) -> Facts:

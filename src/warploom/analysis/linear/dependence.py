@@ -79,6 +79,8 @@ def _never_overlap_by(left: AddressRange, right: AddressRange, unit: int) -> boo
     """Returns whether two accesses are disjoint modulo `unit` (the GCD test), judged by the terms
     of their addresses whose strides are no multiples of it; False if these are unbounded. `unit` 0:
     whether their whole ranges are disjoint."""
+    # For 8 * tid and 8 * tid + 4, of 4 bytes each, the remainders by 8 are 0 and 4: they overlap if
+    # the second moves by more than -8 and less than 0 bytes, and no multiple of 8 does that.
     below, above = _overlap_distances(_remainder(left, unit), _remainder(right, unit))
     if unit == 0:
         return not below < 0 < above
@@ -152,6 +154,9 @@ def _equal_in_both(
 ) -> bool:
     """Returns whether `identity` are equal where two accesses overlap, whose addresses are `unit`
     times `whole` plus `rests`."""
+    # For 1024 * ctaid + 4 * tid (256 threads, 4 bytes) and unit 1024, the rests 4 * tid span 0 to
+    # 1024, and overlap only if they move by less than 1024 bytes: by less than one unit of the
+    # quotients `ctaid`, which therefore have to be equal by themselves. With 8 * tid that fails.
     below, above = _overlap_distances(*rests)
     of_whole = {v for v, _ in whole[0].address.strides} & identity
     of_rests = identity - of_whole

@@ -78,6 +78,8 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         for index, instruction in enumerate(program.instructions)
         if index not in commuting and (reason := _order_dependence(instruction))
     }
+    # The order of atomics alone can be found out at run time, by tracking; other dependences
+    # cannot.
     reasons = [f"{reason} at {program.line(index)}" for index, reason in dependences.items()]
     if any(reason != ATOMIC_ORDER for reason in dependences.values()):
         return BlockConflicts(reasons[0])
@@ -141,6 +143,8 @@ def commuting_atomics(program: Program) -> dict[int, str]:
     """Returns the atomics of a program on memory that blocks share which leave the same in any
     order, and whose old values no instruction reads: for each by its number, what it does to
     memory. Two that do the same may access one address in any order."""
+    # An atomic whose old value is read shows the order in that value, though memory ends up the
+    # same.
     read = frozenset[Operand]().union(*map(reads, program.instructions))
     commuting: dict[int, str] = {}
     for index, instruction in enumerate(program.instructions):
@@ -195,6 +199,8 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
         return False
     least_constant = min(known_form.constant for known_form in forms_known)
     offsets = [known_form.constant - least_constant for known_form in forms_known]
+    # The constants 0, 4 and 12 become 4 times a variable of extent 4, which covers 8 as well: one
+    # comparison of the union with itself, instead of one for each pair, at the price of precision.
     unit = math.gcd(*offsets)
     strides = dict(forms_known[0].strides)
     if unit:
@@ -215,7 +221,7 @@ def _are_disjoint_in_pairs(
     each access, but atomics not with those that do the same (`commuting`, by instruction). False if
     addresses are unknown, or with more than MOST_PAIRS pairs."""
     bounded = [(access, ranges.of(access)) for access in memory_accesses]
-    writes = [(access, reached) for access, reached in bounded if access.op != "load"]
+    writes = [(access, at) for access, at in bounded if access.op != "load"]
     if len(writes) * len(bounded) > MOST_PAIRS:
         return False
     return all(

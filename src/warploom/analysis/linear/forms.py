@@ -161,6 +161,8 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
     if value.is_constant:
         return form((value.constant - lowest) % count + lowest)
+    # An iteration count has no bound that could be checked. It is assumed that no loop runs so
+    # often that a 32-bit counter wraps around; in fewer bits, that would be an ordinary event.
     counts = value.is_bounded or type.bits >= COUNTER_BITS
     fits = lowest <= value.low and value.high < lowest + count
     return value if fits and counts else None
@@ -233,6 +235,7 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     n = b.constant
     if a.is_constant:
         return form(_exact(op, a.constant, n)) if n or op == "and" else None
+    # Not 0 for masks other than those of the lowest bits, 2**k - 1: these are remainders by n + 1.
     if op == "and" and n & (n + 1):
         if not a.is_bounded:
             return None
@@ -305,5 +308,8 @@ def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
     """Returns `low` plus a new variable of extent `high` - `low` + 1 that represents `a op n`. Its
     name is made of the operation and its operands, so that equal expressions have equal forms; it
     may change where a's variables may."""
+    # The variable is bounded, but which of its values belongs to which thread is lost. That it is
+    # named by its expression retains one thing: where the expression occurs twice, both have one
+    # value.
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
     return form(low, {IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at): 1})

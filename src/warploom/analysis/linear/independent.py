@@ -243,6 +243,8 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     for stretch in barrier_intervals(launch.program):
         inside = [access for access in accesses_here if access.instruction in stretch]
         calls = any(launch.program.instructions[at].operation.kind is OpKind.CALL for at in stretch)
+        # An instruction may be in several intervals, such as those of a loop around a barrier: it
+        # has to be free of conflicts in each.
         for access in inside:
             against = [] if calls else list(_possible_conflicts(access, inside))
             if (
@@ -271,6 +273,8 @@ def _in_one_block(
 ) -> tuple[AddressRange, AddressRange]:
     """Returns two address ranges without the terms in the block's index, where both have the same
     stride: threads that share memory have the same block index."""
+    # Only where both have the same: with different strides the difference depends on the index, so
+    # that the terms do not cancel.
     for block in blocks:
         strides = (dict(access.address.strides).get(block, 0) for access in (left, right))
         if len(set(strides)) == 1:

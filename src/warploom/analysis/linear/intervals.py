@@ -73,6 +73,7 @@ def _interval_from(program: Program, start: int) -> set[int]:
             continue
         block = block_of[index]
         for at in range(index, block.stop):
+            # From here on the rest of the block and what follows it was added before.
             if at in interval:
                 break
             interval.add(at)

@@ -133,6 +133,7 @@ def _comparison_implications(
         or not (_cannot_wrap(left, right, type) and _cannot_wrap(right, left, type))
     ):
         return NO_IMPLICATIONS
+    # Of integers, `a < b` is `b - a - 1 >= 0`, and its negation is `a - b >= 0`.
     below, above = right.plus(left, -1), left.plus(right, -1)
     strictly_below, strictly_above = below.plus(form(1), -1), above.plus(form(1), -1)
     match op:

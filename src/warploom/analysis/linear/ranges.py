@@ -44,6 +44,7 @@ class Ranges:
         concerning = frozenset(f for f in facts if any(v in variables for v, _ in f.strides))
         for known_form in concerning:
             variables |= {v: _initial_range(v) for v, _ in known_form.strides if v not in variables}
+        # A range may be used before it is narrowed: each is right at any time, only not the least.
         for _ in range(ROUNDS):
             for known_form in concerning:
                 _narrow(variables, known_form)
@@ -57,6 +58,9 @@ class Ranges:
     def _upper_bound(self, form: Form) -> float:
         """Returns an upper bound of a form: that of its variables, or a lower one after adding
         facts, each of which is at least 0, so that the sum is no less than the form."""
+        # With the fact `n - 1 - i` and the form `4 * i`, adding it four times cancels `i`: the form
+        # is at most `4 * n - 4`. Greedy: the fact that lowers the bound most comes first, and a sum
+        # that lowers it no more ends the search. Whatever is chosen, the bound is right.
         best = self._by_variables(form)
         for _ in range(MOST_STEPS):
             added = [self._added(form, fact) for fact in self.facts]
