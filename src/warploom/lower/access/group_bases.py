@@ -61,6 +61,8 @@ class GroupBases:
         in all 32 lanes, inactive ones with that of lane 0; `firsts` has that of lane 0 alone."""
         addresses = self._base(group, address)
         first_base = self.lanes.lane(addresses, 0)
+        # Pitches of all 32 lanes are compared: what an inactive lane holds must not make them
+        # differ.
         group.bases = self.b.select(on, addresses, self.lanes.splat(first_base))
         group.firsts = [first_base]
 

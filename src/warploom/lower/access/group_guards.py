@@ -132,6 +132,8 @@ class GroupGuards:
         at which exits enter it, by the instruction that follows; empty if no exit was emitted."""
         self._forget()
         self.cache.sets.begin(single_entry=False)
+        # Values of the fast version do not dominate code that is entered from any of its exits:
+        # each access gets a group without them, and evaluates its address again.
         groups, self.groups = self.groups, {}
         for index, group in groups.items():
             if group.plan.guard is not Guard.COMPARED:
@@ -264,6 +266,8 @@ class GroupGuards:
         that `slow_path` returns."""
         b, onward, miss = self.b, *(self.b.append_basic_block() for _ in range(2))
         b.cbranch(holds, onward, miss).set_weights(RARELY)
+        # Entered in the middle: at this instruction, not at the block's begin, since those before
+        # it have had their effects.
         self._slow_paths[index] = b.append_basic_block(f"slow_path{index}")
         b.position_at_end(miss)
         self.exit_fast_path()

@@ -120,6 +120,8 @@ class RangeCache:
         """Returns true (an i1) if a group of all lanes hits in the full warp's entry, both at its
         base address and `distance` bytes (an i64) after it, and so everywhere between. As `hits`,
         does `set_counter` for the counter of its base address."""
+        # Both ends: the pitches and the step that `hits` compares are equal in all warps, so that
+        # only the range has to be tested again.
         hit = self.hits(group, FULL_WARP)
         last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
         return self.b.and_(hit, last)
@@ -256,6 +258,8 @@ class RangeCache:
         member's entry stands for an access of every member: so for the first member 1 is added
         there and subtracted in the others' own caches; for any other, 1 is added in its own
         cache."""
+        # Counts are sums, so that a negative difference in one cache takes back what the count of
+        # the whole group has added for that member.
         if index == group.members[0][0]:
             self.count(group, I64(1))
             for difference, _ in group.members[1:]:

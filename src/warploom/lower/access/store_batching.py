@@ -99,6 +99,8 @@ class StoreBatch:
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
             self.memory.storage.is_within(index, group.access_type.space, begin, extent),
         ]
+        # Set though the conditions may fail: code of the fast version goes on as if they held, and
+        # the exit flushes nothing, since no store has been appended yet.
         self._pending = _Pending(group, first_base, step, extent)
         for number in range(len(group.members)):
             conditions += self._pattern_matches(self._pending, number)

@@ -169,6 +169,8 @@ class Transfers:
             return gather(self.lanes, pointers, on, element)
         addresses = b.ptrtoint(pointers, vector(I64))
         inside = splat_constant(WORD_BYTES - 1, I64)
+        # Bytes of the word beyond the allocation are dropped; to read them cannot fault, since an
+        # aligned word does not cross a page.
         whole = b.inttoptr(b.and_(addresses, b.not_(inside)), vector(PTR))
         words = gather(self.lanes, whole, on, I32)
         bits = b.shl(b.trunc(b.and_(addresses, inside), vector(I32)), splat_constant(3, I32))

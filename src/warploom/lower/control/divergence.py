@@ -93,6 +93,8 @@ class DivergenceCode:
             return
         arguments = frame.pointer(Slot.PLAN_AT), frame.context.at(0), frame.warp
         taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *arguments), I64(0))
+        # The choice is made at run time but both orders push the same node, with the sides
+        # exchanged; only the jump at the end needs two copies.
         waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
         waiting = b.select(taken_first, through[1], taken[1])
         self.simt_stack.push(point, waits_at, waiting, I64(instruction))

@@ -74,6 +74,8 @@ class IndexedBranchCode:
         valid = b.icmp_unsigned("<", first_index, I32(len(targets)))
         same = b.and_(b.not_(lanes.any(disagreeing)), valid)
         uniform, split, jump_block = (self._append(name) for name in ("agreed", "apart", "going"))
+        # Both paths end in one switch, whose target is a phi: as many successors as a table has
+        # would otherwise be emitted twice.
         b.cbranch(same, uniform, split)
         b.position_at_end(jump_block)
         target = b.phi(I64)

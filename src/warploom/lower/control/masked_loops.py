@@ -149,6 +149,8 @@ class MaskedLoopCode:
     def _any_exited(self, region: MaskedRegion) -> Value:
         """Returns true (an i1) if the active lanes are fewer than those that entered a region: some
         have left it, or another region inside of it."""
+        # Inside the region the active lanes are a subset of those that entered: no lane joins it
+        # later, for a region has one entry. So one comparison tells, and no count is needed.
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: MaskedRegion) -> Value:

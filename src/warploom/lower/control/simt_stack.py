@@ -56,6 +56,8 @@ class SimtStackCode:
         with calls that are not inlined only if pushed at the present call depth (but for the exit);
         false if the stack is empty."""
         b, frame = self.b, self.frame
+        # One comparison with a stack slot: it holds the innermost node's point, or NONE, which no
+        # block has as its number.
         here = b.icmp_signed("==", frame.get(frame.nodes.point), I64(point))
         if self.program.depth is None or point == self.program.exit:
             return here

@@ -80,6 +80,7 @@ class Suspension:
         if (status, is_whole) not in self._exits:
             name = f"leave.{status.name.lower()}{'.saved' if is_whole else ''}"
             self._exits[status, is_whole] = self.blocks.append(name)
+        # Stored before the jump: the shared block does not know from where it was reached.
         b.store(
             I64(index) if isinstance(index, int) else index, frame.context.table(WarpTable.block)
         )

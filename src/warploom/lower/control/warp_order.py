@@ -80,6 +80,7 @@ class WarpOrder:
         following = b.add(frame.warp, I64(1))
         frame.set_warp(following)
         in_region = b.icmp_unsigned("<", following, frame.get(self.state.full_warps))
+        # Past the full warps there may be a partial one, or none: `after_warp` finds out.
         b.cbranch(in_region, self.state.region, self.state.after_warp)
 
     def run_in_order(self) -> None:

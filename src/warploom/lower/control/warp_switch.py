@@ -127,6 +127,7 @@ class WarpSwitch:
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))
+        # Counted in a variable that only a call of the function clears: the limit is on one call.
         b.store(restarts, self.state.restarts)
         none = b.icmp_signed("==", site, I64(NONE))
         long = b.icmp_unsigned(">", restarts, I64(MOST_RESTARTS))

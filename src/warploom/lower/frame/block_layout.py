@@ -135,6 +135,7 @@ class HalfWarpRowLayout(BlockLayout):
 
     def step(self, value: Value, stride: int) -> Value | None:
         """Returns twice the difference of the two rows, None if the value is uniform."""
+        # A warp has two rows of 16 threads.
         row = self._row_step(value)
         return None if row is None else self.b.shl(row, row.type(1))
 

@@ -141,6 +141,7 @@ class InFlightCode:
         head, matched, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
         b.branch(head)
         b.position_at_end(head)
+        # The entry is read and tested even where none is in flight: the conjunction discards it.
         waits = b.icmp_unsigned("!=", self.get(RingWord.COMPLETED), self.get(RingWord.ISSUED))
         entry = self.oldest()
         b.cbranch(b.and_(waits, is_due(entry)), matched, done)

@@ -71,6 +71,8 @@ class IterationLimits:
         is not negative; no limit if `step` is not negative. Adds the condition that `value` is not
         negative in the first, for any step: without it there is no batch."""
         b = self.b
+        # `down` is never 0. Of a negative value the quotient means nothing, but then the condition
+        # below allows no iteration at all.
         rises = b.icmp_signed(">=", step, I64(0))
         down = b.select(rises, I64(1), b.neg(step))
         times = b.add(b.udiv(value, down), I64(1))
@@ -99,6 +101,9 @@ class IterationLimits:
         MAX_VALUE). `operand` and `next_operand`: the operand in two successive iterations. Returns
         its step, an i64."""
         b, bits = self.b, operand.type.bits
+        # The second value may have wrapped around, and the difference is right all the same: it
+        # wraps around in the same type. Read as a signed number it is the shorter way round, and
+        # the limit below ends the batch before a value takes it past the end of the type.
         delta = b.sub(next_operand.value, operand.value)
         step = self.lanes.lane(delta, 0)
         if operand.value.type.count > 1 and operand.is_loop_variant:
@@ -132,6 +137,8 @@ class IterationLimits:
         equal or cross, and no lane of them leaves its type; no batch if it does not hold in the
         first. `left` and `right` are the operands, each given in two successive iterations."""
         b = self.b
+        # Where neither side leaves its type, comparing their numbers in 64 bits, with the type's
+        # sign, is what the instruction does: the limits of types come first.
         steps = [self.stays_in_type(*operand) for operand in (left, right)]
         (low, high), (other_low, other_high) = (
             self._extremes(operand[0]) for operand in (left, right)

@@ -119,6 +119,7 @@ class StridedLoopCode:
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
         shapes = {**self.frame.shapes.at(header), **batched.shapes}
+        # Stack slots, which are 0 at each call: the warps that one call runs in order share them.
         with self.frame.at_block(header, convergent=True):
             backoff, backoff_length = (self.frame.variable(I64) for _ in range(2))
             self._skip_during_backoff(backoff, ordinary)
@@ -305,6 +306,8 @@ class StridedLoopCode:
         bytes, and whether the entry allows the first iteration (an i1).
         """
         b, width = self.b, group.base.width
+        # Addresses are bounded by those of the first run alone: other runs follow it at the pitches
+        # of the cache entry as long as all have one step.
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
             delta = b.sub(later.bases, group.bases)
@@ -428,6 +431,7 @@ class StridedLoopCode:
         with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)
         blocks = batch.batched.loop.blocks
+        # A batch has all 32 lanes active throughout, so that threads follow from iterations.
         for position, index in enumerate(blocks):
             times = with_partial if position <= left_at else complete_iterations
             block, threads = self.program.blocks[index], b.mul(times, I64(LANES))

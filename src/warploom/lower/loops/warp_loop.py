@@ -48,7 +48,7 @@ class WarpLoopBody:
     def for_each_warp(
         self, start: Value, end: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
-        """Emits `for warp in range(first, last): body()` (i64 numbers), each made the running warp.
+        """Emits `for warp in range(start, end): body()` (i64 numbers), each made the running warp.
         Afterwards the running warp is `end`, or `start` if the range is empty. `rolled` prevents
         LLVM from unrolling the loop."""
         b, frame = self.b, self.frame
@@ -76,6 +76,8 @@ class WarpLoopBody:
         plan.access.track()
         if warp_loop.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
+        # Threads of the body are the block's first, so warps come in this order: full ones, at most
+        # one partial one, and those past it.
         if warp_loop.body is None:
             return
         if warp_loop.allows_partial_warp:
@@ -148,6 +150,8 @@ class WarpLoopBody:
         warp_loop, registers = plan.warp_loop, self.frame.registers
         merged = () if mask is None else sorted(warp_loop.merged, key=lambda r: r.name)
         with self.frame.at_block(block, convergent=True):
+            # In convergent code a write replaces all 32 lanes. What inactive lanes have got is
+            # replaced below, where something reads it later.
             before = {register: registers.load(register) for register in merged}
             for index in warp_loop.steps((block,)):
                 kind, instruction = warp_loop.kinds[index], self.program.instructions[index]
