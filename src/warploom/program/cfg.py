@@ -48,9 +48,12 @@ def cut_into_blocks(
     successors of some instructions, given as labels. The end of the list is the virtual exit, whose
     id is one more than the last block's.
     """
+    # Blocks follow each other in the order of the instructions, without gaps: the passes rely on an
+    # edge to a block with a lower number being a back edge.
     starts = _leaders(instructions, labels)
     stops = [*starts, len(instructions)][1:]
     block_at = {start: index for index, start in enumerate(starts)}
+    # A label after the last instruction is the program's end.
     block_at[len(instructions)] = len(starts)
     targets = {name: block_at[position] for name, position in labels.items()}
     blocks = tuple(

@@ -48,6 +48,7 @@ class _Serialiser:
         if type(value) is Register:
             return self._register
         if value is None or isinstance(value, int | float | str | Enum):
+            # `repr`, by which 1, 1.0, True and "1" are four different texts.
             return "{!r};".format
         if isinstance(value, tuple):
             return lambda item: f"({''.join(map(self.written, item))})"
@@ -77,6 +78,7 @@ class _Serialiser:
         def written(value: object) -> str:
             """Returns the text of a data class: the name of its type and its compared fields in
             order."""
+            # With the type's name: two classes with equal fields are different values.
             parts = [self.written(getattr(value, name)) for name in names]
             return f"{kind.__name__}({''.join(parts)})"
 

@@ -62,6 +62,9 @@ def _with_exit_edges(successors: Graph) -> list[list[int]]:
     for node in range(exit):
         if node in escaping:
             continue
+        # One edge a component is enough: all of its nodes then have a path to the exit, and the
+        # node with the highest number is mostly the end of the loop's body, as for a loop that
+        # ends.
         last = max(_terminal_component(forward, backward, node))
         forward[last].append(exit)
         backward[exit].append(last)

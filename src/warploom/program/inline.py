@@ -74,6 +74,8 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     whole_kernel = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
     parts: dict[str, FunctionCode] = {}
+    # Functions that are not inlined may call others that are not: until no new one is called. Each
+    # stands once, however many calls it has.
     waiting = [*inliner.retained_callees()]
     while waiting:
         function = waiting.pop(0)
@@ -242,6 +244,7 @@ class _Inliner:
         top = self._save_stack_top(call, site, callee, suffix)
         arguments = self._bind(call, callee.parameters, call.operands[2], renaming)
         results = self._bind(call, callee.returns, call.operands[0], renaming)
+        # Without operands: arguments are read, and results written, by the copies around it.
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)

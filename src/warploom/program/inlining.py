@@ -97,6 +97,8 @@ def _retain(
             if callee not in retained and callee in sizes and not graph.is_recursive(callee):
                 instructions += sizes[callee].instructions
                 depth = max(depth, 1 + sizes[callee].depth)
+        # Callees come first, so that a function which is retained is no longer part of its callers'
+        # sizes: the threshold bounds what is left of them.
         sizes[name] = _Size(instructions, depth)
         large = threshold is not None and called[name] > 1 and instructions > threshold
         if name != order[-1].name and (large or depth >= MAX_DEPTH):

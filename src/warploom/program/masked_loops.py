@@ -64,6 +64,7 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
         (region for region in candidate_regions if region),
         key=lambda region: -len(region.blocks),
     )
+    # Two masks for one exit would be merged one after the other at the same point, for nothing.
     outermost: list[MaskedRegion] = []
     for region in regions:
         if not any(
@@ -88,6 +89,7 @@ def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
             program.blocks[skipped].stop - program.blocks[skipped].start for skipped in inside
         ]
         if inside and (len(inside) > 1 or lengths[0] > LONGEST_PREDICATED_BLOCK):
+            # With the branch's own block, at whose end lanes leave: it is the header and an exit.
             yield block.index, {block.index, *inside}
 
 

@@ -62,6 +62,9 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
     inside: dict[int, set[int]] = {}
     for block in program.blocks:
         for header in block.successors:
+            # Without a test that the header dominates: an edge backwards into the middle of a loop,
+            # of irreducible control flow, is taken for a loop as well. What follows from it is
+            # still right: users test that a region has one entry.
             if header <= block.index:
                 inside.setdefault(header, {header}).update(_loop_body(before, header, block.index))
     return inside
@@ -144,6 +147,8 @@ class _LoopNest:
             for to in (
                 () if self._ends_with_barrier(index) else self._program.blocks[index].successors
             ):
+                # The header is where the next iteration begins: over that edge the part before the
+                # first barrier and the one after the last would be one.
                 if to in blocks and to != header:
                     neighbours[index].add(to)
                     neighbours[to].add(index)

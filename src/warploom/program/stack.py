@@ -108,7 +108,7 @@ def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
     while offset < variable.size:
         size = min(8, variable.alignment)
         while offset % size or offset + size > variable.size:
-            size //= 2
+            size //= 2  # ends at 1, which fits anywhere
         yield offset, size
         offset += size
 

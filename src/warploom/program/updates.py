@@ -1,4 +1,11 @@
-"""Finds the updates of a program: a load, a computation, and a store to the address of the load."""
+"""Finds the updates of a program: a load, a computation, and a store to the address of the load.
+
+    1: ld.global.u32 %r1, [%rd1];
+    2: add.u32 %r2, %r1, 1;
+    3: st.global.u32 [%rd1], %r2;     ->   Update(load=1, store=3, atomic="atomicAdd")
+
+A race between the load or the store and that of another thread loses updates, and the finding names
+the atomic function to use instead."""
 
 from __future__ import annotations
 
@@ -83,6 +90,7 @@ def _update(program: Program, store: int, last_writers: Mapping[str, int]) -> Up
             following += [
                 (last_writers[register.name], longer)
                 for register in reads(instruction)
+                # Only writers before this instruction: a later one has not made the value it reads.
                 if last_writers.get(register.name, store) < index
             ]
         paths = following
@@ -100,4 +108,5 @@ def _does(instruction: Instruction, op: str) -> bool:
 
 
 def _address(instruction: Instruction) -> Address | None:
+    """Returns the first address operand of an instruction; None if it has none."""
     return next((operand for operand in instruction.operands if isinstance(operand, Address)), None)

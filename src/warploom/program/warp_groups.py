@@ -85,6 +85,7 @@ def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instr
     group products the registers that hold D or A of any product, waits for loads of tensor memory
     the destinations of any load; unchanged if the program has none."""
     program = tuple(instructions)
+    # Of all products and loads, for which of them a wait completes depends on the path taken.
     products = [product for product in program if product.operation.kind is OpKind.GROUP_PRODUCT]
     # D, and A unless it is a descriptor of shared memory.
     fragments = [
