@@ -123,6 +123,8 @@ def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) ->
         # Nothing is joined without vector clocks: it is enough that the lanes wait.
         own_warp.waiting |= lanes * waits
         left = 0
+    # Two generations are kept, by parity: threads of the last one may still have to leave, and to
+    # read its record, while those of the next one arrive.
     if not all_threads and BarrierShadow(state, barrier_at(state, event.number)).arrived == 0:
         clear_generation(state, BarrierShadow(state, barrier_at(state, event.number)))
     while left:

@@ -85,6 +85,7 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
             access_word,
             value,
         )
+    # Two list heads in one word: the high half has wide accesses, the low half all others.
     lists = cell.lists
     strong = AccessNode(state, lists >> 32)
     if lists:
@@ -150,6 +151,7 @@ def record_weak_write(
             cell.write_access,
             cell.write_value,
         )
+    # A read of bytes that this does not write has to be compared with later writes of those.
     if cell.read_interval and cell.read_access >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
         cell.read_interval = 0
     cell.lists = high << 32 | low

@@ -121,6 +121,9 @@ def add_to_clock(state: DetectorState, clock: int) -> None:
     its block: its clock, its warp up to the last synchronisation, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
+    # What no clock stores, because it follows from the warp: what other lanes did before the warp
+    # last synchronised, and what the thread itself did up to now (the first unknown time is the
+    # next one).
     first_thread = state.current_warp << 5
     for thread in range(first_thread, first_thread + 32):
         state.words[clock + thread] = max(state.words[clock + thread], state.current_synced)

@@ -113,6 +113,7 @@ def report_race(
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     op, own_op = access_word >> OP_AT & OP_BITS, own_access >> OP_AT & OP_BITS
     block = interval_word >> BLOCK_AT
+    # Both have to include the other thread, so that the narrower scope decides.
     scope = min(flags >> SCOPE_AT & SCOPE_BITS, own_flags >> SCOPE_AT & SCOPE_BITS)
     both = flags & STRONG and own_flags & STRONG
     in_scope = block == state.current_block + 1 or scope >= GPU
@@ -130,6 +131,7 @@ def report_race(
     detail |= (
         int(state.current_agent != 0) << D_COPY | int(thread_word & AGENT != 0) << D_OTHER_COPY
     )
+    # The block, without the one that is added to it in records, and the thread that issued a copy.
     other_agent = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
     report(
         state,

@@ -145,6 +145,7 @@ def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
     before the current access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for
     agents, and for other blocks unless they were earlier owners of shared memory."""
     interval_word, thread_word = record.interval, record.thread
+    # Blocks are stored plus one, so that 0, as in cleared memory, is no block.
     if interval_word >> BLOCK_AT != state.current_block + 1:
         return int(state.current_space == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
     thread = thread_word & THREAD_BITS

@@ -165,6 +165,8 @@ def never_overlap(left: int, left_words: int, right: int, right_words: int) -> i
     stride = common_stride(left, right)
     if stride <= 0:
         return 0
+    # Modulo the stride, all lanes of one footprint are at one place: the other's lanes must fit in
+    # what is left of the stride after it.
     offset = (begin_of(right) - begin_of(left)) % stride
     return int(offset >= size_of(left) and offset + size_of(right) <= stride)
 
