@@ -37,6 +37,7 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
     previous = addresses[first_lane(mask)]
     for lane in range(32):
         if (mask >> lane) & 1:
+            # Where addresses fall once, equal ones may be apart: the runs so far decide nothing.
             if addresses[lane] < previous:
                 return count_most_scattered(addresses, mask, size)
             run = run + 1 if addresses[lane] == previous else 1

@@ -188,6 +188,8 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
     previous = first_word
     for lane in range(32):
         if (mask >> lane) & 1:
+            # Words that rise, by less than the number of banks in all, are either equal, and served
+            # together, or in different banks. Anything else is counted in full.
             word = addresses[lane] >> bits
             if word < previous or word >= end:
                 return count_ways(addresses, mask, shift, banks)
@@ -217,6 +219,7 @@ def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: in
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
     """Returns the most distinct words of 2^shift bytes in any one of `banks` banks, for lanes in
     any order: n for an n-way bank conflict, 0 without active lanes."""
+    # A set: lanes on one word are served together and do not conflict.
     words = set(segments_of(addresses, mask, shift))
     return max(Counter(word % banks for word in words).values(), default=0)
 

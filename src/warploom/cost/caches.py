@@ -94,6 +94,7 @@ def count_cached(
             address = int(np.int64(addresses[leader])) - origin + offset + 128 * word
             sector = 1 << ((address >> 5) & 3)
             look_up_sector(hierarchy, sm, address >> 7, sector, path, record)
+            # Lanes of the same sector are one look-up, of which the leader's is the position.
             left = without_segment(addresses, left, 5, leader)
     return 0
 
@@ -136,6 +137,7 @@ def access_cache(level: CacheLevel, sm: int, line: int, sector: int) -> int:
     Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the sector's bit in its
     line."""
     caches = CacheHierarchy(level, 0)
+    # One clock for all caches: only the order of uses within a set is compared.
     caches.clock += 1
     oldest = first_entry(level, sm, line)
     start = oldest.at
@@ -146,6 +148,7 @@ def access_cache(level: CacheLevel, sm: int, line: int, sector: int) -> int:
             entry.valid |= sector
             entry.last_use = caches.clock
             return hit
+        # An empty line has never been used (0), so that it is taken before any other.
         if entry.last_use < oldest.last_use:
             oldest = entry
     oldest.line = line + 1

@@ -111,6 +111,7 @@ def move_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> No
     its start stays, or moves down, if all lanes fit then; else it begins at the lowest lane's line.
     `extent` becomes the window's words before `limit`, the end of the shared memory, or 0, so that
     nothing is deferred, while `new_patterns` is below TRIAL_PATTERNS - 1."""
+    # The list's bytes are words from the window's start, which is about to move.
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

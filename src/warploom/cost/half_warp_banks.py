@@ -73,6 +73,7 @@ def count_steps(addresses: Addresses, remaining: int) -> int:
                 word = addresses[lane] >> bits
                 bank = 1 << int(np.int64(word & bank_mask))
                 # The broadcast serves any number of lanes, a bank one lane per step.
+                # `remaining` shrinks while the loop runs, but only by lanes that it has passed.
                 if word == shared_word:
                     remaining ^= 1 << lane
                 elif served_banks & bank == 0:

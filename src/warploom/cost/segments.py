@@ -90,6 +90,8 @@ def is_in_order(addresses: Addresses, half: int, half_start: int, size: int, off
     segment of 16 words is aligned to its size, at most to 128 bytes."""
     leader = first_lane(half)
     # Signed, as the words of inactive lanes before the leader may begin below address 0.
+    # Where lane 0 of the half would access, by the leader's address: whether that lane is active
+    # does not matter, the segment has to begin there.
     start = np.int64(addresses[leader]) + offset - (leader - half_start) * size
     if start % min(HALF * size, 128) != 0:
         return False
@@ -141,6 +143,7 @@ def shrunk_bytes(segment: int, lowest: int, end: int) -> int:
     them."""
     while segment > 32:
         half = segment // 2
+        # All in the upper half, which then counts from 0; in the lower half nothing changes.
         if lowest >= half:
             lowest -= half
             end -= half

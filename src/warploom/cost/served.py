@@ -160,6 +160,8 @@ def _constant(
 def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
     """Yields the passes over the banks, with start and size 0; pass n serves the nth word of every
     bank. `words` has the mask of lanes of each word, `bank_of` returns the bank of a word."""
+    # As many passes as the fullest bank has words, which is what the rule counts. Which words share
+    # a pass is not specified: here the nth of each bank.
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)

@@ -65,6 +65,7 @@ def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) 
     lasting_lanes = 0
     while mask != 0:
         leader = first_lane(mask)
+        # Segments of one byte: exactly the lanes with the leader's address.
         other_lanes = without_segment(addresses, mask, 0, leader)
         same_address = mask ^ other_lanes
         if policy == RANDOM:

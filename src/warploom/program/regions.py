@@ -63,8 +63,8 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
     for block in program.blocks:
         for header in block.successors:
             # Without a test that the header dominates: an edge backwards into the middle of a loop,
-            # of irreducible control flow, is taken for a loop as well. What follows from it is
-            # still right: users test that a region has one entry.
+            # of irreducible control flow, is taken for a loop as well. (`masked_regions` tests
+            # that a loop has no other entry.)
             if header <= block.index:
                 inside.setdefault(header, {header}).update(_loop_body(before, header, block.index))
     return inside
