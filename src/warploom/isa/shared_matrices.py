@@ -56,27 +56,28 @@ class SharedOperand:
 
     @property
     def unit(self) -> int:
-        """Elements in a unit."""
+        """Returns the number of elements in a unit."""
         return 8 * UNIT_BYTES // WIDTHS[self.type]
 
     @property
     def blocks(self) -> int:
+        """Returns the number of blocks, of which the last one may have fewer rows of the matrix."""
         return -(-self.rows // self.block_rows)
 
     @property
     def lines(self) -> int:
-        """Lines of a block."""
+        """Returns the number of lines of a block."""
         return self.columns if self.transposed else self.block_rows
 
     @property
     def units(self) -> int:
-        """Units of a block; 32 of them are read by one request, line after line of one column of
-        units."""
+        """Returns the number of units of a block; 32 of them are read by one request, line after
+        line of one column of units."""
         return self.block_rows * self.columns // self.unit
 
     @property
     def requests(self) -> int:
-        """Requests of a block."""
+        """Returns the number of requests of a block."""
         return -(-self.units // WARP)
 
     def unit_of(self, request: int, lane: int) -> tuple[int, int]:
@@ -98,7 +99,7 @@ class SharedOperand:
 
     @cached_property
     def fragment(self) -> Fragment:
-        """Return a block as the lanes hold it that have read it, four registers for each
+        """Returns a block as the lanes hold it that have read it, four registers for each
         request."""
 
         def position(lane: int, element: int) -> Position:

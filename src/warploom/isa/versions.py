@@ -194,5 +194,5 @@ def newest() -> Release:
 
 @cache
 def needed_version(operation: Operation) -> Release:
-    """Return the oldest version of PTX that has an instruction."""
+    """Returns the oldest version of PTX that has an instruction."""
     return since(_BROUGHT, operation, operation.spec.since.version)

@@ -87,12 +87,13 @@ class InstructionCode:
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
         """Emits an instruction that does not end a basic block. First the race detector's event (if
-        it observes synchronisation), checks of operands and waits for copies: all for one without
-        effect (`_has_no_code`). Then an instruction without results (`_emit_without_results`), or
-        the results: one value for each lane run if all are uniform or affine, else 32 lanes,
-        written under the mask that the block's copy (`copy`) needs; and for these the count of
-        routines called (`operations.routines`). A `red.async` also signals its mbarrier, and may
-        complete late.
+        it observes synchronisation), checks of operands, waits for copies, and for a fence, if
+        other threads of the host run at the same time (`Variant.concurrent`), one of the host. That
+        is all of an instruction for which `_has_no_code` holds. Then an instruction without results
+        (`_emit_without_results`), or the results: one value for each lane run if all are uniform or
+        affine, else 32 lanes, written under the mask that the block's copy (`copy`) needs; and for
+        these the count of routines called (`operations.routines`). An atomic with an mbarrier
+        (`red.async`) also signals that, and may complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.

@@ -87,7 +87,7 @@ def table_words(lanes: int) -> int:
 
 @jitable
 def node_of(table: WarpTable, node: int) -> StackNode:
-    """Returns a node (SIMT stack entry) of a table."""
+    """Returns the SIMT stack entry with number `node` of a warp's table."""
     return StackNode(table, table.at + WarpTable.WORDS, node)
 
 

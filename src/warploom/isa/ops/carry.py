@@ -23,13 +23,13 @@ Carried = tuple[Term, Term]
 
 
 def number(carry: Term, type: ScalarType) -> Term:
-    """Return the flag as 0 or 1."""
+    """Returns the flag as 0 or 1."""
     one = Term("const", type, (), 1)
     return select(carry, one, 0)
 
 
 def sum_of(a: Term, b: Term, carry: Term | None) -> Carried:
-    """a + b + carry and what is carried out of it."""
+    """Returns a + b + carry, and the carry out of it."""
     whole = unsigned(a.type.bits)
     unsigned_a, unsigned_b = reinterpret(a, whole), reinterpret(b, whole)
     total = unsigned_a + unsigned_b
@@ -41,7 +41,7 @@ def sum_of(a: Term, b: Term, carry: Term | None) -> Carried:
 
 
 def difference_of(a: Term, b: Term, carry: Term | None) -> Carried:
-    """a + ~b + carry and what is carried out of it; without a flag the carry in is 1."""
+    """Returns a + ~b + carry, and the carry out of it; without a flag the carry in is 1."""
     whole = unsigned(a.type.bits)
     unsigned_a, unsigned_b = reinterpret(a, whole), reinterpret(b, whole)
     if carry is None:
@@ -51,7 +51,7 @@ def difference_of(a: Term, b: Term, carry: Term | None) -> Carried:
 
 
 def half_product(m: Modifiers, a: Term, b: Term) -> Term:
-    """Return the half of a * b that the opcode names."""
+    """Returns the half of a * b that the opcode names."""
     return a * b if m["half"] == "lo" else resize(high(widen(a) * widen(b)), a.type)
 
 

@@ -15,13 +15,13 @@ HALVES = {"u32": U16, "s32": S16}
 
 
 def numbers(value: Term, type: ScalarType) -> list[Term]:
-    """Return the numbers of `type` in a word, each as a word."""
+    """Returns the numbers of `type` in a word, each as a word."""
     whole = S32 if type.is_signed else U32
     return [reinterpret(extend(part, whole), U32) for part in parts(value, type)]
 
 
 def dot(a: list[Term], b: list[Term], c: Term) -> Term:
-    """c + the sum of the products, modulo 2^32."""
+    """Returns c + the sum of the products, modulo 2^32."""
     total = reinterpret(c, U32)
     for factor_a, factor_b in zip(a, b, strict=True):
         total = total + factor_a * factor_b

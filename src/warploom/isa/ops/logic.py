@@ -54,7 +54,7 @@ def c_not(m: Modifiers, a: Term) -> Term:
 
 
 def by_table(a: Term, b: Term, c: Term, table: Term) -> Term:
-    """Return the function of three bits that `table` holds, its row number being a b c in
+    """Returns the function of three bits that `table` holds, its row number being a b c in
     binary."""
     found = constant(0, a.type)
     for row in range(8):

@@ -20,7 +20,7 @@ def rows(
     shape: str,
     packing: tuple[str, ...] = (),
 ) -> None:
-    """Declare `ldmatrix` or `stmatrix` of a shape, whose syntax ends in `tail`; `registers`
+    """Declares `ldmatrix` or `stmatrix` of a shape, whose syntax ends in `tail`; `registers`
     hold a matrix."""
     for number in numbers:
         held = f"r:b32*{registers * int(number[1:])}"

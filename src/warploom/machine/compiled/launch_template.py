@@ -214,7 +214,8 @@ class LaunchBuffers:
         return self._is_reusable_with(self.counted)
 
     def _is_reusable_with(self, counted: Bytes) -> bool:
-        """Returns `are_reusable`, given the counts in use."""
+        """Returns whether another launch may reuse the buffers (`are_reusable`), given the view of
+        the counts in use (`counted`), which costs a little to make."""
         small = self._launch_template.size <= REUSED_BYTES
         return small and counted.nbytes <= REUSED_COUNT_BYTES
 

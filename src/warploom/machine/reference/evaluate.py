@@ -140,7 +140,8 @@ def _count_ones(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _leading_zeros(term: Term, args: Sequence[Values]) -> Values:
-    """Returns the number of zero bits above the highest one, the width for 0."""
+    """Returns, for each lane, the number of zero bits above the highest bit that is set; for the
+    value 0 the width of the type."""
     width = term.args[0].type.bits
     return collect((width - int(value).bit_length() for value in args[0]), term.type)
 
