@@ -103,6 +103,8 @@ class InstructionCode:
         self.preconditions.check(index, instruction, on)
         self.tensor_waits.emit(instruction, on)
         self.tensor_memory.wait(instruction, on)
+        # Blocks that run on one thread of the host see its accesses in program order, which is more
+        # than a fence demands; only workers that run at the same time need the host's fence.
         if instruction.operation.kind is OpKind.FENCE and self.memory.frame.variant.concurrent:
             self.memory.b.fence("seq_cst")
         if _has_no_code(instruction) or self._emit_without_results(index, instruction, on):
@@ -144,6 +146,7 @@ class InstructionCode:
             late_copy(instruction), self.tensor_waits.lane_operands(instruction), on
         ):
             store(index, instruction, on)
+            # After the store: a thread that finds the phase complete reads the bytes.
             self._signal_mbarrier(index, instruction, on)
 
     def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:

@@ -38,6 +38,7 @@ def _most_live(program: Program, index: int) -> int:
             live |= {register.name: register for register in program.live_in[successor]}
     most = _words(live)
     for instruction in reversed(program.instructions[block.start : block.stop]):
+        # Under a guard the old value lives on, in lanes in which the guard is false.
         if instruction.guard is None:
             for register in writes(instruction):
                 live.pop(register.name, None)

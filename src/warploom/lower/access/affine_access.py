@@ -136,7 +136,7 @@ class AffineAccess:
         b.cbranch(hit, on_hit, on_miss).set_weights([99, 1])
         b.position_at_end(on_hit)
         values = self._load_hit(index, group, instruction, on, width)
-        after_short = b.block
+        after_short = b.block  # not `on_hit`, if the move has branches of its own
         b.branch(done)
         b.position_at_end(on_miss)
         miss_values = load_any()
@@ -237,6 +237,7 @@ class AffineAccess:
         self._prefetch_for_next_warps(index, group)
         lane_addresses = self._lane_addresses(index, group, instruction, on)
         store(self.transfers, group.plan.move, lane_addresses, values)
+        # A batch adds all stores of its iterations at once, after their loop (`strided_loops`).
         if not group.batched:
             record_memory_change(self.lanes, self.frame.environment, I64(1))
 

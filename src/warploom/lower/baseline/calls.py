@@ -90,6 +90,7 @@ class CallCode:
             else self._calls(index, instruction)
         )
         if calls is None:
+            # The caller emits code, which runs where it stands: after those calls.
             self.flush()
             return False
         for call in calls:
@@ -111,6 +112,7 @@ class CallCode:
         """Emits a call with operands that are known only at run time, after the table's pending
         ones, in the lanes in which its guard holds, which are counted; the words are stored in a
         buffer on the stack. Its fault leaves the warp function."""
+        # Calls in the table come earlier in the program, and may write what this one reads.
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -254,6 +256,7 @@ class CallCode:
         if frame_access(self.frame.program, instruction) is not None:
             return None
         load = instruction.operation.kind is OpKind.LOAD
+        # `ld` names its data first, `st` its address.
         data, address = instruction.operands[:2] if load else instruction.operands[1::-1]
         assert isinstance(address, Address)
         type = instruction.operation.modifiers.scalar()

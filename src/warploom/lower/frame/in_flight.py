@@ -154,6 +154,7 @@ class InFlightCode:
             b.position_at_end(case)
             complete(entry, index)
             b.branch(after)
+        # Only instructions of `sites` append entries, so no other number can be found.
         b.position_at_end(no_site)
         b.unreachable()
         b.position_at_end(after)

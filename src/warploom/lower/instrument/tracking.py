@@ -72,6 +72,8 @@ class TrackingCode:
         if extent is None:
             record_lanes()
             return
+        # Without active lanes `is_dense` is false, and the bounds are of no byte that is accessed:
+        # the loop over lanes then records nothing.
         # All lanes at one address access every byte of the range as well.
         is_one = b.icmp_unsigned("==", b.sub(extent.high, extent.low), I64(size))
         is_one = b.and_(is_one, b.icmp_unsigned("!=", bits, I32(0)))
@@ -245,6 +247,9 @@ class TrackingFunctions:
         from the function that is emitted if the page is none that is recorded."""
         b, access_set = lanes.b, lanes.b.function.args[0]
         pages = _field(lanes, access_set, Fields.pages)
+        # Addresses below `base` are outside as well: their difference, without sign, is large. What
+        # is not recorded after the return does not matter, as a worker that strayed counts as a
+        # conflict (`machine.compiled.access_sets`).
         outside = b.icmp_unsigned(">=", page, pages)
         with b.if_then(outside, likely=False):
             b.store(I64(1), lanes.slot(access_set, Fields.strayed))
@@ -264,6 +269,10 @@ class TrackingFunctions:
         if kind == READ:
             b.ret_void()
             return
+        # Only `states` and `saved` are shared by the workers. The event is emitted before the
+        # access, so that the page still has the contents that it had before any worker wrote to it.
+        # The maximum claims a page that nobody has claimed, and leaves SAVED, which is greater,
+        # alone.
         state = lanes.slot(_pointer(lanes, access_set, Fields.states), page, I8)
         before = b.atomic_rmw("umax", state, I8(SAVING), "acq_rel")
         with b.if_then(b.icmp_unsigned("==", before, I8(0))):

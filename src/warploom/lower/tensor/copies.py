@@ -86,6 +86,8 @@ class CopyCode:
         bytes to the second: loaded as words in lanes whose `byte_counts` is `size` (None: in all),
         in others byte by byte, `byte_counts` but at most `size` bytes, with zeros after them."""
         b, (source, target) = self.b, addresses
+        # A lane that copies fewer bytes must not touch the bytes behind them, which may lie outside
+        # of the allocation: only whole copies are loaded as words.
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
             whole = b.and_(on, b.icmp_unsigned("==", byte_counts, splat_constant(size, I32)))

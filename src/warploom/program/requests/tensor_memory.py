@@ -225,6 +225,8 @@ def _multiply(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryReq
             (TensorMemoryOperands.scale_a, rest.pop(0), None),
             (TensorMemoryOperands.scale_b, rest.pop(0), None),
         ]
+    # Of the optional operands only the list of disabled lanes stands before the predicate, and only
+    # it is a vector.
     scale_or_mask = rest[0]
     if isinstance(scale_or_mask, Vector):
         inputs += [

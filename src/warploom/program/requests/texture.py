@@ -83,6 +83,7 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     elif level == d.GRADIENTS:
         inputs += _spatial(modifiers, TexelOperands.dx, optional.pop(0), F32)
         inputs += _spatial(modifiers, TexelOperands.dy, optional.pop(0), F32)
+    # Offsets come last in the syntax: what level or gradients have left are they.
     if optional:
         inputs += _spatial(modifiers, TexelOperands.offset, optional[0], S32)
     resident = None
@@ -120,6 +121,7 @@ def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
     elements, the reduction and its signedness, and the behaviour outside of the surface."""
     modifiers, kind = instruction.operation.modifiers, instruction.operation.kind
+    # Values are moved as bits; whether a reduction compares signed numbers is a field of its own.
     type = unsigned(modifiers.scalar().bits)
     target, texels, source = _surface_operands(instruction)
     parts = {"v2": 2, "v4": 4}.get(modifiers.text("vec", ""), 1)
