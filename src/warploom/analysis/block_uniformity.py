@@ -54,6 +54,8 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
     for basic_block in program.blocks:
         last = program.terminator(basic_block)
         if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
+            # From that point on all threads that have not ended follow the same path again, however
+            # often each went around a loop before it.
             point = program.reconvergence[basic_block.index]
             divergent |= blocks_between(program, basic_block.successors, point)
     return divergent
@@ -124,6 +126,8 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> int | None:
         and len(instruction.operands) == 3
         and instruction.guard is None
     )
+    # Code that repeats the comparison at the end of the block reads the same registers: what is
+    # written between must be none of them, nor the predicate.
     later = {
         register
         for later_instruction in inside[writers[-1] + 1 :]

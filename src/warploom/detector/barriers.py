@@ -124,7 +124,10 @@ def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) ->
         own_warp.waiting |= lanes * waits
         left = 0
     # Two generations are kept, by parity: threads of the last one may still have to leave, and to
-    # read its record, while those of the next one arrive.
+    # read its record, while those of the next one arrive. A thread of the generation before that,
+    # with no event since, reads the record of the present one. It learns no less from that: warps
+    # that use the barrier again are ordered after one that has left it, and know what that knew.
+    # It may learn more, so that a race of its next accesses with theirs is missed.
     if not all_threads and BarrierShadow(state, barrier_at(state, event.number)).arrived == 0:
         clear_generation(state, BarrierShadow(state, barrier_at(state, event.number)))
     while left:
