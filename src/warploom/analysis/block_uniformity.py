@@ -54,8 +54,8 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
     for basic_block in program.blocks:
         last = program.terminator(basic_block)
         if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
-            # From that point on all threads that have not ended follow the same path again, however
-            # often each went around a loop before it.
+            # All threads that have not ended come to that point, however often each went around a
+            # loop before it: behind it, this branch makes no difference.
             point = program.reconvergence[basic_block.index]
             divergent |= blocks_between(program, basic_block.successors, point)
     return divergent

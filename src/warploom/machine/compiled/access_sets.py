@@ -109,6 +109,8 @@ class AccessSets:
         """Returns whether two workers conflict, or one has accessed memory that is not recorded."""
         if self._records[:, AccessSet.strayed].any():
             return True
+        # Few pages are compared unit by unit: those that several workers touched, one of them to
+        # write. Units that are only STORED are in none of the bitmaps compared.
         compared = self._touched & np.uint8(READ | WRITTEN)
         several = np.count_nonzero(compared, axis=0) > 1
         [pages] = np.nonzero(several & ((compared & WRITTEN) != 0).any(axis=0))
@@ -132,6 +134,7 @@ class AccessSets:
 
     def clear(self) -> None:
         """Empties the access sets."""
+        # Only what has been touched: to write all would make the system's pages of all.
         for touched, *bitmaps in zip(self._touched, *self._bitmaps, strict=True):
             [pages] = np.nonzero(touched)
             for bitmap in bitmaps:
@@ -149,6 +152,7 @@ def _whole_pages(size: int) -> int:
 def _overlap(reads: Sequence[Words], writes: Sequence[Words]) -> bool:
     """Returns whether a unit that one worker writes is read or written by another, by the bitmaps
     of each worker."""
+    # Each worker is compared with all before it together, so each pair of workers is compared once.
     read_before = np.zeros_like(reads[0])
     written_before = np.zeros_like(reads[0])
     for read, written in zip(reads, writes, strict=True):
