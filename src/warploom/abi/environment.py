@@ -177,38 +177,52 @@ class CountLayout:
     def guarded(self) -> dict[int, int]:
         """Returns, by index of a guarded instruction, the index of the count of lanes whose guard
         held."""
-        first = 2 * len(self.program.blocks)
-        indices = (i for i, each in enumerate(self.program.instructions) if each.guard)
-        return {instruction: first + n for n, instruction in enumerate(indices)}
+        first_count = 2 * len(self.program.blocks)
+        indices = (
+            i
+            for i, instruction_here in enumerate(self.program.instructions)
+            if instruction_here.guard
+        )
+        return {instruction: first_count + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def branches(self) -> dict[int, int]:
         """Returns, by index of an instruction that can diverge, the index of the first of its two
         counts: divergences, then reconvergences."""
-        first = 2 * len(self.program.blocks) + len(self.guarded)
-        indices = (i for i, each in enumerate(self.program.instructions) if can_diverge(each))
-        return {instruction: first + 2 * n for n, instruction in enumerate(indices)}
+        first_count = 2 * len(self.program.blocks) + len(self.guarded)
+        indices = (
+            i
+            for i, instruction_here in enumerate(self.program.instructions)
+            if can_diverge(instruction_here)
+        )
+        return {instruction: first_count + 2 * n for n, instruction in enumerate(indices)}
 
     @cached_property
     def members(self) -> dict[int, int]:
         """Returns, by index of an instruction with a member mask, the index of the count of masks
         that named lanes which had exited."""
-        first = 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
+        first_count = 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
         instructions = self.program.instructions
-        indices = (i for i, each in enumerate(instructions) if member_mask(each) is not None)
-        return {instruction: first + n for n, instruction in enumerate(indices)}
+        indices = (
+            i
+            for i, instruction_here in enumerate(instructions)
+            if member_mask(instruction_here) is not None
+        )
+        return {instruction: first_count + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def routines(self) -> dict[int, int]:
         """Returns, by index of an instruction for which machine code may call a routine (its
         operation has `ordinary_results`), the index of the count of such calls."""
         branches = 2 * (len(self.program.blocks) + len(self.branches))
-        first = branches + len(self.guarded) + len(self.members)
+        first_count = branches + len(self.guarded) + len(self.members)
         instructions = self.program.instructions
         indices = (
-            i for i, each in enumerate(instructions) if ordinary_results(each.operation) is not None
+            i
+            for i, instruction_here in enumerate(instructions)
+            if ordinary_results(instruction_here.operation) is not None
         )
-        return {instruction: first + n for n, instruction in enumerate(indices)}
+        return {instruction: first_count + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int64]:

@@ -56,7 +56,7 @@ class LogEntry(WordRecord):
     """A basic block that a warp enters."""
 
     warp: int  # its number in the log
-    block: int
+    block: int  # the index of the basic block
     mask: int  # active lanes
     live: int  # lanes that have not exited
     control: int  # the offset in `controls` of the warp's diverged state, or NONE
@@ -78,7 +78,7 @@ class LogAccess(WordRecord):
     instruction: int
     kind: int  # space, operation and bytes (`access_kinds`)
     lanes: int  # active ones
-    first: int  # the address of the lowest of these
+    first_address: int  # the address of the lowest of these
     stride: int  # bytes from lane to lane
     scattered: int  # if lanes have no common stride, the number of the row, else NONE
     # The mbarrier that is waited on or arrived at, and its phase (`abi.log_copies`), or NONE.
@@ -138,7 +138,7 @@ def record_block(
     log_words: Words,
     context: Words,
     counts: Any,
-    first: int,
+    first_branch: int,
     branches: int,
     warp: int,
     block: int,
@@ -153,13 +153,13 @@ def record_block(
 
     `warp` is the warp's number in the launch, `context` begins with its table, whose head the
     caller has stored; `counts` the array of counts, in which those of `branches` branches begin at
-    `first` (`abi.environment.CountLayout`). If these have risen since the last entry, its last
-    instruction diverged or reconverged, and is marked."""
+    `first_branch` (`abi.environment.CountLayout`). If these have risen since the last entry, its
+    last instruction diverged or reconverged, and is marked."""
     log, table = LogHead(log_words, 0), WarpTable(context, 0)
     divergences, reconvergences = 0, 0
     for branch in range(branches):
-        divergences += counts[first + 2 * branch]
-        reconvergences += counts[first + 2 * branch + 1]
+        divergences += counts[first_branch + 2 * branch]
+        reconvergences += counts[first_branch + 2 * branch + 1]
     if log.current != NONE:
         # Bit 0: the block's last instruction diverged; bit 1: it reconverged (`observe.schema`).
         current_entry(log).marks |= int(divergences > log.divergences) + 2 * int(
@@ -252,18 +252,18 @@ def record_texels(log_words: Words, issue_words: Any, instruction: int, kind: in
     # From numbers of 32-byte sectors to their addresses.
     for index in range(touched):
         sectors[index] <<= 5
-    for first in range(0, touched, 32):
-        lanes = (1 << min(32, touched - first)) - 1
-        append_access(log, sectors, first, lanes, instruction, kind)
+    for first_sector in range(0, touched, 32):
+        lanes = (1 << min(32, touched - first_sector)) - 1
+        append_access(log, sectors, first_sector, lanes, instruction, kind)
     return 0
 
 
 @jitable
 def append_access(
-    log: LogHead, addresses: Any, first: int, lanes: int, instruction: int, kind: int
+    log: LogHead, addresses: Any, lane_0: int, lanes: int, instruction: int, kind: int
 ) -> int:
     """Appends to the current entry an access by the bits of `lanes`, of a kind (`access_kinds`);
-    lane 0's address is at index `first`. STRIDE is that of all active lanes (0 for a single one);
+    lane 0's address is at index `lane_0`. STRIDE is that of all active lanes (0 for a single one);
     if they have none, SCATTERED names a row of their offsets. Returns 1, or 0 if no lane is active,
     no entry is current, or a region is full (the entry is marked LOST)."""
     if lanes == 0 or log.current == NONE:
@@ -277,50 +277,50 @@ def append_access(
             if leader < 0:
                 leader = lane
             elif last == leader:
-                step = addresses[first + lane] - addresses[first + last]
+                step = addresses[lane_0 + lane] - addresses[lane_0 + last]
                 stride = step // (lane - last)
                 even = int(step == stride * (lane - last))
-            elif addresses[first + lane] - addresses[first + last] != stride * (lane - last):
+            elif addresses[lane_0 + lane] - addresses[lane_0 + last] != stride * (lane - last):
                 even = 0
             last = lane
     scattered = NONE
     if even == 0:
-        scattered = scattered_row(log, addresses, first, lanes, leader)
+        scattered = scattered_row(log, addresses, lane_0, lanes, leader)
         if scattered == NONE:
             current_entry(log).marks |= LOST
             return 0
     access = LogAccess(log, log.accesses.start, log.accesses.count)
     access.entry, access.instruction = log.current, instruction
     access.kind, access.lanes = kind, lanes
-    access.first, access.stride = addresses[first + leader], stride
+    access.first_address, access.stride = addresses[lane_0 + leader], stride
     access.scattered, access.phase = scattered, NONE
     log.accesses.count += 1
     return 1
 
 
 @jitable
-def scattered_row(log: LogHead, addresses: Any, first: int, lanes: int, leader: int) -> int:
+def scattered_row(log: LogHead, addresses: Any, lane_0: int, lanes: int, leader: int) -> int:
     """Returns the number of the scattered row with the lanes' offsets from the address of lane
     `leader`, 0 in inactive lanes; appends it, unless the last row with the same hash is equal. NONE
-    if it is new and the region is full. `first` is the index of lane 0 in `addresses`."""
-    base = addresses[first + leader]
+    if it is new and the region is full. `lane_0` is the index of lane 0 in `addresses`."""
+    base = addresses[lane_0 + leader]
     rows, words = log.scattered, log.words
     offsets = ScatteredRow(log, rows.start, rows.count).offsets
     full = rows.count >= rows.capacity
     hashed = lanes
     for lane in range(32):
-        offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
+        offset = (addresses[lane_0 + lane] - base) * ((lanes >> lane) & 1)
         # A linear congruential step, cut to 30 bits so that products stay within 64.
         hashed = (hashed * 0x5851F42D + offset) & 0x3FFFFFFF
         if not full:
             offsets[lane] = offset
     hash_slot = log.table_at + (hashed ^ hashed >> 12) % TABLE_SLOTS
     if words[hash_slot] > 0:
-        others = ScatteredRow(log, rows.start, words[hash_slot] - 1).offsets
+        stored_offsets = ScatteredRow(log, rows.start, words[hash_slot] - 1).offsets
         equal = 1
         for lane in range(32):
-            offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
-            equal &= int(others[lane] == offset)
+            offset = (addresses[lane_0 + lane] - base) * ((lanes >> lane) & 1)
+            equal &= int(stored_offsets[lane] == offset)
         if equal:
             return int(words[hash_slot] - 1)
     if full:

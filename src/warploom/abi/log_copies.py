@@ -72,9 +72,9 @@ def record_barriers(
     for lane in range(LANES):
         if (remaining >> lane) & 1 == 0:
             continue
-        for other in range(lane, LANES):
-            if addresses[other] == addresses[lane]:
-                remaining &= ~(1 << other)
+        for later_lane in range(lane, LANES):
+            if addresses[later_lane] == addresses[lane]:
+                remaining &= ~(1 << later_lane)
         inside = 0 <= addresses[lane] <= limit - WORD_BYTES
         if inside and addresses[lane] % WORD_BYTES == 0:
             address = base + addresses[lane]
@@ -115,7 +115,7 @@ def record_copies(
         count = 0
         if op in (REDUCE_BYTES, COPY_BYTES):
             if field(request, MODE):
-                start, size = operands.other[lane], operands.size[lane]
+                start, size = operands.opposite[lane], operands.size[lane]
                 count = append_sectors(
                     log, touched, count, int(start), int(start + size), instruction, written
                 )
@@ -168,7 +168,7 @@ def record_bytes(
             continue
         count = 0
         if field(entry.request, MODE):
-            start, size = operands.other[lane], operands.size[lane]
+            start, size = operands.opposite[lane], operands.size[lane]
             count = append_sectors(
                 log, touched, count, int(start), int(start + size), instruction, kind
             )
@@ -230,7 +230,7 @@ def finish_copy(
     if count == 0:
         touched[0] = 0
         lanes, whole = LANE_0, kind
-    first = append_access(log, touched, 0, lanes, instruction, whole)
+    copy_access = append_access(log, touched, 0, lanes, instruction, whole)
     barrier, start = entry.barrier, issue.cluster_shared
     if barrier == 0:
         return
@@ -240,14 +240,14 @@ def finish_copy(
     for rank in range(MOST_BLOCKS):
         if ((blocks >> rank) & 1 if blocks else int(rank == own)) == 0:
             continue
-        if first == 0:
+        if copy_access == 0:
             touched[0] = 0
-            first = append_access(log, touched, 0, LANE_0, instruction, kind)
-        if first:
+            copy_access = append_access(log, touched, 0, LANE_0, instruction, kind)
+        if copy_access:
             # Copies for a pair of blocks signal the mbarrier of the pair's even rank.
             receiver = rank & ~1 if blocks and pair else rank
             note_phase(log, memory, barrier + (receiver - own) * stride, start)
-        first = 0
+        copy_access = 0
 
 
 @jitable

@@ -103,7 +103,7 @@ class RangeCacheEntry(WordRecord):
     # only the bits below `size`, where all lanes of a run have one address and the distances of
     # runs are multiples of the unit.
     within: int
-    first: int  # the first address when the entry was made
+    first_address: int  # the first address when the entry was made
     misses: int  # accesses by the same lanes with other pitches
     # The stride in each run; where each lane is a run, the stride from lane to lane if there is
     # one, else 0.

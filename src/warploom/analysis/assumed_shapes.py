@@ -63,6 +63,8 @@ def _shapes_inside(
     instructions: a register without an entry shape gets that of its first result, or stays out if
     that is varying. Returns None at the first result of another shape than its register has so far;
     that register is then added to `varying`, whose registers are skipped."""
+    # One pass proves the shapes for every iteration, by induction: if the registers have these at
+    # the header, each result has its register's shape again, so they have them at the next header.
     shapes_here, written = dict(entry_shapes), set[Register]()
     operand_shapes = OperandShapes(program, warp_layout, shapes_here)
     for index in blocks:
@@ -71,8 +73,8 @@ def _shapes_inside(
             for register, shape in operand_shapes.results(instruction):
                 if register in varying:
                     continue
-                first = register not in written and register not in entry_shapes
-                if first and shape.is_affine:
+                is_first_result = register not in written and register not in entry_shapes
+                if is_first_result and shape.is_affine:
                     shapes_here[register] = shape
                 elif shapes_here.get(register, VARYING) != shape:
                     varying.add(register)

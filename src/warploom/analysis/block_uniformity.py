@@ -54,6 +54,8 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
     for basic_block in program.blocks:
         last = program.terminator(basic_block)
         if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
+            # All threads that have not ended come to that point, however often each went around a
+            # loop before it: behind it, this branch makes no difference.
             point = program.reconvergence[basic_block.index]
             divergent |= blocks_between(program, basic_block.successors, point)
     return divergent
@@ -124,7 +126,13 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> int | None:
         and len(instruction.operands) == 3
         and instruction.guard is None
     )
-    later = {register for one in inside[writers[-1] + 1 :] for register in writes(one)}
+    # Code that repeats the comparison at the end of the block reads the same registers: what is
+    # written between must be none of them, nor the predicate.
+    later = {
+        register
+        for later_instruction in inside[writers[-1] + 1 :]
+        for register in writes(later_instruction)
+    }
     unchanged = (
         plain
         and isinstance(instruction.operands[0], Register)

@@ -61,7 +61,9 @@ class DivergencePoints:
         where they are written, not at the barrier. Registers live at the entry are excluded: they
         begin as zero, and nothing would store that zero to the context."""
         program = self.program
-        written = Counter(register for one in program.instructions for register in writes(one))
+        written = Counter(
+            register for instruction in program.instructions for register in writes(instruction)
+        )
         resumed = (b.successors[-1] for b in program.blocks if self._ends_with_barrier(b))
         live = frozenset[Register]().union(
             *(program.live_in[b] for b in resumed if b < program.exit)
@@ -134,8 +136,9 @@ class DivergencePoints:
             if last.operation.kind is OpKind.INDEXED_BRANCH:
                 waiting[point].update(target for target in targets if target != point)
             elif point not in targets:
-                # The fall-through path runs first, unless the policy chooses: only the branch
-                # target waits.
+                # Without an `else`, one side is the reconvergence point itself, where lanes count
+                # as arrived, not as waiting for their turn. The fall-through path runs first,
+                # unless the policy chooses: only the branch target waits.
                 waiting[point].update(targets if self.policy_orders_paths else targets[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 

@@ -41,8 +41,8 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     barriers = set[int]() if uniform else _lone_barriers(program)
     for basic_block in program.blocks:
         passed = any(
-            each in executed_by_all and _has_effect(program, each)
-            for each in _post_dominators(program, basic_block.index)
+            post_dominator in executed_by_all and _has_effect(program, post_dominator)
+            for post_dominator in _post_dominators(program, basic_block.index)
         )
         if passed:
             barriers |= {
@@ -65,6 +65,8 @@ def _lone_barriers(program: Program) -> set[int]:
         if not can_diverge(last) or is_uniform_branch(operand_shapes, last):
             continue
         point = program.reconvergence[branch.index]
+        # Each side by itself: nothing may happen on the path with the barrier, whatever the other
+        # does.
         for successor in branch.successors:
             path = blocks_between(program, (successor,), point)
             inside = [
@@ -92,19 +94,19 @@ def _acts(program: Program, index: int) -> bool:
     return not (computes(instruction) or (location is not None and location.in_toolkit))
 
 
-def _post_dominators(program: Program, block: int) -> Iterator[int]:
+def _post_dominators(program: Program, basic_block: int) -> Iterator[int]:
     """Yields the blocks that post-dominate a block, the nearest first, without the block itself and
     the exit."""
-    block = program.reconvergence[block]
-    while block != program.exit:
-        yield block
-        block = program.reconvergence[block]
+    basic_block = program.reconvergence[basic_block]
+    while basic_block != program.exit:
+        yield basic_block
+        basic_block = program.reconvergence[basic_block]
 
 
-def _has_effect(program: Program, block: int) -> bool:
+def _has_effect(program: Program, basic_block: int) -> bool:
     """Returns whether a block has an instruction that is neither a jump nor an exit, so that a
     thread which ends early does not execute it."""
-    extent = program.blocks[block]
+    extent = program.blocks[basic_block]
     return any(
         not program.instructions[index].operation.has(Effect.BRANCHES | Effect.ENDS_THREAD)
         for index in range(extent.start, extent.stop)

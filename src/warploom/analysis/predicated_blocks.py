@@ -59,6 +59,7 @@ def if_bodies(program: Program) -> dict[int, int]:
             continue
         # The virtual exit is no block: `block` stands for it, which fails the tests below.
         body = program.blocks[inner[0]] if inner[0] < program.exit else block
+        # Entered from elsewhere, the body would be run by lanes for which the mask says nothing.
         alone = sources[body.index] == [block.index]
         forward = body.successors == (point,) and block.index < body.index < point
         if alone and forward:

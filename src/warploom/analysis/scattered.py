@@ -69,6 +69,7 @@ def scattered_registers(
         level = _result_level(
             instruction, max(_operand_levels(instruction, warp_layout, levels), default=Level.ALIKE)
         )
+        # Levels only rise, at most twice a register, which bounds the visits of its users.
         for register in targets:
             if level > levels.get(register, Level.ALIKE):
                 levels[register] = level
@@ -105,6 +106,8 @@ def _result_level(instruction: Instruction, most: Level) -> Level:
         return Level.SCATTERED
     if operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM:
         return Level.ALIKE
+    # Lanes with equal operands get equal results, by loads as well: their addresses are equal. Of
+    # unrelated operands, no operation is assumed to make related results.
     if most is not Level.STRIDED:
         return most
     if operation.name == "shr" or (operation.name == "div" and not _is_float(instruction)):

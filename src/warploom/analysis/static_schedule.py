@@ -56,6 +56,8 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
         return None
     warp_layout = warp_layout_of(size)
     shapes = shapes_of(program, warp_layout)
+    # Code for one size is compiled and cached once for each size. A kernel whose schedule is the
+    # same for all needs none.
     if static_schedule_of(program, warp_layout, shapes):
         return None
     return size if static_schedule_of(program, warp_layout, shapes, size) else None
@@ -69,7 +71,10 @@ def _reads_block_size(program: Program) -> bool:
         for instruction in program.instructions
         for operand in flatten_operands(instruction.operands)
     )
-    return any(isinstance(one, Special) and one.name in SIZES for one in operands)
+    return any(
+        isinstance(read_operand, Special) and read_operand.name in SIZES
+        for read_operand in operands
+    )
 
 
 def static_schedule_of(
@@ -191,11 +196,13 @@ class _BlockExecution:
         while at != self.program.exit and at not in path:
             block = self.program.blocks[at]
             path.append(at)
+            # Before the branch is decided: its guard is mostly computed in its own block.
             self._execute(block)
             last = self.program.terminator(block)
             following = self._next_block(block, choices)
             if is_waiting_barrier(last) or is_unguarded_exit(last):
                 yield site, tuple(path), choices
+                # New containers: the consumer keeps the dictionary that was yielded.
                 site, path, choices = at, [], {}
             if following is None:
                 return
@@ -233,6 +240,8 @@ class _BlockExecution:
             return block.successors[0 if choices[index] else 1]
         if index not in self._search.if_bodies:
             return None
+        # Some threads run the body and some do not, so what it writes is no constant of the block.
+        # The same holds for a guarded instruction (`execute`).
         body = self.program.blocks[self._search.if_bodies[index]]
         for instruction in self.program.instructions[body.start : body.stop]:
             self._constants.invalidate(instruction)

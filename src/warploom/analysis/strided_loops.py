@@ -133,7 +133,7 @@ def _is_lane_independent(instruction: Instruction) -> bool:
 def _reads_clock(operand: Operand) -> bool:
     """Returns whether an operand is or contains a special register that depends on the time."""
     specials = (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Special))
-    return any(SPECIAL_REGISTERS[one.name].clock_bit is not None for one in specials)
+    return any(SPECIAL_REGISTERS[special.name].clock_bit is not None for special in specials)
 
 
 def strided_loop(
@@ -147,6 +147,7 @@ def strided_loop(
     program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
     linear_accesses: list[int] = []
     slice_union: set[int] = set()
+    # A candidate that is not linear stays in the loop, as an ordinary access in every iteration.
     for index in candidates:
         slice = recurrences.slice_of(index, [_address_base(program.instructions[index])])
         if slice is not None:
@@ -163,7 +164,9 @@ def strided_loop(
             relation = staying_relation(program, blocks, block, index)
             compared.append((index, relation))
             slice_union |= slice
-    widened = tuple(one for one in recurrences.widened if one[0] in slice_union)
+    widened = tuple(
+        conversion for conversion in recurrences.widened if conversion[0] in slice_union
+    )
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
             # Outside of `advances` nothing checks that the lanes of a widened operand do not wrap
@@ -177,7 +180,7 @@ def strided_loop(
 
 def _address_base(instruction: Instruction) -> Operand:
     """Returns the operand that the address of a load or store begins with; it must have one."""
-    address = next(one for one in instruction.operands if isinstance(one, Address))
+    address = next(operand for operand in instruction.operands if isinstance(operand, Address))
     assert address.base is not None
     return address.base
 
@@ -216,6 +219,9 @@ class _Recurrences:
         """Assumes that each register which is live at the header and written in the loop advances
         by a constant; interprets one iteration, makes the registers NONLINEAR whose assumption it
         refutes, and repeats until none is refuted. The last interpretation leaves the results."""
+        # Optimistic: `i` in `i = i + 4` is linear because it is assumed to be and nothing refutes
+        # that; nothing could prove it from the start. Each round refutes at least one register and
+        # restores none, so this ends.
         live = self.program.live_in[self._blocks[0]]
         begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
@@ -244,12 +250,13 @@ class _Recurrences:
             self._states[index] = dict(state)
         here, results = self._operand_shapes.shapes, dict(self._operand_shapes.results(instruction))
         shaped = all(shape.is_affine and register in here for register, shape in results.items())
+        # A guarded instruction may leave its register as it was, in some iterations or lanes.
         plain = shaped and instruction.guard is None
         recurrences = self._results(index, instruction, state) if plain else ()
         for number, target in enumerate(targets):
             if isinstance(target, Register):
                 state[target] = recurrences[number] if number < len(recurrences) else NONLINEAR
-        if recurrences and all(one.linear for one in recurrences):
+        if recurrences and all(recurrence.linear for recurrence in recurrences):
             self._linear.add(index)
 
     def _results(
@@ -262,7 +269,7 @@ class _Recurrences:
         operation = instruction.operation
         sources = tuple(flatten_operands(instruction.operands[len(operation.spec.destinations) :]))
         if operation.kind is OpKind.CONVERT_ADDRESS:
-            [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
+            [recurrences] = [self._operand(data_source, U64, state) for data_source in sources[:1]]
             return [Recurrence(recurrences.linear, recurrences.advances)]
         if operation.kind is OpKind.MOVE and not computes(instruction):
             return [INVARIANT] if isinstance(instruction.operands[1], Special | Symbol) else []
@@ -310,14 +317,14 @@ class _Recurrences:
             return arguments[int(str(term.attr))]
         if term.op == "select" and (side := shapes.chosen(term)) is not None:
             return self._term(index, side, arguments, shapes)
-        args = [self._term(index, one, arguments, shapes) for one in term.args]
-        if not any(one.advances or not one.linear for one in args):
+        args = [self._term(index, argument, arguments, shapes) for argument in term.args]
+        if not any(argument.advances or not argument.linear for argument in args):
             return INVARIANT
-        if not term.type.is_integer or not all(one.linear for one in args):
+        if not term.type.is_integer or not all(argument.linear for argument in args):
             return NONLINEAR
         match term.op:
             case "add" | "sub":
-                bases = [one.base for one in args if one.advances]
+                bases = [argument.base for argument in args if argument.advances]
                 base = (
                     bases[0] if len(bases) == 1 and (term.op == "add" or args[0].advances) else None
                 )
@@ -361,7 +368,9 @@ class _Recurrences:
             if not type.is_integer or type.bits < 32 or instruction.operands[0] != guard.register:
                 return None
             relation = staying_relation(self.program, self._blocks, block, index)
-            shapes = [self._operand_shapes.shape(one, type) for one in instruction.operands[1:3]]
+            shapes = [
+                self._operand_shapes.shape(operand, type) for operand in instruction.operands[1:3]
+            ]
             bounded = all(shape.is_affine for shape in shapes)
             # With `!=` each lane leaves in an iteration of its own unless both sides are uniform.
             if relation == "ne":
@@ -374,11 +383,13 @@ class _Recurrences:
         (`_transfer`): the instructions of the loop, by number, that compute them, in any iteration.
         None if an operand, or a value that it is computed from, is not linear."""
         members: set[int] = set()
-        pending = [one for one in operands if isinstance(one, Register)]
+        pending = [register for register in operands if isinstance(register, Register)]
         state = self._states[index]
-        if not all(state.get(one, INVARIANT).linear for one in pending):
+        if not all(state.get(register, INVARIANT).linear for register in pending):
             return None
         while pending:
+            # All writers, also those after the use: the value that is live at the header comes from
+            # them, in the iteration before.
             for index in self._writers.get(pending.pop(), ()):
                 if index in members:
                     continue

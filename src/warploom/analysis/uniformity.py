@@ -60,6 +60,8 @@ def shapes_of(
         lost_shape = list(
             _joined_varying(program, warp_layout, shapes, varying_by_block, regions, masked)
         )
+        # Two threads of the block may be in different blocks at once, one before the register loses
+        # its shape and one after: it must not have one anywhere.
         if block_wide:
             everywhere = {register for _, register in lost_shape}
             lost_shape = [
@@ -72,7 +74,9 @@ def shapes_of(
     varying = tuple(frozenset(affine.keys() & here) for here in varying_by_block)
     if block_wide:
         affine = {
-            r: s for r, s in affine.items() if not any(r in here for here in varying_by_block)
+            r: shape
+            for r, shape in affine.items()
+            if not any(r in here for here in varying_by_block)
         }
         varying = ()
     return RegisterShapes(affine, varying, tuple(masked))
@@ -93,6 +97,8 @@ def _fixed_point(
     # joining the same results again would change nothing. Most operands get their shapes early.
     joined: list[list[VectorShape] | None] = [None] * len(program.instructions)
     pending = True
+    # Ends, for shapes only rise in the lattice: from none to affine, to more and shorter runs, to
+    # varying; and bits are only added to `ones`, all from the lowest on where they differ.
     while pending:
         pending = False
         for block in program.blocks:
@@ -110,6 +116,7 @@ def _fixed_point(
                     joined[index] = operands
                     instruction = program.instructions[index]
                     pending |= _join(shapes, operand_shapes.results(instruction), varying)
+            # Deleted first: a register that had no shape before this block has none after it.
             for register in varying:
                 del shapes[register]
             shapes.update(saved)
@@ -178,18 +185,23 @@ def _joined_varying(
         if _may_diverge(program, warp_layout, shapes, varying_by_block, block)
     ]
     varying = {block.index for block in diverging}
-    masked.extend(one for one in regions if not varying.isdisjoint(one.exits))
+    masked.extend(region for region in regions if not varying.isdisjoint(region.exits))
     for block in diverging:
         point = program.reconvergence[block.index]
+        # Nothing is live at the end of the program, so no lane reads what another path wrote.
         if point == program.exit:
             continue
-        region = next((one for one in masked if block.index in one.exits), None)
+        # Inside a masked region all active lanes have followed one path: its registers keep their
+        # shapes there. Lanes that left earlier have older values, which meet the others' after it.
+        region = next((region for region in masked if block.index in region.exits), None)
         if region is not None:
             yield from ((point, register) for register in region.merged)
             continue
         inside = blocks_between(program, block.successors, point)
-        instructions = (one for i in inside for one in _instructions_of(program, program.blocks[i]))
-        written = {register for one in instructions for register in writes(one)}
+        instructions = (
+            i for index in inside for i in _instructions_of(program, program.blocks[index])
+        )
+        written = {register for instruction in instructions for register in writes(instruction)}
         for register in written & program.live_in[point]:
             yield from ((index, register) for index in (*inside, point))
 

@@ -1,5 +1,5 @@
 """Finds paths from one barrier of the thread block to the next, or to the end, that emitted code
-can run as one loop over all warps of the block (a warp loop), with addresses computed once.
+can run as one loop over all warps of the thread block (a warp loop), with addresses computed once.
 
 Between two barriers most kernels compute addresses, compare the thread's index once, and access
 consecutive elements:
@@ -10,7 +10,7 @@ consecutive elements:
     ld.shared.f32 %f1, [%r2]; ...                 body; ACCESS, COMPUTED
     L: bar.sync 0;                                after
 
-In a block with all its threads along x, the registers of the first warp then determine the
+In a thread block with all its threads along x, the registers of the first warp then determine the
 addresses of all others, and how many threads run the body. Not handled: two branches that depend on
 the thread, atomics, votes, guarded instructions, and paths through loops."""
 
@@ -77,7 +77,7 @@ def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandSh
 class WarpLoopSearch:
     """Searches a program for warp loops through the blocks `candidates`. `predicated_bodies` are
     the blocks that some lanes of a warp can run while its others wait; `_block_affine` the
-    registers whose values in the first warp of a block determine those in all warps."""
+    registers whose values in the first warp of a thread block determine those in all warps."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class WarpLoopSearch:
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
         self._block_affine = block_affine_registers(self.operand_shapes.shapes, shapes)
-        # In other layouts a comparison does not select the first threads of the block.
+        # In other layouts a comparison does not select the first threads of the thread block.
         line = BLOCK_LAYOUT[warp_layout] is WarpLayout.ALONG_X
         self.if_bodies = if_bodies(program) if line else {}
 
@@ -118,8 +118,8 @@ class WarpLoopSearch:
     def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
         """Yields the warp loops that begin at a site, one for each path from there that
         qualifies."""
-        first = 0 if site is None else self.program.blocks[site].successors[-1]
-        for path, choices in self._paths(first, (), {}):
+        entry_block = 0 if site is None else self.program.blocks[site].successors[-1]
+        for path, choices in self._paths(entry_block, (), {}):
             warp_loop = self.warp_loop(site, path, choices)
             if warp_loop is not None:
                 yield warp_loop
@@ -135,7 +135,13 @@ class WarpLoopSearch:
         if an instruction must not be on such a path (`_step_kind`), if registers would need another
         representation after it or after the body, or if the comparison before the body cannot be
         computed once for all warps."""
-        ifs = [block for block in path if block in self.if_bodies and block not in choices]
+        # Branches on which the whole thread block agrees are in `choices`; what is left depends on
+        # the thread. Two of them would select two different sets of threads.
+        ifs = [
+            basic_block
+            for basic_block in path
+            if basic_block in self.if_bodies and basic_block not in choices
+        ]
         if len(ifs) > 1:
             return None
         branch = ifs[0] if ifs else None
@@ -143,11 +149,14 @@ class WarpLoopSearch:
         cut = len(path) if branch is None else path.index(branch) + 1
         own = () if body is None else (body,)
         kinds = {
-            i: self._step_kind(block, i)
-            for block in (*path, *own)
-            for i in self._inner_instructions(block)
+            i: self._step_kind(basic_block, i)
+            for basic_block in (*path, *own)
+            for i in self._inner_instructions(basic_block)
         }
-        taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
+        taken = {
+            self.program.blocks[basic_block].stop - 1: taken
+            for basic_block, taken in choices.items()
+        }
         steps = {index: kind for index, kind in kinds.items() if kind is not None}
         allows_partial_warp = body in self.predicated_bodies and self._reads_fixed_shapes(path, own)
         warp_loop = WarpLoop(
@@ -168,22 +177,22 @@ class WarpLoopSearch:
         """Returns whether every register that the body merges has a value for each lane, in the
         body and after it: a short form cannot hold what only some lanes have written."""
         shaped = self._block_affine
-        for block in (*warp_loop.body_blocks, *warp_loop.after[:1]):
-            shaped = shaped | self._shapes.at(block).keys()
+        for basic_block in (*warp_loop.body_blocks, *warp_loop.after[:1]):
+            shaped = shaped | self._shapes.at(basic_block).keys()
         return warp_loop.merged.isdisjoint(shaped)
 
     def _reads_fixed_shapes(self, path: Iterable[int], body: Iterable[int]) -> bool:
         """Returns whether every register that the blocks of a body read is affine in all blocks of
         it and of the path around it, or varying in all of them."""
         blocks = tuple(body)
-        shaped = [frozenset(self._shapes.at(block)) for block in (*path, *blocks)]
+        shaped = [frozenset(self._shapes.at(basic_block)) for basic_block in (*path, *blocks)]
         changing = frozenset[Register]().union(*shaped) - shaped[0].intersection(*shaped)
         instructions = (
             self.program.instructions[i]
-            for block in blocks
-            for i in self._inner_instructions(block)
+            for basic_block in blocks
+            for i in self._inner_instructions(basic_block)
         )
-        return all(changing.isdisjoint(reads(one)) for one in instructions)
+        return all(changing.isdisjoint(reads(instruction)) for instruction in instructions)
 
     def _retains_representation(self, warp_loop: WarpLoop) -> bool:
         """Returns whether the path ends the program, or registers that are live after it and not
@@ -228,9 +237,9 @@ class WarpLoopSearch:
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
-        """Returns whether all threads of the block follow the same path at a branch, known from the
-        first warp: its guard is uniform in the block and in `_block_affine`; False without a
-        guard."""
+        """Returns whether all threads of the thread block follow the same path at a branch, known
+        from the first warp: its guard is uniform in the thread block and in `_block_affine`; False
+        without a guard."""
         guard = branch.guard
         block_affine = guard is not None and guard.register in self._block_affine
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
@@ -242,11 +251,14 @@ class WarpLoopSearch:
 
     def _inner_instructions(self, index: int) -> range:
         """Returns the instructions of a block, without the one that ends it."""
-        block = self.program.blocks[index]
-        return range(block.start, block.stop - self._ends_block(self.program.terminator(block)))
+        basic_block = self.program.blocks[index]
+        return range(
+            basic_block.start,
+            basic_block.stop - self._ends_block(self.program.terminator(basic_block)),
+        )
 
-    def _step_kind(self, block: int, index: int) -> StepKind | None:
-        """Returns the kind of an instruction of block `block`: NONE without an effect, SHAPED if
+    def _step_kind(self, basic_block: int, index: int) -> StepKind | None:
+        """Returns the kind of an instruction of a basic block: NONE without an effect, SHAPED if
         one computation serves all warps (`_is_block_affine`), COMPUTED if it is pure otherwise,
         ACCESS for affine loads and stores. None, so that its block is in no warp loop: others, and
         those that are guarded, have a precondition, or maintain or access the stack of calls; a
@@ -266,7 +278,7 @@ class WarpLoopSearch:
         if self._is_block_affine(instruction):  # calls of a routine are counted warp by warp
             return StepKind.SHAPED if ordinary_results(instruction.operation) is None else None
         if is_pure(instruction):
-            here = OperandShapes(self.program, self._warp_layout, self._shapes.at(block))
+            here = OperandShapes(self.program, self._warp_layout, self._shapes.at(basic_block))
             return None if may_wrap(instruction, here) else StepKind.COMPUTED
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
@@ -321,6 +333,8 @@ class WarpLoopSearch:
                 for i in warp_loop.steps(warp_loop.body_blocks)
                 for r in reads(self.program.instructions[i])
             }
+            # No code computes the predicate in each warp any more, so that nothing may read it but
+            # the branch that it decides.
             if target not in read | warp_loop.live_after_body | warp_loop.live_out:
                 kinds = {**warp_loop.kinds, comparison: StepKind.NONE}
                 return replace(warp_loop, kinds=kinds, condition=comparison)

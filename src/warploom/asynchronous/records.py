@@ -27,7 +27,8 @@ class CopyOperands(WordRecord):
     shared: Row
     barrier: Row
     blocks: Row  # a multicast mask, 0 for none
-    other: Row  # the address that is not `shared`: in global memory, or the source in shared memory
+    # The address that is not `shared`: in global memory, or the source in shared memory.
+    opposite: Row
     size: Row  # in bytes
     value: Row
 

@@ -37,6 +37,7 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
     previous = addresses[first_lane(mask)]
     for lane in range(32):
         if (mask >> lane) & 1:
+            # Where addresses fall once, equal ones may be apart: the runs so far decide nothing.
             if addresses[lane] < previous:
                 return count_most_scattered(addresses, mask, size)
             run = run + 1 if addresses[lane] == previous else 1
@@ -59,8 +60,8 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
         return int(most)
     for lane in range(32):
         same_address = 0
-        for other in range(32):
-            same_address += ((mask >> other) & 1) & (addresses[other] == addresses[lane])
+        for compared in range(32):
+            same_address += ((mask >> compared) & 1) & (addresses[compared] == addresses[lane])
         most = max(most, same_address & -((mask >> lane) & 1))
     return int(most)
 

@@ -82,8 +82,8 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, recor
     lanes = min(32, BANKS * 8 // size)
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, lanes):
-        group = mask & (((1 << lanes) - 1) << first)
+    for group_start in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << group_start)
         if group != 0:
             groups += 1
             wavefronts += count_row_ways(addresses, group)
@@ -145,8 +145,8 @@ def count_in_groups(
     banks of 2^shift bytes, and the number of groups with an active lane."""
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, lanes):
-        group = mask & (((1 << lanes) - 1) << first)
+    for group_start in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << group_start)
         if group != 0:
             groups += 1
             wavefronts += count_wavefronts(addresses, group, shift, banks)
@@ -183,11 +183,13 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
     Rising words within a span of all banks cannot conflict, so one pass over the lanes suffices.
     """
     bits = np.uint64(shift)
-    first = addresses[first_lane(mask)] >> bits
-    end = first + np.uint64(banks)
-    previous = first
+    first_word = addresses[first_lane(mask)] >> bits
+    end = first_word + np.uint64(banks)
+    previous = first_word
     for lane in range(32):
         if (mask >> lane) & 1:
+            # Words that rise, by less than the number of banks in all, are either equal, and served
+            # together, or in different banks. Anything else is counted in full.
             word = addresses[lane] >> bits
             if word < previous or word >= end:
                 return count_ways(addresses, mask, shift, banks)
@@ -206,9 +208,9 @@ def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: in
     for lane in range(32):
         word = addresses[lane] >> bits
         ways = 0
-        for other in range(32):
-            same_bank = (addresses[other] >> bits ^ word) & bank_mask == np.uint64(0)
-            ways += ((firsts >> other) & 1) & same_bank
+        for compared in range(32):
+            same_bank = (addresses[compared] >> bits ^ word) & bank_mask == np.uint64(0)
+            ways += ((firsts >> compared) & 1) & same_bank
         # -1 is a mask of all bits, -0 of none: lanes that repeat a word do not count.
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)
@@ -217,6 +219,7 @@ def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: in
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
     """Returns the most distinct words of 2^shift bytes in any one of `banks` banks, for lanes in
     any order: n for an n-way bank conflict, 0 without active lanes."""
+    # A set: lanes on one word are served together and do not conflict.
     words = set(segments_of(addresses, mask, shift))
     return max(Counter(word % banks for word in words).values(), default=0)
 
@@ -239,9 +242,9 @@ def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
     most = 0
     for lane in range(32):
         ways = 0
-        for other in range(32):
-            same_bank = (addresses[other] ^ addresses[lane]) & bank_mask == np.uint64(0)
-            ways += ((firsts >> other) & 1) & same_bank
+        for compared in range(32):
+            same_bank = (addresses[compared] ^ addresses[lane]) & bank_mask == np.uint64(0)
+            ways += ((firsts >> compared) & 1) & same_bank
         # -1 is a mask of all bits, -0 of none: lanes that repeat a word do not count.
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)

@@ -94,6 +94,7 @@ def count_cached(
             address = int(np.int64(addresses[leader])) - origin + offset + 128 * word
             sector = 1 << ((address >> 5) & 3)
             look_up_sector(hierarchy, sm, address >> 7, sector, path, record)
+            # Lanes of the same sector are one look-up, of which the leader's is the position.
             left = without_segment(addresses, left, 5, leader)
     return 0
 
@@ -110,16 +111,16 @@ def look_up_sector(
     costs = CostRecord(record, 0)
     if path & DROPS_L1:
         drop(caches.l1, sm, line, sector)
-    first = caches.l2
+    first_level = caches.l2
     if path & THROUGH_L1:
-        first = caches.l1
+        first_level = caches.l1
     elif path & THROUGH_TEXTURE:
-        first = caches.texture
+        first_level = caches.texture
     elif path & THROUGH_CONSTANT:
-        first = caches.constant
+        first_level = caches.constant
     hit = 0
-    if first.at != caches.l2.at and first.sets > 0:
-        hit = access_cache(first, sm, line, sector)
+    if first_level.at != caches.l2.at and first_level.sets > 0:
+        hit = access_cache(first_level, sm, line, sector)
         costs.l1_hits += hit
         costs.l1_misses += 1 - hit
     if caches.l2.sets > 0 and (hit == 0 or path & WRITES):
@@ -136,6 +137,7 @@ def access_cache(level: CacheLevel, sm: int, line: int, sector: int) -> int:
     Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the sector's bit in its
     line."""
     caches = CacheHierarchy(level, 0)
+    # One clock for all caches: only the order of uses within a set is compared.
     caches.clock += 1
     oldest = first_entry(level, sm, line)
     start = oldest.at
@@ -146,6 +148,7 @@ def access_cache(level: CacheLevel, sm: int, line: int, sector: int) -> int:
             entry.valid |= sector
             entry.last_use = caches.clock
             return hit
+        # An empty line has never been used (0), so that it is taken before any other.
         if entry.last_use < oldest.last_use:
             oldest = entry
     oldest.line = line + 1
@@ -171,5 +174,5 @@ def first_entry(level: CacheLevel, sm: int, line: int) -> CacheEntry:
     """Returns the first entry of the set that a line (address >> 7) maps to, the line modulo the
     sets, in the cache of a level of SM `sm`; `sm` is 0 for L2, which all SMs share. The cache must
     exist (`sets` not 0)."""
-    first = level.first_entry + sm * level.words_per_sm
-    return CacheEntry(level, first, line % level.sets * level.ways)
+    sm_entries = level.first_entry + sm * level.words_per_sm
+    return CacheEntry(level, sm_entries, line % level.sets * level.ways)

@@ -150,10 +150,11 @@ def count_by_groups(addresses: Addresses, mask: int, size: int, shift: int) -> i
     A group has the lanes whose words fill 128 bytes: a warp for up to 4 bytes, a half-warp for 8, a
     quarter-warp for 16.
     """
+    # A segment that lanes of two groups touch counts twice: each group is served by itself.
     lanes = min(32, LINE_BYTES // size)
     count = 0
-    for first in range(0, 32, lanes):
-        group = mask & (((1 << lanes) - 1) << first)
+    for group_start in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << group_start)
         if group != 0:
             count += count_distinct(addresses, group, shift)
     return count
@@ -173,9 +174,12 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
     while remaining != 0:
         leader = first_lane(remaining)
         start = addresses[leader] >> bits
+        # All segments of the run, less those that begin where a higher run begins: summed over
+        # runs, each distinct segment is counted by the highest run that has it.
         added = length
         for lane in range(32):
             if (mask >> lane) & 1 and addresses[lane] >> bits > start:
+                # Runs on different residues have no segment in common, however near they are.
                 distance = int(np.int64((addresses[lane] >> bits) - start))
                 if distance % step == 0:
                     added = min(added, distance // step)

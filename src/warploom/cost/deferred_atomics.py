@@ -51,7 +51,7 @@ def sum_deferred_costs(record: Ints, count: int) -> DeferredCosts:
     one access; and the index of the first access with that many."""
     # Compiled code counts all accesses at once instead, by `helpers.deferred_counts`.
     counts = [_count_one(record, access) for access in range(count)]
-    words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
+    words, sectors, lines, wavefronts, most = (list(column) for column in zip(*counts, strict=True))
     worst = max(wavefronts)
     sums = sum(words), sum(sectors), sum(lines), sum(wavefronts), sum(most)
     return *sums, worst, wavefronts.index(worst)
@@ -86,7 +86,9 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
     if count == 0:
         return
     row.deferred = 0
-    words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(record, count)
+    words, sectors, lines, wavefronts, passes, worst, worst_access = sum_deferred_costs(
+        record, count
+    )
     costs.requests += count
     costs.sectors += sectors
     costs.lines += lines
@@ -100,7 +102,7 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
         costs.example_cost = worst
         costs.example_mask = ALL_LANES
         for lane in range(32):
-            costs.example_addresses[lane] = deferred_address(record, which, lane)
+            costs.example_addresses[lane] = deferred_address(record, worst_access, lane)
 
 
 @jitable
@@ -109,6 +111,7 @@ def move_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> No
     its start stays, or moves down, if all lanes fit then; else it begins at the lowest lane's line.
     `extent` becomes the window's words before `limit`, the end of the shared memory, or 0, so that
     nothing is deferred, while `new_patterns` is below TRIAL_PATTERNS - 1."""
+    # The list's bytes are words from the window's start, which is about to move.
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

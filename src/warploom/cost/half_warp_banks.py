@@ -28,8 +28,8 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Int
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, BANKS):
-        half = mask & (((1 << BANKS) - 1) << first)
+    for half_start in range(0, 32, BANKS):
+        half = mask & (((1 << BANKS) - 1) << half_start)
         if half != 0:
             groups += words
             wavefronts += words * count_steps(addresses, half)
@@ -45,8 +45,8 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: In
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, BANKS):
-        half = mask & (((1 << BANKS) - 1) << first)
+    for half_start in range(0, 32, BANKS):
+        half = mask & (((1 << BANKS) - 1) << half_start)
         if half != 0:
             groups += words
             wavefronts += words * count_ways(addresses, half, WORD_BITS, BANKS)
@@ -73,6 +73,7 @@ def count_steps(addresses: Addresses, remaining: int) -> int:
                 word = addresses[lane] >> bits
                 bank = 1 << int(np.int64(word & bank_mask))
                 # The broadcast serves any number of lanes, a bank one lane per step.
+                # `remaining` shrinks while the loop runs, but only by lanes that it has passed.
                 if word == shared_word:
                     remaining ^= 1 << lane
                 elif served_banks & bank == 0:

@@ -66,6 +66,8 @@ def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> No
     pattern = StoredPattern(record, CostTable.patterns, slot)
     repeats = pattern.repeats
     pattern.repeats = 0
+    # Needs no copy of the counters: -before here and +after in `store_pattern` leave the
+    # difference.
     for field in range(_COSTS):
         record[field] += repeats * pattern.costs[field]
         pattern.costs[field] = -record[field]

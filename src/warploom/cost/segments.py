@@ -74,28 +74,30 @@ def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, recor
     or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it needs one transaction of 32
     bytes for each active lane, also for lanes in one segment.
     """
-    for first in range(0, 32, HALF):
-        half = mask & (HALF_MASK << first)
+    for half_start in range(0, 32, HALF):
+        half = mask & (HALF_MASK << half_start)
         if half != 0:
-            if size >= 4 and is_in_order(addresses, half, first, size, offset):
+            if size >= 4 and is_in_order(addresses, half, half_start, size, offset):
                 add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), record)
             else:
                 add_transactions(32, count_lanes(half), record)
 
 
 @jitable
-def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: int) -> bool:
-    """Returns whether lane k of a half-warp, which begins at lane `first`, accesses word k (of
+def is_in_order(addresses: Addresses, half: int, half_start: int, size: int, offset: int) -> bool:
+    """Returns whether lane k of a half-warp, which begins at lane `half_start`, accesses word k (of
     `size` bytes, at its address plus `offset`) of one aligned segment, for all active lanes. The
     segment of 16 words is aligned to its size, at most to 128 bytes."""
     leader = first_lane(half)
     # Signed, as the words of inactive lanes before the leader may begin below address 0.
-    start = np.int64(addresses[leader]) + offset - (leader - first) * size
+    # Where lane 0 of the half would access, by the leader's address: whether that lane is active
+    # does not matter, the segment has to begin there.
+    start = np.int64(addresses[leader]) + offset - (leader - half_start) * size
     if start % min(HALF * size, 128) != 0:
         return False
-    for lane in range(first, first + HALF):
+    for lane in range(half_start, half_start + HALF):
         if (half >> lane) & 1:
-            expected = start + (lane - first) * size
+            expected = start + (lane - half_start) * size
             if np.int64(addresses[lane]) + offset != expected:
                 return False
     return True
@@ -111,15 +113,15 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, reco
     while one half contains all used bytes.
     """
     segment = min(32 * size, 128)
-    for first in range(0, 32, HALF):
-        remaining = mask & (HALF_MASK << first)
+    for half_start in range(0, 32, HALF):
+        remaining = mask & (HALF_MASK << half_start)
         while remaining != 0:
             leader = first_lane(remaining)
             leader_address = addresses[leader] + np.uint64(offset)
             start = leader_address - leader_address % np.uint64(segment)
             lowest = np.uint64(segment)
             end = np.uint64(0)
-            for lane in range(first, first + HALF):
+            for lane in range(half_start, half_start + HALF):
                 address = addresses[lane] + np.uint64(offset)
                 if (
                     (remaining >> lane) & 1
@@ -141,6 +143,7 @@ def shrunk_bytes(segment: int, lowest: int, end: int) -> int:
     them."""
     while segment > 32:
         half = segment // 2
+        # All in the upper half, which then counts from 0; in the lower half nothing changes.
         if lowest >= half:
             lowest -= half
             end -= half

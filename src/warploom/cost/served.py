@@ -53,8 +53,8 @@ def _mask(lanes: Sequence[int]) -> int:
 
 def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
     """Yields the active lanes of each aligned group of `width` lanes that has any."""
-    for first in range(0, WARP, width):
-        group = [lane for lane in lanes if first <= lane < first + width]
+    for group_start in range(0, WARP, width):
+        group = [lane for lane in lanes if group_start <= lane < group_start + width]
         if group:
             yield group
 
@@ -88,10 +88,10 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
     in order its words together (16 bytes per lane: in two transactions), else, and for words of 1
     or 2 bytes, 32 bytes for each lane."""
     for half in _groups(lanes, HALF):
-        first = half[0] // HALF * HALF
-        start = addresses[half[0]] - (half[0] - first) * size
+        half_start = half[0] // HALF * HALF
+        start = addresses[half[0]] - (half[0] - half_start) * size
         moved = min(HALF * size, 128)
-        ordered = all(addresses[lane] == start + (lane - first) * size for lane in half)
+        ordered = all(addresses[lane] == start + (lane - half_start) * size for lane in half)
         if size >= 4 and start % moved == 0 and ordered:
             for part in range(max(1, HALF * size // 128)):
                 begin = start + part * moved
@@ -160,6 +160,8 @@ def _constant(
 def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
     """Yields the passes over the banks, with start and size 0; pass n serves the nth word of every
     bank. `words` has the mask of lanes of each word, `bank_of` returns the bank of a word."""
+    # As many passes as the fullest bank has words, which is what the rule counts. Which words share
+    # a pass is not specified: here the nth of each bank.
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)

@@ -65,8 +65,9 @@ def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) 
     lasting_lanes = 0
     while mask != 0:
         leader = first_lane(mask)
-        others = without_segment(addresses, mask, 0, leader)
-        same_address = mask ^ others
+        # Segments of one byte: exactly the lanes with the leader's address.
+        other_lanes = without_segment(addresses, mask, 0, leader)
+        same_address = mask ^ other_lanes
         if policy == RANDOM:
             # Only the bits within a page: the rest depends on where the host allocated the memory.
             key = int(np.int64(addresses[leader])) % 4096 + 4096 * block
@@ -74,5 +75,5 @@ def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) 
             for _ in range(hash_pair(plan.seed, key) % count_lanes(same_address)):
                 same_address &= same_address - 1
         lasting_lanes |= same_address & -same_address
-        mask = others
+        mask = other_lanes
     return lasting_lanes

@@ -339,9 +339,9 @@ def compare_succeeds(
     size = event.size
     swapper = -1
     for step in range(32):
-        other = (order + step * (order >> 5)) % 32
-        if swapped >> other & 1 and addresses[other] == addresses[lane]:
-            swapper = other
+        compared = (order + step * (order >> 5)) % 32
+        if swapped >> compared & 1 and addresses[compared] == addresses[lane]:
+            swapper = compared
     for byte in range(size):
         old = memory[at + byte]
         if swapper >= 0:

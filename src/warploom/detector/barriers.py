@@ -123,6 +123,11 @@ def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) ->
         # Nothing is joined without vector clocks: it is enough that the lanes wait.
         own_warp.waiting |= lanes * waits
         left = 0
+    # Two generations are kept, by parity: threads of the last one may still have to leave, and to
+    # read its record, while those of the next one arrive. A thread of the generation before that,
+    # with no event since, reads the record of the present one. It learns no less from that: warps
+    # that use the barrier again are ordered after one that has left it, and know what that knew.
+    # It may learn more, so that a race of its next accesses with theirs is missed.
     if not all_threads and BarrierShadow(state, barrier_at(state, event.number)).arrived == 0:
         clear_generation(state, BarrierShadow(state, barrier_at(state, event.number)))
     while left:
@@ -178,18 +183,18 @@ def check_barrier_line(state: DetectorState, event: DetectorEvent) -> None:
     later ones at another instruction, sets `not_aligned`, and reports it (SYNC) if that is in
     another source line."""
     block = ResidentBlock(state, state.current_slot)
-    other = block.barrier_line
-    if other == 0:
+    recorded = block.barrier_line
+    if recorded == 0:
         block.barrier_line = event.instruction + 1
         return
-    if other - 1 == event.instruction:
+    if recorded - 1 == event.instruction:
         return
     state.not_aligned = 1
     line = InstructionSite(state, state.sites_at, event.instruction).line
-    if state.tools & SYNC and InstructionSite(state, state.sites_at, other - 1).line != line:
+    if state.tools & SYNC and InstructionSite(state, state.sites_at, recorded - 1).line != line:
         state.current_instruction = event.instruction
         # No other thread (-1), and no address, size or detail.
-        report(state, K_OTHER_BARRIER, other - 1, -1, 0, 0, 0)
+        report(state, K_OTHER_BARRIER, recorded - 1, -1, 0, 0, 0)
 
 
 @jitable
@@ -319,9 +324,9 @@ def join_lanes(state: DetectorState, event: DetectorEvent, lanes: int, all_lanes
     advances the warp's time. If they are all live lanes of the warp (`all_lanes`), `synced` becomes
     that time; nothing is joined then if none knows more than barriers and warps imply
     (`any_clock`)."""
-    first = event.warp << 5
-    if all_lanes and not any_clock(state, first, lanes):
-        set_current_thread(state, first)
+    first_thread = event.warp << 5
+    if all_lanes and not any_clock(state, first_thread, lanes):
+        set_current_thread(state, first_thread)
         WarpKnowledge(state, state.current_warp_at).time += 1
         WarpKnowledge(state, state.current_warp_at).synced = WarpKnowledge(
             state, state.current_warp_at
@@ -337,7 +342,7 @@ def join_lanes(state: DetectorState, event: DetectorEvent, lanes: int, all_lanes
     for part in range(2):
         left = lanes
         while left:
-            set_current_thread(state, first + first_lane(left))
+            set_current_thread(state, first_thread + first_lane(left))
             left &= left - 1
             if part == 0:
                 add_to_clock(state, barrier.at + BarrierShadow.WORDS)
@@ -353,14 +358,14 @@ def join_lanes(state: DetectorState, event: DetectorEvent, lanes: int, all_lanes
 
 
 @jitable
-def any_clock(state: DetectorState, first: int, lanes: int) -> int:
+def any_clock(state: DetectorState, first_thread: int, lanes: int) -> int:
     """Returns whether a lane in the mask `lanes` knows more than follows from barriers and warps:
-    it has a valid vector clock or block set; never without `exact`. `first` is the thread of the
-    warp's lane 0."""
+    it has a valid vector clock or block set; never without `exact`. `first_thread` is the thread of
+    the warp's lane 0."""
     if state.exact == 0:
         return 0
     while lanes:
-        set_current_thread(state, first + first_lane(lanes))
+        set_current_thread(state, first_thread + first_lane(lanes))
         lanes &= lanes - 1
         if (
             has_clock(state)

@@ -85,6 +85,7 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
             access_word,
             value,
         )
+    # Two list heads in one word: the high half has wide accesses, the low half all others.
     lists = cell.lists
     strong = AccessNode(state, lists >> 32)
     if lists:
@@ -150,6 +151,7 @@ def record_weak_write(
             cell.write_access,
             cell.write_value,
         )
+    # A read of bytes that this does not write has to be compared with later writes of those.
     if cell.read_interval and cell.read_access >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
         cell.read_interval = 0
     cell.lists = high << 32 | low
@@ -227,9 +229,9 @@ def record_weak_read(
             state, first_reader, (cell.lists & LOW) + AccessNode.interval
         )
         return
-    first = ShadowRecord(state, first_reader)
+    first_record = ShadowRecord(state, first_reader)
     if distance_between(state, first_reader, second_reader) < thread_distance(
-        first.interval, first.thread, interval_word, thread_word
+        first_record.interval, first_record.thread, interval_word, thread_word
     ):
         write_record(ShadowRecord(state, second_reader), interval_word, thread_word, access_word)
     state.current_distance = distance_between(state, first_reader, second_reader)
@@ -256,13 +258,13 @@ def write_record(
 
 
 @jitable
-def distance_between(state: DetectorState, one: int, two: int) -> int:
+def distance_between(state: DetectorState, left_at: int, right_at: int) -> int:
     """Returns the distance (`thread_distance`) of the threads of the access records at indices
-    `one` and `two` of the state; 0 if `one` is 0, which means no record."""
-    if one == 0:
+    `left_at` and `right_at` of the state; 0 if `left_at` is 0, which means no record."""
+    if left_at == 0:
         return 0
-    a, b = ShadowRecord(state, one), ShadowRecord(state, two)
-    return thread_distance(a.interval, a.thread, b.interval, b.thread)
+    left, right = ShadowRecord(state, left_at), ShadowRecord(state, right_at)
+    return thread_distance(left.interval, left.thread, right.interval, right.thread)
 
 
 @jitable
@@ -326,9 +328,9 @@ def record_strong_access(
     at_gpu_scope, bytes_ = is_strong_at_gpu_scope(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if at_gpu_scope else lists & LOW
     # Indices of records; 0 for none.
-    first, second, seen = 0, 0, 0
+    first_at, second_at, seen = 0, 0, 0
     node = AccessNode(state, head)
-    while node.at and second == 0 and (seen < MERGE_DEPTH or state.exact == 0):
+    while node.at and second_at == 0 and (seen < MERGE_DEPTH or state.exact == 0):
         # Alike: no bit differs but those of the instruction.
         if (node.access ^ access_word) >> OP_AT == 0:
             record = ShadowRecord(node, node.at + AccessNode.interval)
@@ -336,19 +338,19 @@ def record_strong_access(
                 write_record(record, interval_word, thread_word, access_word)
                 record.value = value
                 return
-            if first == 0:
-                first = record.at
+            if first_at == 0:
+                first_at = record.at
             elif state.exact == 0:
-                second = record.at
+                second_at = record.at
         node = AccessNode(state, node.next)
         seen += 1
-    if second:
-        one, other = ShadowRecord(state, first), ShadowRecord(state, second)
-        if distance_between(state, first, second) < thread_distance(
-            one.interval, one.thread, interval_word, thread_word
+    if second_at:
+        first_record, second_record = ShadowRecord(state, first_at), ShadowRecord(state, second_at)
+        if distance_between(state, first_at, second_at) < thread_distance(
+            first_record.interval, first_record.thread, interval_word, thread_word
         ):
-            write_record(other, interval_word, thread_word, access_word)
-            other.value = value
+            write_record(second_record, interval_word, thread_word, access_word)
+            second_record.value = value
         return
     head = push_record(state, head, interval_word, thread_word, access_word, value)
     cell.lists = head << 32 | lists & LOW if at_gpu_scope else lists >> 32 << 32 | head

@@ -104,8 +104,8 @@ def learn_own(state: DetectorState, added: int) -> None:
     if entry.at == 0:
         return
     if entry.interval == state.current_interval:
-        clock, first = current_clock(state), entry.thread >> 5 << 5
-        for thread in range(first, first + 32):
+        clock, first_thread = current_clock(state), entry.thread >> 5 << 5
+        for thread in range(first_thread, first_thread + 32):
             state.words[clock + thread] = max(
                 state.words[clock + thread], first_unknown(state, entry, thread)
             )
@@ -121,8 +121,11 @@ def add_to_clock(state: DetectorState, clock: int) -> None:
     its block: its clock, its warp up to the last synchronisation, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
-    first = state.current_warp << 5
-    for thread in range(first, first + 32):
+    # What no clock stores, because it follows from the warp: what other lanes did before the warp
+    # last synchronised, and what the thread itself did up to now (the first unknown time is the
+    # next one).
+    first_thread = state.current_warp << 5
+    for thread in range(first_thread, first_thread + 32):
         state.words[clock + thread] = max(state.words[clock + thread], state.current_synced)
     state.words[clock + state.current_thread] = max(
         state.words[clock + state.current_thread], state.current_time + 1

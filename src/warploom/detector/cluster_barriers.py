@@ -31,6 +31,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 def cluster_barrier_at(state: DetectorState, slot: int, phase: int) -> int:
     """Returns the index in the state of a block's record of a phase of its cluster's barrier: one
     for even phases, one for odd ones. `slot` is the index of the block's state."""
+    # Two suffice: the first arrival of phase n + 2 comes after all threads have arrived for n + 1,
+    # and that arrival is an event, at which a thread first leaves phase n (`begin_event`).
     return int(
         slot
         + state.slot_cluster_barriers

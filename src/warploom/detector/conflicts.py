@@ -113,6 +113,7 @@ def report_race(
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     op, own_op = access_word >> OP_AT & OP_BITS, own_access >> OP_AT & OP_BITS
     block = interval_word >> BLOCK_AT
+    # Both have to include the other thread, so that the narrower scope decides.
     scope = min(flags >> SCOPE_AT & SCOPE_BITS, own_flags >> SCOPE_AT & SCOPE_BITS)
     both = flags & STRONG and own_flags & STRONG
     in_scope = block == state.current_block + 1 or scope >= GPU
@@ -130,12 +131,13 @@ def report_race(
     detail |= (
         int(state.current_agent != 0) << D_COPY | int(thread_word & AGENT != 0) << D_OTHER_COPY
     )
-    other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
+    # The block, without the one that is added to it in records, and the thread that issued a copy.
+    other_agent = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
     report(
         state,
         kind,
         access_word & SITE_BITS,
-        other,
+        other_agent,
         state.current_address,
         state.current_size,
         detail,
@@ -153,12 +155,12 @@ def check_proxy(
     the two (K_PROXY; PTX ISA, "Causality order": proxy-preserved)."""
     if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & OP_BITS == LOAD:
         detail = access_word >> OP_AT & OP_BITS
-        other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
+        other_agent = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
         report(
             state,
             K_STALE,
             access_word & SITE_BITS,
-            other,
+            other_agent,
             state.current_address,
             state.current_size,
             detail,
@@ -185,12 +187,12 @@ def check_proxy(
     if own_fence > interval or interval < between < state.current_interval:
         return
     detail = int(access_word >> OP_AT & OP_BITS == ATOMIC)
-    other = state.current_block << 32 | thread_word & THREAD_BITS
+    other_agent = state.current_block << 32 | thread_word & THREAD_BITS
     report(
         state,
         K_PROXY,
         access_word & SITE_BITS,
-        other,
+        other_agent,
         state.current_address,
         state.current_size,
         detail,

@@ -145,11 +145,13 @@ def begin_cluster(state: DetectorState, plan: Plan) -> None:
     """Begins the current block, and with it all blocks of its cluster, each in its own slot: their
     first events may come later, but others may access their shared memory."""
     own_slot = max(plan.slot, 0)
-    first = first_slot(plan, own_slot)
+    first_of_cluster = first_slot(plan, own_slot)
     for rank in range(state.cluster_blocks):
-        block = peer_block(plan, state.current_block, own_slot - first, rank)
+        block = peer_block(plan, state.current_block, own_slot - first_of_cluster, rank)
         begin_block(
-            state, ResidentBlock(state, state.slots_at + (first + rank) * state.slot_words), block
+            state,
+            ResidentBlock(state, state.slots_at + (first_of_cluster + rank) * state.slot_words),
+            block,
         )
 
 

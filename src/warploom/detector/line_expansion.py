@@ -97,6 +97,8 @@ def expand_run(
             cell = ShadowCell(state, cells, byte // 4)
             bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
             cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
+            # Nothing is checked: the runs of a line are ordered or do not conflict, or it would
+            # have gone over to its cells before.
             if access_word >> OP_AT & OP_BITS == LOAD:
                 add_weak_read(state, cell, run.interval, thread_word, cell_access)
             else:

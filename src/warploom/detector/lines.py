@@ -76,6 +76,7 @@ def record_run(
     for number in range(line.count):
         run = run_at(state, line, number)
         access_word, run_words = run.access, run.mask
+        # No word in common. Most runs of a line end here, by one operation on two masks.
         if run_words & words == 0:
             continue
         is_read = access_word >> OP_AT & OP_BITS == LOAD
@@ -90,6 +91,8 @@ def record_run(
         if before and (op != LOAD or is_read) and covers(footprint, words, access_word, run_words):
             covered |= 1 << number
         elif is_read and not before and covers(access_word, run_words, footprint, words):
+            # The second is the one that lies farthest from the first: the wider apart two readers
+            # are, the more others they make redundant.
             if first_reader and (
                 second_reader == 0
                 or distance_between(state, first_reader, run.at)
@@ -105,6 +108,8 @@ def record_run(
         and second_reader
         and retained_pair_covers(state, first_reader, second_reader, interval_word, thread_word)
     )
+    # Also where the read itself is not recorded: a write that is ordered after the retained pair is
+    # ordered after this read, and so after the reads that this one is ordered after.
     if covered:
         drop_runs(state, line, covered)
     if redundant:
@@ -227,11 +232,12 @@ def retained_pair_covers(
     later write ordered after both is ordered after it. Leaves their distance in
     `current_distance`."""
     between = state.current_distance = distance_between(state, first_reader, second_reader)
-    first, second = LaneRun(state, first_reader), LaneRun(state, second_reader)
-    if between < thread_distance(first.interval, first.thread, interval_word, thread_word):
+    first_run, second_run = LaneRun(state, first_reader), LaneRun(state, second_reader)
+    if between < thread_distance(first_run.interval, first_run.thread, interval_word, thread_word):
         return 0
     return int(
-        between >= thread_distance(second.interval, second.thread, interval_word, thread_word)
+        between
+        >= thread_distance(second_run.interval, second_run.thread, interval_word, thread_word)
     )
 
 

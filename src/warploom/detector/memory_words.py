@@ -83,6 +83,7 @@ def record_in_lines(
         # To the last byte at which a lane of this line can begin; aligned elements do not cross
         # lines.
         offset = min(end - size, line_address + LINE_BYTES - 1) - at
+        # `while` ends: at least the lane at `at` begins in its line.
         count = (offset >> shift if stride == size else offset // stride) + 1
         last = at + (count - 1) * stride + size
         present = lanes & (1 << count) - 1

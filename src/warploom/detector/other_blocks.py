@@ -117,8 +117,8 @@ def entry_includes_accesses(state: DetectorState, a: BlockSetEntry, b: BlockSetE
                 return 0
         return 1
     # Without a clock of its own, `b` knows only the warp of the thread that released.
-    first = b.thread >> 5 << 5
-    for thread in range(first, first + 32):
+    first_thread = b.thread >> 5 << 5
+    for thread in range(first_thread, first_thread + 32):
         if first_unknown(state, a, thread) < first_unknown(state, b, thread):
             return 0
     return 1
@@ -128,6 +128,7 @@ def entry_includes_accesses(state: DetectorState, a: BlockSetEntry, b: BlockSetE
 def set_includes(state: DetectorState, a: int, b: int) -> int:
     """Returns whether block set `a` includes all that set `b` does (neither empty): for each block
     of `b`, it has an entry that includes that of `b`."""
+    # Both are sorted by block, so that one pass over each is enough.
     at, end = a + 1, a + 1 + state.words[a] * BlockSetEntry.WORDS
     for number in range(state.words[b]):
         entry = BlockSetEntry(state, b + 1, number)
@@ -155,6 +156,8 @@ def join_sets(state: DetectorState, a: int, b: int) -> int:
         return a
     if set_includes(state, b, a):
         return b
+    # A new set, even where only one entry changes: others may hold the index of either. Space for
+    # the case that no block is in both; what is left over is lost to the pool.
     joined = allocate(state, 1 + (state.words[a] + state.words[b]) * BlockSetEntry.WORDS)
     if joined == 0:
         return a

@@ -69,7 +69,7 @@ def free_lists(state: DetectorState, lists: int) -> None:
 def report(
     state: DetectorState,
     kind: int,
-    other: int,
+    other_instruction: int,
     other_thread: int,
     address: int,
     size: int,
@@ -77,7 +77,7 @@ def report(
 ) -> None:
     """Counts a finding of the current thread and instruction, and retains the first (with its
     thread, address, size, detail and the owner of the memory) for each kind, pair of instructions
-    and space; beyond MOST_FINDINGS only their number (`left_out`). `other` is the other
+    and space; beyond MOST_FINDINGS only their number (`left_out`). `other_instruction` is the other
     instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for none; `detail`
     depends on the kind."""
     instruction, space = state.current_instruction, state.current_space
@@ -85,7 +85,7 @@ def report(
     for index in range(state.findings):
         earlier = DetectorFinding(state, state.findings_at, index)
         same = earlier.kind == kind and earlier.instruction == instruction
-        if same and earlier.other == other and earlier.space == space:
+        if same and earlier.other_instruction == other_instruction and earlier.space == space:
             earlier.count += 1
             return
     if state.findings >= MOST_FINDINGS:
@@ -95,7 +95,7 @@ def report(
     state.findings += 1
     finding.kind = kind
     finding.instruction = instruction
-    finding.other = other
+    finding.other_instruction = other_instruction
     finding.space = space
     finding.address = address
     finding.thread = state.current_block << 32 | state.current_thread

@@ -128,13 +128,13 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
         return int(lists == 0)
     if lists:
         return 0
-    others = ~(access_word >> BYTES_AT & ALL_BYTES)
-    if cell.write_interval and cell.write_access >> BYTES_AT & ALL_BYTES & others:
+    other_bytes = ~(access_word >> BYTES_AT & ALL_BYTES)
+    if cell.write_interval and cell.write_access >> BYTES_AT & ALL_BYTES & other_bytes:
         return 0
     if cell.read_interval:
         return int(
             is_ordered_by_barriers(state, read_of(cell))
-            and cell.read_access >> BYTES_AT & others == 0
+            and cell.read_access >> BYTES_AT & other_bytes == 0
         )
     return 1
 
@@ -145,6 +145,7 @@ def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
     before the current access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for
     agents, and for other blocks unless they were earlier owners of shared memory."""
     interval_word, thread_word = record.interval, record.thread
+    # Blocks are stored plus one, so that 0, as in cleared memory, is no block.
     if interval_word >> BLOCK_AT != state.current_block + 1:
         return int(state.current_space == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
     thread = thread_word & THREAD_BITS
@@ -163,9 +164,10 @@ def record_read(state: DetectorState, cell: ShadowCell, access_word: int) -> int
     bytes that the access reads and barriers order it before the access; returns whether it is
     recorded."""
     read = read_of(cell)
-    others = ~(access_word >> BYTES_AT & ALL_BYTES)
+    other_bytes = ~(access_word >> BYTES_AT & ALL_BYTES)
     if read.interval == 0 or (
-        read.access >> BYTES_AT & ALL_BYTES & others == 0 and is_ordered_by_barriers(state, read)
+        read.access >> BYTES_AT & ALL_BYTES & other_bytes == 0
+        and is_ordered_by_barriers(state, read)
     ):
         write_current_record(state, read, access_word)
         return 1
@@ -197,10 +199,12 @@ def retained_pair_covers_strong(state: DetectorState, node: AccessNode, access_w
     with `exact`."""
     if state.exact or node.at == 0 or node.next == 0:
         return 0
-    other = AccessNode(state, node.next)
-    if not (matches_record(state, node, access_word) and matches_record(state, other, access_word)):
+    next_node = AccessNode(state, node.next)
+    if not (
+        matches_record(state, node, access_word) and matches_record(state, next_node, access_word)
+    ):
         return 0
-    distance = thread_distance(node.interval, node.thread, other.interval, other.thread)
+    distance = thread_distance(node.interval, node.thread, next_node.interval, next_node.thread)
     return int(distance >= max_distance(state))
 
 

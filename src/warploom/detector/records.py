@@ -380,7 +380,7 @@ class DetectorFinding(WordRecord):
 
     kind: int
     instruction: int
-    other: int
+    other_instruction: int
     space: int
     address: int
     thread: int

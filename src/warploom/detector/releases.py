@@ -111,6 +111,7 @@ def acquire_chain(state: DetectorState, chain: ReleaseChain, scope: int) -> None
     last_acquired = ThreadKnowledge(state, state.current_lane_at).acquired
     newest = chain.at
     lane = ThreadKnowledge(state, state.current_lane_at)
+    # A chain only grows at its front: from the node that was newest last time on, all is known.
     while chain.at and chain.at != last_acquired:
         if is_in_scope(state, ReleaseRecord(state, chain.release), scope):
             acquire_release(state, ReleaseRecord(state, chain.release))
@@ -134,6 +135,8 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
     entry = ReleaseLocation(state, find_location(state, key, releases))
     if entry.at == 0:
         return
+    # A read-modify-write is part of the release sequence of what it reads: whoever reads its value
+    # synchronises with the earlier releases as well. A plain write ends the sequence.
     chain = ReleaseChain(state, entry.chain if is_atomic else 0)
     # An atomic again after the same fence adds nothing: a loop of them must not lengthen the chain.
     if (

@@ -144,68 +144,74 @@ def has_gaps(footprint: int) -> int:
 
 
 @jitable
-def common_stride(footprint: int, other: int) -> int:
+def common_stride(left: int, right: int) -> int:
     """Returns the stride in bytes that two footprints share; where one has a single lane, that of
     the other; 0 if both have a single lane, -1 if the strides differ."""
-    stride, other_stride = stride_of(footprint), stride_of(other)
+    stride, other_stride = stride_of(left), stride_of(right)
     if stride == other_stride or other_stride == 0:
         return stride
     return other_stride if stride == 0 else -1
 
 
 @jitable
-def never_overlap(footprint: int, words: int, other: int, other_words: int) -> int:
+def never_overlap(left: int, left_words: int, right: int, right_words: int) -> int:
     """Returns whether two footprints with these words surely have no byte in common: no common
     word, one ends before the other begins, or their lanes interleave at one stride; 0 if that does
     not show it."""
-    if words & other_words == 0:
+    if left_words & right_words == 0:
         return 1
-    if end_of(footprint) <= begin_of(other) or end_of(other) <= begin_of(footprint):
+    if end_of(left) <= begin_of(right) or end_of(right) <= begin_of(left):
         return 1
-    stride = common_stride(footprint, other)
+    stride = common_stride(left, right)
     if stride <= 0:
         return 0
-    offset = (begin_of(other) - begin_of(footprint)) % stride
-    return int(offset >= size_of(footprint) and offset + size_of(other) <= stride)
+    # Modulo the stride, all lanes of one footprint are at one place: the other's lanes must fit in
+    # what is left of the stride after it.
+    offset = (begin_of(right) - begin_of(left)) % stride
+    return int(offset >= size_of(left) and offset + size_of(right) <= stride)
 
 
 @jitable
-def covers(footprint: int, words: int, other: int, other_words: int) -> int:
+def covers(footprint: int, words: int, other_footprint: int, other_words: int) -> int:
     """Returns whether a footprint with these words surely has all bytes of another: by the words
     alone for lanes of four bytes and more, else by range and stride; 0 if that does not show it."""
     if other_words & ~words:
         return 0
     if size_of(footprint) >= WORD:
         return 1
-    if begin_of(other) < begin_of(footprint) or end_of(footprint) < end_of(other):
+    if begin_of(other_footprint) < begin_of(footprint) or end_of(footprint) < end_of(
+        other_footprint
+    ):
         return 0
     if has_gaps(footprint) == 0:
         return 1
-    stride = common_stride(footprint, other)
+    stride = common_stride(footprint, other_footprint)
     if stride <= 0:
         return 0
     return int(
-        (begin_of(other) - begin_of(footprint)) % stride + size_of(other) <= size_of(footprint)
+        (begin_of(other_footprint) - begin_of(footprint)) % stride + size_of(other_footprint)
+        <= size_of(footprint)
     )
 
 
 @jitable
-def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
+def overlap_is_same_thread(left: int, right: int, lanes: int) -> int:
     """Returns whether each byte that two footprints have in common is surely accessed by the same
-    thread in both, where the first lane of `other` is `lanes` threads after that of `footprint`; 0
-    if strides or directions differ."""
-    stride = common_stride(footprint, other)
+    thread in both, where the first lane of `right` is `lanes` threads after that of
+    `left`; 0 if strides or directions differ."""
+    stride = common_stride(left, right)
     if stride < 0:
         return 0
     if stride == 0:
         return int(lanes == 0)
-    if (footprint ^ other) & FALLS and stride_of(footprint) and stride_of(other):
+    if (left ^ right) & FALLS and stride_of(left) and stride_of(right):
         return 0
-    step = -stride if (footprint | other) & FALLS else stride
-    # `offset` is the distance of one thread's bytes in `other` from those in `footprint`. Within
-    # these bounds, they overlap neither the bytes of the lane before nor those of the lane after.
-    offset = begin_of(other) - begin_of(footprint) - lanes * step
-    return int(size_of(footprint) - stride <= offset <= stride - size_of(other))
+    step = -stride if (left | right) & FALLS else stride
+    # `offset` is the distance of one thread's bytes in `right` from those in `left`.
+    # Within these bounds, they overlap neither the bytes of the lane before nor those of the lane
+    # after.
+    offset = begin_of(right) - begin_of(left) - lanes * step
+    return int(size_of(left) - stride <= offset <= stride - size_of(right))
 
 
 @jitable

@@ -67,6 +67,8 @@ def is_settled(state: DetectorState, line: LineShadow, footprint: int, words: in
     if are_settled_for_all(state, line, words):
         return 1
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
+    # Bits of an earlier interval, block or warp are left in place and not counted, as long as their
+    # tag differs: a barrier needs no pass over memory.
     block_valid = settled_record.block_tag == tag
     warp_valid = settled_record.warp_tag == tag and settled_record.warp_epoch == warp_epoch(state)
     missing = 0
@@ -112,6 +114,8 @@ def settle(
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
     if state.exact or state.current_distance == 0 or not has_weak_reads_only(state, cell.lists):
         return
+    # Readers of two blocks. Without clocks of other blocks (`exact`), whoever writes these bytes in
+    # this launch is unordered with at least one of the two, and is reported with that one.
     if state.current_distance == OTHER_BLOCK:
         if write == 0:
             mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))

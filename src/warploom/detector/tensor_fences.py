@@ -141,12 +141,12 @@ def check_fences(
     if before or after:
         detail = own_access >> OP_AT & OP_BITS | (access_word >> OP_AT & OP_BITS) << D_OTHER_OP
         detail |= before << D_BEFORE | after << D_AFTER
-        other = block - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
+        other_agent = block - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
         report(
             state,
             K_UNFENCED,
             access_word & SITE_BITS,
-            other,
+            other_agent,
             state.current_address,
             state.current_size,
             detail,

@@ -121,8 +121,8 @@ def fill_range_cache(
     if length == 1 and _is_consecutive(group, bases, key):
         entry.step = group.size
     entry.within = _cost_bits_mask(group, bases)
-    entry.first = bases[0] + _member(group, 0).offset
-    return int(1 + (entry.first & entry.within) // group.size) if number == looked_up else 0
+    entry.first_address = bases[0] + _member(group, 0).offset
+    return int(1 + (entry.first_address & entry.within) // group.size) if number == looked_up else 0
 
 
 @jitable

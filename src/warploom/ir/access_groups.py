@@ -51,6 +51,8 @@ class AccessGroup:
     def span(self) -> tuple[int, int]:
         """Returns the byte range that a run accesses in all members: its begin and end (exclusive),
         as offsets from the run's first address (of a batch of stores, from each lane's address)."""
+        # A falling run begins with its highest address: its extent is negative, and lowers the
+        # begin instead of raising the end.
         offsets = [offset for _, offset in self.members]
         extent = 0 if self.plan.pattern is Pattern.COLUMNS else self.base.extent
         return min(offsets) + min(extent, 0), max(offsets) + self.shape.size + max(extent, 0)
@@ -90,12 +92,16 @@ def find_groups(
             address, group, common = described
             # By the last writer of its base: once the register is overwritten, accesses from it are
             # another group.
+            # (A symbol has no writer.)
             version = versions.get(address.base) if isinstance(address.base, Register) else None
+            # A group's guard is evaluated once, for the lanes of the block; a guarded access has
+            # fewer.
             key = index if instruction.guard else (address.base, version, *common)
             open_groups.setdefault(key, _Open(group)).members.append((index, address.offset))
+        # Only now: `ld.global.u64 %rd1, [%rd1]` reads its base before it writes it.
         for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in open_groups.values()]
+    return [open_group.closed() for open_group in open_groups.values()]
 
 
 def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:

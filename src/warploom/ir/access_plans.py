@@ -294,8 +294,14 @@ _DEFERRED = AccessPlan(
 _DEFERRED_ATOMIC = AccessPlan(Pattern.ANY, Guard.WINDOW, Move.LANE_BY_LANE, Cost.LIST, Exit.GENERAL)
 
 TABLE = (
-    # Accesses that are inlined, in convergent code.
+    # Accesses that are inlined, in convergent code. A row without needs is what is left where the
+    # needs of the rows above it do not hold, so the order within a pattern matters.
+    #
+    # Local memory is interleaved: word k of all 32 lanes is one row of 128 bytes. One address in
+    # all lanes is therefore whole rows, which a vector moves; an element of less than a word is
+    # not.
     PlanRow(LOAD_STORE, LOCAL, _cached(Pattern.AGREED, Move.ROWS), (Need.WORDS, Need.ONE_RUN)),
+    # In warps of 16 runs one gather replaces 16 scalars, or 16 vectors of two elements.
     PlanRow(LOAD, LINEAR, _cached(Pattern.AGREED, Move.EACH), (Need.PAIRS, Need.WORDS)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (Need.PAIRS, Need.ONE_WORD)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.GATHER), (Need.PAIRS,)),
@@ -305,12 +311,17 @@ TABLE = (
     PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.REVERSED), (Need.BACKWARDS,)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.STRUCTURES), (Need.NEAR,)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER)),
+    # Where lanes store to one address, one value lasts. In the fixed order that is the highest
+    # active lane's, which a scalar store and LLVM's scatter both leave; a policy may choose
+    # another.
     PlanRow(STORE, LINEAR, _cached(Pattern.AGREED, Move.SCALAR), (*_WORDS, Need.ONE_RUN)),
     PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (*_PAIRS, Need.ONE_WORD)),
     PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.SCATTER), (*_PAIRS, Need.WORDS)),
     PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR), (Need.NO_OVERLAP,)),
     PlanRow(STORE, LINEAR, _cached(Pattern.STRIDED, Move.REVERSED), _BACKWARDS),
     PlanRow(STORE, LINEAR, _cached(Pattern.STRIDED, Move.SCATTER), _WORDS),
+    # Without a shape. Hosts gather elements of 4 and 8 bytes only: shorter ones are moved inline
+    # just where they turn out to be consecutive (ELEMENT).
     PlanRow(LOAD, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, Need.WORDS)),
     PlanRow(LOAD, LINEAR, _by_step(Guard.ELEMENT, Move.VECTOR), _STEPS),
     PlanRow(STORE, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, *_WORDS)),
@@ -333,6 +344,7 @@ TABLE = (
 
 def select(access_type: AccessType, addresses: Addresses, facts: Facts) -> AccessPlan:
     """Returns the plan of an access: that of the first row of TABLE that matches."""
+    # Some row matches: the last ones have no needs, and take each operation in every space.
     return next(row.plan for row in TABLE if row.fits(access_type, addresses, facts))
 
 

@@ -172,6 +172,8 @@ class WarpLoop(WarpLoopPath):
         block = self.program.blocks[self.before[-1]]
         guard = self.program.terminator(block).guard
         assert guard is not None
+        # The first successor is the branch's target. A body that is the target runs where the guard
+        # holds, one that falls through where it does not; `@!%p` exchanges the two.
         return (self.body == block.successors[0]) == guard.negated
 
     @property
@@ -201,9 +203,11 @@ class WarpLoop(WarpLoopPath):
         """Returns the registers that the instructions of `blocks` write, but for those that end a
         block."""
         instructions = (self.program.instructions[index] for index in self.steps(blocks))
-        return frozenset(register for one in instructions for register in writes(one))
+        return frozenset(
+            register for instruction in instructions for register in writes(instruction)
+        )
 
 
 def _fields(path: WarpLoopPath) -> dict[str, Any]:
     """Returns the fields of a path by name, without those that a subclass adds."""
-    return {one.name: getattr(path, one.name) for one in fields(WarpLoopPath)}
+    return {field.name: getattr(path, field.name) for field in fields(WarpLoopPath)}

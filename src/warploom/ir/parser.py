@@ -96,7 +96,7 @@ class _Parser:
             scattered=self._registers_with("scattered"),
             reconvergence=self._one("reconvergence").read(self._reconvergence),
             block_shapes=self._shapes(
-                (each.words[0], each.list("block")) for each in self._declared
+                (block_line.words[0], block_line.list("block")) for block_line in self._declared
             ),
             strided_loops=self._each("strided", self._strided),
             warp_loops=self._each("warp_loop", self._warp_loop),
@@ -123,11 +123,11 @@ class _Parser:
     def _registers_of(self, line: Line, name: str) -> frozenset[Register]:
         """Returns the registers that an attribute lists. Raises KeyError for a name that is not
         declared."""
-        return frozenset(self._registers[each] for each in line.list(name))
+        return frozenset(self._registers[register] for register in line.list(name))
 
     def _block_numbers(self, line: Line, name: str) -> tuple[int, ...]:
         """Returns the numbers of the basic blocks whose labels an attribute lists."""
-        return tuple(self._blocks[each] for each in line.list(name))
+        return tuple(self._blocks[label] for label in line.list(name))
 
     # ---- what passes find -----------------------------------------------------------------------
 
@@ -149,8 +149,8 @@ class _Parser:
         return Reconvergence(
             suspends="suspends" in line.values,
             points={
-                self._blocks[each.words[1]]: self._block_numbers(each, "waiting")
-                for each in line.inner
+                self._blocks[inner.words[1]]: self._block_numbers(inner, "waiting")
+                for inner in line.inner
             },
             diverged=frozenset(self._block_numbers(line, "diverged")),
             resumable=frozenset(self._block_numbers(line, "resumable")),
@@ -165,15 +165,15 @@ class _Parser:
 
     def _strided(self, line: Line) -> BatchedLoop:
         """Returns a batched loop, with its assumed shapes and access groups."""
-        words = (each.rpartition(":") for each in line.list("shapes"))
+        words = (entry.rpartition(":") for entry in line.list("shapes"))
         shapes = self._shapes((name, [shape]) for name, _, shape in words)
-        groups = tuple(each.read(self._group) for each in line.inner)
+        groups = tuple(inner.read(self._group) for inner in line.inner)
         return BatchedLoop(self._strided_loop(line), shapes, groups)
 
     def _strided_loop(self, line: Line) -> StridedLoop:
         """Returns the strided loop that the line of a batched loop describes."""
-        widened = (_match_groups(r"(\d+):(\d+)", each) for each in line.list("widened"))
-        compared = (_match_groups(r"(\d+):(\w+)", each) for each in line.list("compared"))
+        widened = (_match_groups(r"(\d+):(\d+)", entry) for entry in line.list("widened"))
+        compared = (_match_groups(r"(\d+):(\w+)", entry) for entry in line.list("compared"))
         return StridedLoop(
             self._block_numbers(line, "blocks"),
             line.numbers("advances"),
@@ -201,8 +201,8 @@ class _Parser:
 
     def _groups_with(self, line: Line, word: str) -> tuple[AccessGroup, ...]:
         """Returns the access groups of the inner lines that begin with a word."""
-        lines = (each for each in line.inner if each.words[0] == word)
-        return tuple(each.read(self._group) for each in lines)
+        lines = (inner for inner in line.inner if inner.words[0] == word)
+        return tuple(inner.read(self._group) for inner in lines)
 
     # ---- blocks ---------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class _Parser:
             raise ValueError(f"other registers are live in {line.words[1]}")
         if self._block_numbers(line, "reconvergence") != (program.reconvergence[index],):
             raise ValueError(f"lanes do not reconverge there after {line.words[1]}")
-        beside = {each.words[0]: each for each in line.inner}
+        beside = {inner.words[0]: inner for inner in line.inner}
         branch = line.values.get("branch")
         return BasicBlock(
             varying=self._registers_of(line, "varying"),
@@ -232,10 +232,10 @@ class _Parser:
         `line` is the block's; the lines inside it that begin with an operation's number have its
         plans, each as `space:plan`, in their list `plan`."""
         named = (
-            (int(each.words[0].removesuffix(":")), plan.partition(":"))
-            for each in line.inner
-            for plan in each.list("plan")
-            if each.words[0].endswith(":")
+            (int(inner.words[0].removesuffix(":")), plan.partition(":"))
+            for inner in line.inner
+            for plan in inner.list("plan")
+            if inner.words[0].endswith(":")
         )
         return [((index, Space(space)), _plan(plan)) for index, (space, _, plan) in named]
 
@@ -244,7 +244,7 @@ class _Parser:
         none, if the line is missing."""
         if line is None:
             return BlockAccesses()
-        groups = tuple(each.read(self._group) for each in line.inner)
+        groups = tuple(inner.read(self._group) for inner in line.inner)
         return BlockAccesses(groups, has_fast_version="fast_version" in line.values)
 
     def _group(self, line: Line) -> AccessGroup:
@@ -255,7 +255,7 @@ class _Parser:
         moved = access_type.AccessType(
             op, Space(space), TYPES[type.removeprefix(".")], parts, route
         )
-        members = (_match_groups(r"(\d+)([+-]\d+)", each) for each in line.list("members"))
+        members = (_match_groups(r"(\d+)([+-]\d+)", member) for member in line.list("members"))
         return AccessGroup(
             moved,
             _plan(line.values["plan"]),
@@ -279,10 +279,14 @@ def _variant(line: Line) -> KernelVariant:
 def _rules(line: Line) -> AccessRules:
     """Returns the rules that count accesses; each inner line is a path through simulated caches."""
     paths: dict[tuple[str, str, str], int] = {}
-    for each in line.inner:
-        space, op, route = each.words[0].replace("_", " ").split("/")
-        paths[space, op, route] = int(each.words[1])
-    names = {one.name: line.values[one.name] for one in fields(AccessRules) if one.name != "paths"}
+    for inner in line.inner:
+        space, op, route = inner.words[0].replace("_", " ").split("/")
+        paths[space, op, route] = int(inner.words[1])
+    names = {
+        field.name: line.values[field.name]
+        for field in fields(AccessRules)
+        if field.name != "paths"
+    }
     return AccessRules(**names, paths=paths)
 
 
@@ -295,10 +299,10 @@ def _shape(text: str) -> VectorShape | None:
     match = re.fullmatch(rf"(?:uniform|affine<(-?\d+)>){runs}(?:&(-?0x[\da-f]+))?", text)
     if match is None:
         return None
-    stride, length, repeats, ones = match.groups()
+    stride, length, repeats, ones_mask = match.groups()
     repeated = int(repeats or 1)
     width = LANES // int(length or LANES) // repeated
-    return VectorShape(width, int(stride or 0), int(ones or "-1", 16), repeated)
+    return VectorShape(width, int(stride or 0), int(ones_mask or "-1", 16), repeated)
 
 
 def _plan(text: str) -> AccessPlan:

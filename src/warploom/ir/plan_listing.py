@@ -65,7 +65,9 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
             continue
         for space, op in accesses_of(instruction):
             if space in PLANNED_SPACES:
-                plans = (ir.plans.get((index, each)) for each in spaces_of(space))
+                plans = (
+                    ir.plans.get((index, possible_space)) for possible_space in spaces_of(space)
+                )
                 access_plans = [plan for plan in plans if plan is not None]
                 access_plans = access_plans or [
                     general(AccessType(op, space, B8, bytes_of(instruction)))

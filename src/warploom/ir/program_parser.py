@@ -51,13 +51,13 @@ class ProgramParser:
         slots = dict(line.read(_variable) for line in variables.inner)
         targets = dict(line.read(self._label) for line in labels.inner)
         global_names, functions = (
-            tuple(each for line in lines[word] for each in line.words[1:])
+            tuple(symbol for line in lines[word] for symbol in line.words[1:])
             for word in ("globals", "functions")
         )
-        names = {each: each for each in (*slots, *targets, *functions)}
+        names = {declared: declared for declared in (*slots, *targets, *functions)}
         outside = Outside({**names, **self._registers})
         self._names = Names(Cursor(tokenize("", name)), outside)
-        numbered = [each for line in lines["block"] for each in _operation_lines(line)]
+        numbered = [operation for line in lines["block"] for operation in _operation_lines(line)]
         instructions = tuple(line.read(self._operation) for line in numbered)
         blocks = self._program_blocks(lines["block"])
         depth = memory.values.get("depth")
@@ -92,13 +92,15 @@ class ProgramParser:
             start = blocks[-1].stop if blocks else 0
             stop = start + len(_operation_lines(line))
             blocks.append(
-                ProgramBlock(index, start, stop, line.read(lambda one: self._numbers(one, "to")))
+                ProgramBlock(
+                    index, start, stop, line.read(lambda inner: self._numbers(inner, "to"))
+                )
             )
         return tuple(blocks)
 
     def _numbers(self, line: Line, name: str) -> tuple[int, ...]:
         """Returns the numbers of the basic blocks whose labels an attribute lists."""
-        return tuple(self._blocks[each] for each in line.list(name))
+        return tuple(self._blocks[label] for label in line.list(name))
 
     def _label(self, line: Line) -> tuple[str, int]:
         """Returns a label that operations name, and the number of its basic block."""
@@ -143,7 +145,7 @@ def _sizes(line: Line) -> _Sizes:
 
 def _operation_lines(block: Line) -> list[Line]:
     """Returns the lines of a block's operations, which begin with a number."""
-    return [each for each in block.inner if each.words[0].endswith(":")]
+    return [line for line in block.inner if line.words[0].endswith(":")]
 
 
 def _marked(lines: Sequence[Line], mark: str) -> frozenset[int]:

@@ -89,7 +89,9 @@ def _functions(program: Program) -> set[str]:
     """Returns the symbols that are neither variables nor labels: functions of the host that the
     program calls."""
     operands: Iterable[object] = (
-        operand for one in program.instructions for operand in flatten_operands(one.operands)
+        operand
+        for instruction in program.instructions
+        for operand in flatten_operands(instruction.operands)
     )
     symbols = {operand.name for operand in operands if isinstance(operand, Symbol)}
     return symbols - {*program.slots, *program.targets}

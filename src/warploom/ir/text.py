@@ -46,18 +46,18 @@ def shape_text(shape: VectorShape) -> str:
     with `&ONES` if not all bits may be 1 in the first value of a run."""
     if shape == VARYING:
         return "varying"
-    ones = "" if shape.ones == -1 else f"&{shape.ones:#x}"
+    ones_text = "" if shape.ones == -1 else f"&{shape.ones:#x}"
     if shape == VectorShape(1):
-        return f"uniform{ones}"
+        return f"uniform{ones_text}"
     runs = "" if shape.runs == 1 else f"x{shape.length}"
     repeats = "" if shape.repeats == 1 else f"r{shape.repeats}"
-    return f"affine<{shape.stride}>{runs}{repeats}{ones}"
+    return f"affine<{shape.stride}>{runs}{repeats}{ones_text}"
 
 
 def plan_text(plan: AccessPlan) -> str:
     """Returns the text of a plan: pattern/guard/move/cost/exit."""
     chosen = (plan.pattern, plan.guard, plan.move, plan.cost, plan.exit)
-    return "/".join(one.name.lower() for one in chosen)
+    return "/".join(choice.name.lower() for choice in chosen)
 
 
 def _plain(value: Any) -> Any:
@@ -67,12 +67,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, frozenset | tuple):
-        parts = [_plain(one) for one in cast("Iterable[object]", value)]
+        parts = [_plain(part) for part in cast("Iterable[object]", value)]
         return sorted(parts) if isinstance(value, frozenset) else parts
     if not is_dataclass(value):
         return value
-    options = ((one, getattr(value, one.name)) for one in fields(value))
-    return {one.name: _plain(option) for one, option in options if option != one.default}
+    options = ((field, getattr(value, field.name)) for field in fields(value))
+    return {field.name: _plain(option) for field, option in options if option != field.default}
 
 
 class _Printer:
@@ -140,8 +140,8 @@ class _Printer:
         """Yields the lines of a region and, indented, of its inner regions."""
         words = [region.kind.value, *self._labels(region.blocks)]
         yield indent + " ".join(words)
-        for one in region.inner:
-            yield from self._region(one, indent + INDENT)
+        for inner in region.inner:
+            yield from self._region(inner, indent + INDENT)
 
     def _exits(self, region: MaskedRegion) -> str:
         """Returns the text of a masked region's attributes."""
@@ -158,7 +158,7 @@ class _Printer:
         """Returns the text of a batched loop's attributes, but for its access groups."""
         loop = batched.loop
         return attributes(
-            shapes=sorted(f"{r.name}:{shape_text(s)}" for r, s in batched.shapes.items()),
+            shapes=sorted(f"{r.name}:{shape_text(shape)}" for r, shape in batched.shapes.items()),
             blocks=self._labels(loop.blocks),
             advances=map(str, loop.advances),
             widened=(f"{index}:{source}" for index, source in loop.widened),
@@ -170,7 +170,9 @@ class _Printer:
         """Yields the lines of the path of a warp loop: its blocks, uniform branches by whether they
         are taken, and operations by their kinds; then the accesses of full and of partial warps."""
         kinds = {
-            kind.name.lower(): [str(i) for i, one in sorted(path.kinds.items()) if one is kind]
+            kind.name.lower(): [
+                str(i) for i, path_kind in sorted(path.kinds.items()) if path_kind is kind
+            ]
             for kind in StepKind
         }
         yield word + attributes(
@@ -234,7 +236,9 @@ def _group(group: AccessGroup) -> str:
 def _rules(rules: AccessRules) -> Iterator[str]:
     """Yields the lines of the device's rules that count accesses: the rule of each kind of access,
     and the paths through simulated caches by space, operation and route."""
-    names = {one.name: getattr(rules, one.name) for one in fields(rules) if one.name != "paths"}
+    names = {
+        field.name: getattr(rules, field.name) for field in fields(rules) if field.name != "paths"
+    }
     yield "rules" + attributes(**names)
     for key, path in rules.paths.items():
         yield f"{INDENT}{'/'.join(key).replace(' ', '_')} {path}"

@@ -101,9 +101,9 @@ class KernelVariant:
     tracks: Tracking | None = None
     concurrent: bool = False
 
-    def does(self, one: Pass) -> bool:
+    def does(self, transformation: Pass) -> bool:
         """Returns whether a transformation is enabled."""
-        return one not in self.disabled
+        return transformation not in self.disabled
 
     def for_baseline(self) -> KernelVariant:
         """Returns the variant of baseline code for the same launches: for blocks of any size, and

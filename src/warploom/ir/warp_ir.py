@@ -132,6 +132,8 @@ class WarpIR:
     static_schedule: tuple[WarpLoopPath, ...] = ()
     strided_loops: tuple[BatchedLoop, ...] = ()
 
+    # What follows from fields is computed once for each IR. It cannot become stale: fields are
+    # frozen, and `replace` makes an object of its own, with nothing computed.
     @cached_property
     def uniformity(self) -> RegisterShapes:
         """Returns the vector shapes of registers (`shapes`), the registers that are varying in each

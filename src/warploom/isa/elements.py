@@ -18,7 +18,7 @@ TF32_BITS = 0xFFFFE000
 
 
 def calculated(type: str) -> ScalarType:
-    """Return the type in which elements of that type are multiplied and added."""
+    """Returns the type in which elements of that type are multiplied and added."""
     if type == "f64":
         return F64
     return S32 if type in ("s32", "s8", "u8", "s4", "u4", "b1") else F32
@@ -26,7 +26,7 @@ def calculated(type: str) -> ScalarType:
 
 @lru_cache
 def number(type: str) -> Term:
-    """Return an element as a number; `argument(0)` holds its bits, lowest first (above them
+    """Returns an element as a number; `argument(0)` holds its bits, lowest first (above them
     anything)."""
     if type == "f64":
         return reinterpret(argument(0, U64), F64)
@@ -48,7 +48,7 @@ def number(type: str) -> Term:
 
 @lru_cache
 def scale_number(type: str) -> Term:
-    """Return the number of type `type` (ue8m0, ue4m3) in the lowest byte of `argument(0)`, as an
+    """Returns the number of type `type` (ue8m0, ue4m3) in the lowest byte of `argument(0)`, as an
     .f32."""
     bits = argument(0, U32)
     if type == "ue4m3":
@@ -58,7 +58,7 @@ def scale_number(type: str) -> Term:
 
 @lru_cache
 def encoded(type: str) -> Term:
-    """Return the bits of a sum, as `type` keeps it: an .u32, or .u64 for .f64."""
+    """Returns the bits of a sum, as `type` keeps it: an .u32, or .u64 for .f64."""
     value = argument(0, calculated(type))
     if type == "f16":
         return narrowed(value, HALF)

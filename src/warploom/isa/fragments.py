@@ -51,20 +51,22 @@ class Fragment:
 
     @property
     def bits(self) -> int:
+        """Returns the number of bits of an element."""
         return WIDTHS[self.type]
 
     @property
     def packed(self) -> int:
-        """Elements in one register."""
+        """Returns the number of elements in a register."""
         return max(1, 32 // self.bits)
 
     @property
     def registers(self) -> int:
+        """Returns the number of registers of a lane."""
         return self.count // self.packed
 
     @cached_property
     def holders(self) -> dict[Position, Position]:
-        """Return the (lane, element) that holds each place; of several, the first."""
+        """Returns the (lane, element) that holds each place; of several, the first."""
         found: dict[Position, Position] = {}
         for element in range(self.count):
             for lane in range(WARP):
@@ -73,7 +75,7 @@ class Fragment:
 
 
 def tiled(type: str, rows: int, columns: int, run: int, count: int | None = None) -> Fragment:
-    """Return the common pattern. With a `count` beyond what the matrix needs, it comes more than
+    """Returns the common pattern. With a `count` beyond what the matrix needs, it comes more than
     once."""
     tiles_down = rows // TILE_ROWS
     distinct = rows * columns // WARP
@@ -88,14 +90,14 @@ def tiled(type: str, rows: int, columns: int, run: int, count: int | None = None
 
 
 def operand(type: str, rows: int, depth: int, count: int | None = None) -> Fragment:
-    """Return a (rows of m) or B (rows of n), `depth` elements along k; a register holds
-    neighbours."""
+    """Returns A (rows of m) or B (rows of n), `depth` elements along k; a register holds neighbours
+    along k."""
     columns = depth // 32 if type == "b1" else depth
     return tiled(type, rows, columns, max(1, 32 // WIDTHS[type]), count)
 
 
 def accumulator(type: str, rows: int, columns: int) -> Fragment:
-    """C or D: a lane holds pairs of neighbours in a row."""
+    """Returns C or D: a lane holds pairs of neighbours in a row."""
     return tiled(type, rows, columns, 2)
 
 
@@ -103,12 +105,13 @@ def accumulator(type: str, rows: int, columns: int) -> Fragment:
 
 
 def _quad(lane: int) -> tuple[int, int]:
-    """Return the number of the product that a lane works for, and whether in its upper half."""
+    """Returns the number of the product that a lane works for, and whether in its upper half."""
     return lane % 16 // 4, int(lane >= 16)
 
 
 def quad_operand(along: bool) -> Fragment:
-    """Return a or B of the four 8x8x4 products that `mma.m8n8k4` does at once, one below the other.
+    """Returns A or B of the four 8x8x4 products that `mma.m8n8k4` computes at once, one below the
+    other.
 
     `along` says that a lane holds neighbours along k (A in rows, B in columns).
     """
@@ -122,7 +125,7 @@ def quad_operand(along: bool) -> Fragment:
 
 
 def quad_accumulator(type: str) -> Fragment:
-    """C or D of the four products, which stand on the diagonal of one large matrix."""
+    """Returns C or D of the four products, which stand on the diagonal of one large matrix."""
 
     def position(lane: int, element: int) -> Position:
         product, upper = _quad(lane)
@@ -139,7 +142,7 @@ def quad_accumulator(type: str) -> Fragment:
 
 
 def extents(shape: str) -> tuple[int, int, int]:
-    """m, n and k of a shape such as "m16n8k16"."""
+    """Returns m, n and k of a shape such as "m16n8k16"."""
     m, n, k = (int(part) for part in re.findall(r"\d+", shape))
     return m, n, k
 
@@ -163,11 +166,12 @@ class Product:
 
     @property
     def depth(self) -> int:
-        """Products in the sum of an element of D."""
+        """Returns the number of products in the sum of an element of D."""
         return self.a.columns
 
     @property
     def sources(self) -> int:
-        """Registers with A, B, C and metadata; those with scales stand behind them."""
+        """Returns the number of registers with A, B, C and metadata; those with scales stand behind
+        them."""
         metadata = 0 if self.sparsity is None else 1
         return self.a.registers + self.b.registers + self.c.registers + metadata

@@ -49,7 +49,7 @@ class Register:
     span: Span = field(default=NOWHERE, compare=False)
 
     def __hash__(self) -> int:
-        """Return the hash of the name, which Python keeps: a compiler looks up many registers."""
+        """Returns the hash of the name, which Python keeps: a compiler looks up many registers."""
         return hash(self.name)
 
 
@@ -182,7 +182,7 @@ Operand = (
 
 
 def flatten_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """Yield the operands one by one: the elements of vectors and both operands of pairs."""
+    """Yields the operands one by one: the elements of vectors and both operands of pairs."""
     for operand in operands:
         match operand:
             case Vector(elements):
@@ -222,7 +222,7 @@ class Instruction:
 
     @property
     def written(self) -> tuple[Operand, ...]:
-        """Return the operands that the text shows."""
+        """Returns the operands that the text shows."""
         spec = self.operation.spec
         if not spec.has_implicit:
             return self.operands

@@ -26,16 +26,18 @@ class MatrixMove:
 
     @property
     def stores(self) -> bool:
+        """Returns whether the fragment is stored."""
         return self.op == "store"
 
     @property
     def unit(self) -> int:
-        """Elements of memory in one element of the fragment: bits come by words."""
+        """Returns the number of elements of memory in one element of the fragment: bits come by
+        words."""
         return 32 if self.fragment.type == "b1" else 1
 
     @property
     def leading(self) -> int:
-        """Return the stride where none is written: the matrix has no gaps."""
+        """Returns the stride where none is written: the matrix has no gaps."""
         f = self.fragment
         return (f.columns if self.by_rows else f.rows) * self.unit
 
@@ -59,11 +61,11 @@ class Piece:
 
     @property
     def element_bits(self) -> int:
-        """Bits of one element in memory."""
+        """Returns the number of bits of one element in memory."""
         return self.move.fragment.bits // self.move.unit
 
     def offset(self, lane: int, stride: int) -> int:
-        """Bytes from the start of the matrix."""
+        """Returns the number of bytes from the start of the matrix."""
         far, near = self.steps(lane)
         return (far * stride + near) * self.element_bits // 8
 
@@ -78,7 +80,7 @@ def matrix_move(operation: Operation) -> MatrixMove:
 
 
 def pieces(move: MatrixMove) -> Iterator[Piece]:
-    """Yield the accesses that move a fragment, in the order in which they are made."""
+    """Yields the accesses that move a fragment, in the order in which they are made."""
     fragment = move.fragment
     together = fragment.packed if move.by_rows else 1
     for element in range(0, fragment.count, together):

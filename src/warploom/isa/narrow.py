@@ -48,30 +48,34 @@ class Format:
 
     @property
     def bits(self) -> int:
+        """Returns the number of bits: sign, exponent and fraction."""
         return 1 + self.exponent + self.fraction
 
     @property
     def bias(self) -> int:
+        """Returns what is added to an exponent before it is stored."""
         return (1 << (self.exponent - 1)) - 1
 
     @property
     def sign(self) -> int:
+        """Returns the sign bit at its place."""
         return 1 << (self.bits - 1)
 
     @property
     def infinity(self) -> int:
-        """Return the bits of infinity, where there is one."""
+        """Returns the bits of infinity, where there is one."""
         return ((1 << self.exponent) - 1) << self.fraction
 
     @property
     def largest(self) -> int:
-        """Return the bits of the largest number."""
+        """Returns the bits of the largest number."""
         if self.infinite:
             return self.infinity - 1
         return self.sign - (1 if self.nan is None else 2)
 
     @property
     def smallest_normal(self) -> float:
+        """Returns the least positive number that is not subnormal."""
         return 2.0 ** (1 - self.bias)
 
 
@@ -93,7 +97,7 @@ _SOURCE = {32: (8, 23), 64: (11, 52)}
 
 
 def wide(bits: Term, format: Format) -> Term:
-    """Return the number as an .f32; a NaN gives some NaN.
+    """Returns the number as an .f32; a NaN gives some NaN.
 
     The bits at their place in an .f32 are the number but for the bias, which one exact
     multiplication puts right, for subnormals too.
@@ -123,7 +127,7 @@ def narrowed(
     relu: bool = False,
     random: tuple[Term, int] | None = None,
 ) -> Term:
-    """Return the bits of `value` (.f32 or .f64) rounded to `format`, as an .u32.
+    """Returns the bits of `value` (.f32 or .f64) rounded to `format`, as an .u32.
 
     `rounding` is one of the four of IEEE 754, "rna" (nearest, ties away from zero) or "rs" (by the
     `random` bits, a term and their number, added below the last place). `finite` puts the largest
@@ -142,7 +146,7 @@ def narrowed(
 def _rounded(
     size: Term, negative: Term, format: Format, rounding: str, random: tuple[Term, int] | None
 ) -> Term:
-    """Return the bits of an absolute value, as if there were no largest number."""
+    """Returns the bits of an absolute value, as if there were no largest number."""
     exponent_bits, fraction_bits = _SOURCE[size.type.bits]
     exponent = _right(size, fraction_bits)
     hidden = 1 << fraction_bits
@@ -173,7 +177,7 @@ def _increment(
 ) -> Term:
     """Returns what is added below the last place before cutting there."""
     type = significand.type
-    one, nothing = constant(1, type), constant(0, type)
+    unit_value, nothing = constant(1, type), constant(0, type)
     if rounding == "rz":
         return nothing
     if random is not None:
@@ -181,8 +185,8 @@ def _increment(
         return Term("shl", type, (resize(bits, type), dropped - count))
     if rounding in ("rm", "rp"):
         away = negative if rounding == "rm" else ~negative
-        return select(away, Term("shl", type, (one, dropped)) - 1, nothing)
-    half = Term("shl", type, (one, dropped - 1))
+        return select(away, Term("shl", type, (unit_value, dropped)) - 1, nothing)
+    half = Term("shl", type, (unit_value, dropped - 1))
     return half if rounding == "rna" else half - 1 + (_by(significand, dropped) & 1)
 
 
@@ -200,19 +204,23 @@ def _beyond(size: Term, negative: Term, format: Format, rounding: str, finite: b
 
 
 def _left(a: Term, places: int) -> Term:
+    """Returns `a`, shifted left by `places`."""
     return Term("shl", a.type, (a, constant(places, a.type))) if places else a
 
 
 def _right(a: Term, places: int) -> Term:
+    """Returns `a`, shifted right by `places`, with zeros."""
     return Term("lshr", a.type, (a, constant(places, a.type)))
 
 
 def _by(a: Term, places: Term) -> Term:
+    """Returns `a`, shifted right by an amount that is a term."""
     return Term("lshr", a.type, (a, places))
 
 
 def flush_narrow(value: Term, format: Format) -> Term:
-    """`.ftz` on the value of a narrow number: a subnormal becomes the zero of its sign."""
+    """Returns the value of a narrow number as `.ftz` takes it: a subnormal of its format becomes
+    the zero of its sign."""
     tiny = float_abs(value) < float_constant(format.smallest_normal, value.type)
     sign = reinterpret(value, unsigned(value.type.bits)) & (1 << (value.type.bits - 1))
     return select(tiny, reinterpret(sign, value.type), value)
@@ -222,7 +230,7 @@ def flush_narrow(value: Term, format: Format) -> Term:
 
 
 def multiply_add(a: Term, b: Term, c: Term) -> Term:
-    """a * b + c of .f32 values of narrow numbers, as an .f64 rounded to odd.
+    """Returns a * b + c of .f32 values of narrow numbers, as an .f64 rounded to odd.
 
     The product is exact; the last place of an inexact sum is made 1, so that rounding it again, to
     at most 51 bits, is as if it had been exact (Boldo and Melquiond, "Emulation of FMA and
@@ -243,7 +251,8 @@ def multiply_add(a: Term, b: Term, c: Term) -> Term:
 
 
 def _to_odd(total: Term, rest: Term) -> Term:
-    """`total` with what rounding to nearest left out, `rest`, kept in its last place."""
+    """Returns `total`, made odd if rounding to nearest left anything out (`rest`): by a step of its
+    last place towards `rest`, if that place is even."""
     zero = float_constant(0.0, F64)
     bits = reinterpret(total, unsigned(64))
     inexact = Term("or", PRED, (rest < zero, rest > zero))
@@ -254,7 +263,7 @@ def _to_odd(total: Term, rest: Term) -> Term:
 
 
 def integer_to_odd(a: Term) -> Term:
-    """Return an integer as an .f64 that keeps in its last place whether it is inexact."""
+    """Returns an integer as an .f64 that keeps in its last place whether it is inexact."""
     if a.type.bits < 64:
         return int_to_float(a, F64, "rn")
     near = int_to_float(a, F64, "rz")
@@ -269,14 +278,14 @@ SCALE_NAN = 0xFF
 
 
 def wide_scale(bits: Term) -> Term:
-    """Return the bits of the .bf16 that an unsigned power of two (ue8m0) is, as an .u32."""
+    """Returns the bits of the .bf16 that an unsigned power of two (ue8m0) is, as an .u32."""
     word = resize(reinterpret(bits, unsigned(bits.type.bits)), U32) & 0xFF
     normal = select(eq(word, 0), constant(0x0040, U32), _left(word, 7))
     return select(eq(word, SCALE_NAN), constant(0x7FFF, U32), normal)
 
 
 def scale_of(value: Term, rounding: str, *, finite: bool) -> Term:
-    """Return the power of two next to |value| (.f32), as the bits of an ue8m0 in an .u32."""
+    """Returns the power of two next to |value| (.f32), as the bits of an ue8m0 in an .u32."""
     size = reinterpret(float_abs(value), U32)
     exponent = _right(size, 23)
     fraction = size & 0x7FFFFF

@@ -36,11 +36,11 @@ class Precondition:
 
     @cached_property
     def of_memory(self) -> Term:
-        """Return the condition on the word of 64 bits that an atomic finds."""
+        """Returns the condition on the word of 64 bits that an atomic finds."""
         return self.holds(argument(0, U64))
 
     def of_operands(self, addresses: tuple[bool, ...]) -> Term:
-        """Return the condition on the operands; `addresses` says which of them are addresses."""
+        """Returns the condition on the operands; `addresses` says which of them are addresses."""
         types = (U64 if is_address else U32 for is_address in addresses)
         return self.holds(*(argument(index, type) for index, type in enumerate(types)))
 
@@ -52,22 +52,28 @@ BUFFERS = "Align the buffer (alignas(16)), and copy from and to offsets that 16 
 
 
 def _in_units(value: Term) -> Term:
+    """Returns whether a value is a multiple of 16 bytes, the unit of bulk copies."""
     return eq(value & (BULK_UNIT - 1), 0)
 
 
 def _is_count(count: Term) -> Term:
+    """Returns whether an mbarrier can expect that many arrivals: not 0, and within its field."""
     return (count - 1) < (1 << COUNT_BITS) - 1
 
 
 def _is_valid(word: Term) -> Term:
+    """Returns whether a word in memory is an initialized mbarrier."""
     return ne(word & (1 << VALID_AT), 0)
 
 
 def _source_fits(count: Term, size: Term) -> Term:
+    """Returns whether the bytes that are read of the source are no more than those written."""
     return count <= size
 
 
 def _source_is_aligned(source: Term, size: Term, count: Term) -> Term:
+    """Returns whether the source is aligned to the size of the copy; it need not be if nothing is
+    read."""
     aligned = eq(source & (extend(size, U64) - 1), 0)
     return Term("or", PRED, (aligned, eq(count, 0)))
 
@@ -146,13 +152,13 @@ SOURCE_ALIGNMENT = Precondition(
 )
 
 PRECONDITIONS = {
-    each.number: each
-    for each in (
+    precondition.number: precondition
+    for precondition in (
         *(INITIALIZED, COUNT, BULK_SIZE, BULK_TARGET, BULK_SOURCE),
         *(SOURCE_SIZE, SOURCE_ALIGNMENT),
     )
 }
 """All of them by their faults' numbers."""
 
-BY_NAME = {each.name: each for each in PRECONDITIONS.values()}
+BY_NAME = {precondition.name: precondition for precondition in PRECONDITIONS.values()}
 """All of them by their names, as declarations of syntax give them (`isa.spec.op`)."""

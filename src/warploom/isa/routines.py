@@ -25,7 +25,7 @@ is an ESTIMATE. That it fails for 0 / 0 show the counts of a published run (docs
 
 
 def ordinary_results(operation: Operation) -> tuple[int, int] | None:
-    """Return the least and the greatest magnitude, as bits, of those results of an operation which
+    """Returns the least and the greatest magnitude, as bits, of those results of an operation which
     need no routine; None where it has none."""
     modifiers = operation.modifiers
     if modifiers["type"] != "f32" or modifiers["rnd"] != "rn":

@@ -55,7 +55,7 @@ class RowMatrices:
 
     @cached_property
     def holders(self) -> dict[Unit, tuple[int, int, int]]:
-        """Return the lane, register and unit of it that holds each unit of each row."""
+        """Returns the lane, register and unit of it that holds each unit of each row."""
         return {
             self.position(lane, register, unit): (lane, register, unit)
             for register in range(self.registers)
@@ -65,23 +65,25 @@ class RowMatrices:
 
 
 def _rows_of_eight(lane: int, register: int, unit: int) -> Unit:
-    """m8n8 and m8n16: four lanes hold a row."""
+    """Returns the unit of m8n8 and m8n16: four lanes hold a row."""
     return 8 * register + lane // 4, lane % 4
 
 
 def _columns_of_eight(lane: int, register: int, unit: int) -> Unit:
-    """m8n8, transposed: four lanes hold a column of elements of two bytes."""
+    """Returns the unit of m8n8, transposed: four lanes hold a column of elements of two bytes."""
     return 8 * register + 2 * (lane % 4) + unit, lane // 4
 
 
 def _columns_of_sixteen(lane: int, register: int, unit: int) -> Unit:
-    """m16n16, transposed: four lanes hold two columns of bytes, one in each of two registers."""
+    """Returns the unit of m16n16, transposed: four lanes hold two columns of bytes, one in each of
+    two registers."""
     matrix, right = divmod(register, 2)
     return 16 * matrix + 4 * (lane % 4) + unit, 8 * right + lane // 4
 
 
 def _sums(lane: int, register: int, unit: int) -> Unit:
-    """m16n8, transposed: the layout of sums of `mma` of that shape, in bytes."""
+    """Returns the unit of m16n8, transposed: the layout of sums of `mma` of that shape, in
+    bytes."""
     lower, row = divmod(unit, 2)
     return 8 * register + 2 * (lane % 4) + row, 8 * lower + lane // 4
 
@@ -103,12 +105,13 @@ def row_matrices(operation: Operation) -> RowMatrices:
 
 @cache
 def unpacked_words(bits: int) -> tuple[Term, ...]:
-    """Return the four words of a row of bytes: of one in which 16 numbers of `bits` bits are
+    """Returns the four words of a row of bytes: of one in which 16 numbers of `bits` bits are
     packed, whose words are arguments 0 to 3. The numbers are the low bits of their bytes."""
     return tuple(_unpacked_word(bits, word) for word in range(WORDS))
 
 
 def _unpacked_word(bits: int, word: int) -> Term:
+    """Returns a word of four bytes, each with one of the packed numbers of `bits` bits."""
     found: Term = constant(0, U32)
     for number in range(WORD_BYTES):
         value = _packed_number(bits, bits * (WORD_BYTES * word + number))
@@ -116,9 +119,9 @@ def _unpacked_word(bits: int, word: int) -> Term:
     return found
 
 
-def _packed_number(bits: int, first: int) -> Term:
-    """Return the number whose lowest bit is bit `first` of a row."""
-    word, low = divmod(first, 32)
+def _packed_number(bits: int, first_bit: int) -> Term:
+    """Returns the number whose lowest bit is bit `first_bit` of a row."""
+    word, low = divmod(first_bit, 32)
     value = shift_right(argument(word, U32), constant(low, U32)) if low else argument(word, U32)
     if low + bits > 32:
         above = Term("shl", U32, (argument(word + 1, U32), constant(32 - low, U32)))

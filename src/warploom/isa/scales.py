@@ -38,14 +38,14 @@ class ScaleSide:
         return GROUP // self.lanes
 
     def holder(self, row: int) -> int:
-        """Return the lane that holds the scales of a row of A (column of B) with thread 0."""
+        """Returns the lane that holds the scales of a row of A (column of B) with thread 0."""
         upper, group = divmod(row, GROUPS)
         return GROUP * group + upper
 
     def contributor(self, lane: int, thread: int) -> int:
-        """Return the lane whose scales stand where those of `lane` would with thread 0."""
-        first = lane - lane % GROUP
-        return first + (lane % GROUP + thread * self.lanes) % GROUP
+        """Returns the lane whose scales stand where those of `lane` would with thread 0."""
+        group_start = lane - lane % GROUP
+        return group_start + (lane % GROUP + thread * self.lanes) % GROUP
 
 
 A_SCALES, B_SCALES = ScaleSide(lanes=2), ScaleSide(lanes=1)
@@ -60,9 +60,9 @@ class Scales:
 
     @property
     def bytes(self) -> tuple[int, ...]:
-        """Return what the byte selector can be."""
+        """Returns what the byte selector can be."""
         return tuple(range(0, BYTES, self.count))
 
     def block(self, k: int, depth: int) -> int:
-        """Return the block of the k-th of `depth` elements; of a sparse row, of those stored."""
+        """Returns the block of the k-th of `depth` elements; of a sparse row, of those stored."""
         return k * self.count // depth

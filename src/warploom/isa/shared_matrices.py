@@ -56,27 +56,28 @@ class SharedOperand:
 
     @property
     def unit(self) -> int:
-        """Elements in a unit."""
+        """Returns the number of elements in a unit."""
         return 8 * UNIT_BYTES // WIDTHS[self.type]
 
     @property
     def blocks(self) -> int:
+        """Returns the number of blocks, of which the last one may have fewer rows of the matrix."""
         return -(-self.rows // self.block_rows)
 
     @property
     def lines(self) -> int:
-        """Lines of a block."""
+        """Returns the number of lines of a block."""
         return self.columns if self.transposed else self.block_rows
 
     @property
     def units(self) -> int:
-        """Units of a block; 32 of them are read by one request, line after line of one column of
-        units."""
+        """Returns the number of units of a block; 32 of them are read by one request, line after
+        line of one column of units."""
         return self.block_rows * self.columns // self.unit
 
     @property
     def requests(self) -> int:
-        """Requests of a block."""
+        """Returns the number of requests of a block."""
         return -(-self.units // WARP)
 
     def unit_of(self, request: int, lane: int) -> tuple[int, int]:
@@ -87,8 +88,8 @@ class SharedOperand:
 
     def step(self, block: int) -> tuple[int, int]:
         """Returns the line and the place in it at which a block begins."""
-        first = block * self.block_rows
-        return (0, first // self.unit) if self.transposed else (first, 0)
+        first_row = block * self.block_rows
+        return (0, first_row // self.unit) if self.transposed else (first_row, 0)
 
     def has(self, block: int, request: int, lane: int) -> bool:
         """Returns whether a lane has a unit of the matrix to read in that request."""
@@ -98,7 +99,7 @@ class SharedOperand:
 
     @cached_property
     def fragment(self) -> Fragment:
-        """Return a block as the lanes hold it that have read it, four registers for each
+        """Returns a block as the lanes hold it that have read it, four registers for each
         request."""
 
         def position(lane: int, element: int) -> Position:
@@ -112,15 +113,15 @@ class SharedOperand:
         )
 
 
-def _field(descriptor: Term, first: int, bits: int) -> Term:
-    """Returns the bits of a descriptor from `first` on, as a .u32."""
-    moved = shift_right(descriptor, constant(first, U32))
+def _field(descriptor: Term, first_bit: int, bits: int) -> Term:
+    """Returns the bits of a descriptor from `first_bit` on, as a .u32."""
+    moved = shift_right(descriptor, constant(first_bit, U32))
     return truncate(moved, U32) & ((1 << bits) - 1)
 
 
-def _encoded(descriptor: Term, first: int) -> Term:
+def _encoded(descriptor: Term, first_bit: int) -> Term:
     """Returns the bytes that a field of 14 bits encodes."""
-    return _field(descriptor, first, ADDRESS_BITS - UNIT_BITS) * UNIT_BYTES
+    return _field(descriptor, first_bit, ADDRESS_BITS - UNIT_BITS) * UNIT_BYTES
 
 
 @lru_cache
@@ -132,7 +133,7 @@ def unit_address(transposed: bool) -> Term:
     row's number from where the pattern begins, which the base offset determines.
     """
     descriptor, line, position = argument(0, U64), argument(1, U32), argument(2, U32)
-    start, leading, stride = (_encoded(descriptor, first) for first in (0, 16, 32))
+    start, leading, stride = (_encoded(descriptor, first_bit) for first_bit in (0, 16, 32))
     base_offset, mode = _field(descriptor, 49, 3), _field(descriptor, 62, 2)
     plain = eq(mode, 0)
     # Modes 1, 2 and 3 repeat every 8, 4 and 2 units; without a swizzle a unit stands alone.

@@ -20,7 +20,7 @@ SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
 
 def since(table: Table, operation: Operation, declared: Release = OLDEST) -> Release:
-    """Return the newest release that an instruction needs: of the table, or that its syntax line
+    """Returns the newest release that an instruction needs: of the table, or that its syntax line
     declares."""
     parts = _parts(operation)
     found = declared
@@ -36,7 +36,7 @@ def is_named(pattern: str, operation: Operation) -> bool:
 
 
 def _parts(operation: Operation) -> list[str]:
-    """Return the parts of its opcode in the order of its syntax, those with `::` in both
+    """Returns the parts of its opcode in the order of its syntax, those with `::` in both
     spellings."""
     written = [p for p in operation.modifiers.values.values() if not is_decoration(p)]
     parts = [spelt for part in written for spelt in dict.fromkeys((part.partition("::")[0], part))]
@@ -45,8 +45,10 @@ def _parts(operation: Operation) -> list[str]:
 
 
 def _matches(pattern: str, name: str, parts: Sequence[str]) -> bool:
-    first, *wanted = pattern.split(".")
-    if first not in ("*", name):
+    """Returns whether an opcode has the name of a pattern, its parts in order, and none of those
+    with "!" before them."""
+    name_pattern, *wanted = pattern.split(".")
+    if name_pattern not in ("*", name):
         return False
     rest = iter(parts)
     return all(part[1:] not in parts if part.startswith("!") else part in rest for part in wanted)

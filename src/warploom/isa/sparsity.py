@@ -35,16 +35,17 @@ class Sparsity:
 
     @property
     def chunk(self) -> int:
+        """Returns the number of neighbours along k of which half are stored."""
         return CHUNKS[self.bits]
 
     @property
     def stored(self) -> int:
-        """Elements that are stored of a chunk."""
+        """Returns the number of elements that are stored of a chunk."""
         return self.chunk // 2
 
     @property
     def run(self) -> int:
-        """Neighbours that one index places: 4-bit elements come in pairs."""
+        """Returns the number of neighbours that one index places: 4-bit elements come in pairs."""
         return max(1, self.stored // 2)
 
     @property
@@ -54,7 +55,7 @@ class Sparsity:
 
     @property
     def words(self) -> int:
-        """Lanes of each four that contribute metadata."""
+        """Returns the number of lanes of each four that contribute metadata."""
         return self.columns // self.chunk // 4
 
     @property
@@ -63,11 +64,11 @@ class Sparsity:
         return THREADS // self.words
 
     def column(self, k: int, choice: int) -> int:
-        """Return the column of A in which the k-th stored element of a row stands."""
+        """Returns the column of A in which the k-th stored element of a row stands."""
         return k // self.stored * self.chunk + choice * self.run + k % self.run
 
     def position(self, row: int, k: int) -> tuple[int, int]:
-        """Return which lane holds, from which bit on, the index of a stored element, with selector
+        """Returns which lane holds, from which bit on, the index of a stored element, with selector
         0.
 
         Elements of 16 bits and more: a word holds four chunks of row r, and above them those of
@@ -85,6 +86,6 @@ class Sparsity:
         return THREADS * (row % 8) + word, NIBBLE * number + index
 
     def contributor(self, lane: int, selector: int) -> int:
-        """Return the lane whose metadata stand where those of `lane` would with selector 0."""
-        first = lane - lane % THREADS
-        return first + (lane % THREADS + selector * self.words) % THREADS
+        """Returns the lane whose metadata stand where those of `lane` would with selector 0."""
+        group_start = lane - lane % THREADS
+        return group_start + (lane % THREADS + selector * self.words) % THREADS

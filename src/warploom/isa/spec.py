@@ -78,7 +78,7 @@ class OperandSpec:
 
     @property
     def implicit(self) -> bool:
-        """True for an operand that no text shows."""
+        """Returns whether the operand is in no text, such as `%cc`."""
         return self.name.startswith("%")
 
 
@@ -95,11 +95,11 @@ class Modifiers:
         return name in self.values
 
     def text(self, name: str, default: str) -> str:
-        """Return the choice of a slot, or `default` where it was left out."""
+        """Returns the choice of a slot, or `default` where it was left out."""
         return self.values.get(name, default)
 
     def scalar(self, name: str = "type") -> ScalarType:
-        """Return the scalar type that a slot names."""
+        """Returns the scalar type that a slot names."""
         return TYPES[self.values[name]]
 
 
@@ -144,48 +144,52 @@ class OpSpec:
 
     @cached_property
     def destinations(self) -> tuple[OperandSpec, ...]:
+        """Returns the operands that are written, in the order of the text."""
         return tuple(o for o in self.operands if o.written)
 
     @cached_property
     def sources(self) -> tuple[OperandSpec, ...]:
+        """Returns the operands that are only read, in the order of the text."""
         return tuple(o for o in self.operands if not o.written)
 
     @cached_property
     def shown(self) -> tuple[OperandSpec, ...]:
-        """Return the operands that a text has."""
+        """Returns the operands that are in a text: all but the implicit ones."""
         return tuple(o for o in self.operands if not o.implicit)
 
     @cached_property
     def needed(self) -> int:
-        """Return the number of operands that no text leaves out."""
+        """Returns the number of operands that every text has: neither implicit nor optional."""
         return sum(not o.optional for o in self.shown)
 
     @cached_property
     def member_mask(self) -> int | None:
-        """Return which of the operands names the lanes that it brings together; None where none
-        does."""
+        """Returns the place, among the destinations and then the sources, of the operand that says
+        which lanes take part (`membermask`); None where there is none."""
         names = [o.name for o in (*self.destinations, *self.sources)]
         return names.index("membermask") if "membermask" in names else None
 
     @cached_property
     def operand_preconditions(self) -> tuple[Precondition, ...]:
-        """Return the conditions on its operands."""
-        return tuple(each for each in self.preconditions if each.operands)
+        """Returns the preconditions on its operands."""
+        return tuple(precondition for precondition in self.preconditions if precondition.operands)
 
     @cached_property
     def memory_precondition(self) -> Precondition | None:
-        """Return the condition on the word that an atomic finds in memory; None where there is
+        """Returns the precondition on the word that an atomic finds in memory; None where there is
         none."""
-        return next((each for each in self.preconditions if not each.operands), None)
+        return next(
+            (precondition for precondition in self.preconditions if not precondition.operands), None
+        )
 
     @cached_property
     def updated(self) -> tuple[int, ...]:
-        """Return the places of the destinations that it reads as well."""
+        """Returns the places of the destinations that are read before they are written."""
         return tuple(place for place, o in enumerate(self.destinations) if o.updated)
 
     @cached_property
     def has_implicit(self) -> bool:
-        """True where some operand is in no text."""
+        """Returns whether any operand is in no text."""
         return any(o.implicit for o in self.operands)
 
 
@@ -199,10 +203,12 @@ class Operation:
 
     @cached_property
     def name(self) -> str:
+        """Returns the name of the instruction, such as "mad": the opcode up to its first dot."""
         return self.spec.name
 
     @cached_property
     def kind(self) -> OpKind:
+        """Returns what executes the operation, and with what effects."""
         return self.spec.kind
 
     def has(self, effects: Effect) -> bool:
@@ -211,12 +217,14 @@ class Operation:
 
     @cached_property
     def opcode(self) -> str:
-        """Return the opcode as a text has it: without what stands at its operands."""
+        """Returns the opcode as a text has it: without the parts that stand at its operands in the
+        text."""
         return ".".join(p for p in self.text.split(".") if not is_decoration(p))
 
     @cached_property
     def decorations(self) -> Mapping[str, tuple[str, str]]:
-        """Return the text before and behind an operand, by the operand's name."""
+        """Returns the text before and behind an operand, by the name of the operand:
+        `{"a": ("-", ".b2")}` for an operand a that is written `-%r1.b2`."""
         found: dict[str, tuple[str, str]] = {}
         for part in filter(is_decoration, self.text.split(".")):
             name, _, selected = part.removeprefix("-").partition("=")
@@ -225,7 +233,7 @@ class Operation:
         return found
 
     def type_of(self, operand: OperandSpec) -> ScalarType | None:
-        """Return the scalar type of an operand; None for addresses, labels and the like."""
+        """Returns the scalar type of an operand; None for addresses, labels and the like."""
         return resolve_type(operand.type, self.modifiers)
 
     def count_of(self, operand: OperandSpec) -> int:
@@ -238,16 +246,17 @@ class Operation:
 
     @cached_property
     def source_types(self) -> tuple[ScalarType | None, ...]:
-        """Return the types of the sources, those in braces one by one."""
+        """Returns the types of the sources; of a source in braces, one for each value in them."""
         return tuple(self.type_of(o) for o in self.spec.sources for _ in range(self.count_of(o)))
 
     @cached_property
     def destination_types(self) -> tuple[ScalarType | None, ...]:
+        """Returns the types of the destinations, one for each, also for one in braces."""
         return tuple(self.type_of(o) for o in self.spec.destinations)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """Return the terms of its results, one for each destination; empty for what only a machine
+        """Returns the terms of its results, one for each destination; empty for what only a machine
         can do.
 
         `argument(i)` in them is source operand i, as the syntax orders them.
@@ -260,7 +269,8 @@ class Operation:
 
     @cached_property
     def value_count(self) -> int:
-        """Return the most operands that an atomic combines with memory; hints are none of them."""
+        """Returns the greatest number of operands that an atomic combines with memory: its sources
+        but the address and hints."""
         return sum(o.type != "address" and o.name not in HINTS for o in self.spec.sources)
 
     def combine(self, count: int, space: str = "") -> Term:
@@ -297,7 +307,7 @@ def is_decoration(part: str) -> bool:
 
 
 def resolve_type(text: str, modifiers: Modifiers) -> ScalarType | None:
-    """Return the scalar type that an operand's declared type means under these modifiers."""
+    """Returns the scalar type that the declared type of an operand means under these modifiers."""
     if text == "wide":
         return widened(modifiers.scalar())
     if text in modifiers:
@@ -321,10 +331,11 @@ def op(
     needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
-    """Declare one syntax line; the decorated function gives its terms. `needs` are the names of its
-    preconditions (`isa.preconditions`), in the order in which they are checked."""
+    """Declares one syntax line; the decorated function gives its terms. `needs` are the names of
+    its preconditions (`isa.preconditions`), in the order in which they are checked."""
 
     def register(semantics: Semantics) -> Semantics:
+        """Declares the syntax line, with what `semantics` computes."""
         declare(
             syntax,
             kind,
@@ -356,27 +367,31 @@ def declare(
     needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> OpSpec:
-    """Declare one syntax line; without `semantics`, its kind says what the machines do.
+    """Declares one syntax line, and returns it; without `semantics`, its kind says what the
+    machines do.
 
-    `doc` says then what it does, as the docstring of the semantics does otherwise. `needs` are the
-    names of its preconditions.
+    `doc` then says what it computes, as the docstring of `semantics` does otherwise. `needs` are
+    the names of its preconditions.
     """
     name = re.split(r"[.{]", syntax, maxsplit=1)[0]
     operands = (*_operands(dst, written=True), *_operands(src, written=False))
     text = (semantics.__doc__ or "") if semantics is not None else doc
     slots = _slots(syntax, choices)
-    needed = tuple(BY_NAME[each] for each in needs)
+    needed = tuple(BY_NAME[need] for need in needs)
     spec = OpSpec(name, syntax, slots, operands, unit, kind, semantics, text, needed, since)
     FORMS.setdefault(name, []).append(spec)
     return spec
 
 
 def _slots(syntax: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[Slot, ...]:
+    """Returns the slots of a syntax line: each name behind a dot, with its choices, optional in
+    braces. A name without choices is its only choice."""
     found = re.findall(r"(\{)?\.([\w:=-]+)\}?", syntax)
     return tuple(Slot(n, choices.get(n, (n,)), optional=bool(brace)) for brace, n in found)
 
 
 def _operands(text: str, *, written: bool) -> list[OperandSpec]:
+    """Returns the operands of a list such as "+d:type, a:f32*4?" (`OperandSpec`)."""
     specs: list[OperandSpec] = []
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, _, text = part.rstrip("?").partition(":")
@@ -407,7 +422,7 @@ _DECODED: dict[str, Operation] = {}
 
 
 def decode(text: str) -> Operation:
-    """Return the operation that an opcode's text names, such as "mad.lo.s32".
+    """Returns the operation that an opcode's text names, such as "mad.lo.s32".
 
     Raises UnknownOpcode where the name or one of its modifiers is in no table.
     """
@@ -418,6 +433,9 @@ def decode(text: str) -> Operation:
 
 
 def _decode(text: str) -> Operation:
+    """Computes `decode`: the first syntax line of that name that matches the parts in order, else
+    the first that matches them in any order. To blame an unknown opcode, remembers how far the
+    lines got that matched the most parts, and what each of them expected there."""
     name, *parts = text.split(".")
     best = 0
     expected: tuple[str, ...] = ()
@@ -468,7 +486,8 @@ def _overtakes(parts: list[str], at: int) -> bool:
 def _match(
     slots: tuple[Slot, ...], parts: list[str]
 ) -> tuple[dict[str, str] | None, int, tuple[str, ...]]:
-    """Match parts to slots in order: the values, or how far it got and what it wanted there."""
+    """Matches parts to slots in order: returns the values, or None with the number of parts that
+    matched and what could have stood next."""
     if not slots:
         return ({}, 0, ()) if not parts else (None, 0, ())
     slot, rest = slots[0], slots[1:]
@@ -479,13 +498,13 @@ def _match(
             return {slot.name: parts[0], **values}, 0, ()
         matched = depth + 1
     if slot.optional:
-        values, depth, others = _match(rest, parts)
+        values, depth, rest_wanted = _match(rest, parts)
         if values is not None:
             return values, 0, ()
         if depth > matched:
-            matched, wanted = depth, others
+            matched, wanted = depth, rest_wanted
         elif depth == matched:
-            wanted += others
+            wanted += rest_wanted
     return None, matched, wanted
 
 

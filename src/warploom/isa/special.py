@@ -38,10 +38,12 @@ class SpecialRegister:
 
 
 def _parts(name: str, varies: Varies) -> list[SpecialRegister]:
+    """Returns the registers of the three dimensions, such as `%tid.x`."""
     return [SpecialRegister(f"{name}.{part}", U32, varies) for part in "xyz"]
 
 
 def _fixed(value: int, *names: str, type: ScalarType = U32) -> list[SpecialRegister]:
+    """Returns registers that have the same value in every launch."""
     return [SpecialRegister(name, type, Varies.LAUNCH, fixed=value) for name in names]
 
 
@@ -153,6 +155,6 @@ _BROUGHT: dict[str, tuple[Release, Release]] = {
 
 @cache
 def brought(name: str) -> tuple[Release, Release]:
-    """Return the version of PTX and the compute capability that brought a special register."""
+    """Returns the version of PTX and the compute capability that brought a special register."""
     known = (since for begin, since in _BROUGHT.items() if name.startswith(begin))
     return next(known, (OLDEST, OLDEST))

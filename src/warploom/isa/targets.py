@@ -135,7 +135,7 @@ _BROUGHT: Table = {
 
 @cache
 def needed(operation: Operation) -> Release:
-    """Return the oldest compute capability that has an instruction."""
+    """Returns the oldest compute capability that has an instruction."""
     return since(_BROUGHT, operation, operation.spec.since.target)
 
 

@@ -90,49 +90,53 @@ class Term:
 
 
 def argument(index: int, type: ScalarType) -> Term:
-    """Return the value of source operand `index`, read as `type`."""
+    """Returns the value of source operand `index`, read as `type`."""
     return Term("arg", type, (), index)
 
 
 def constant(value: int, type: ScalarType) -> Term:
-    """Return an integer or predicate constant; `value` is taken modulo 2^width."""
+    """Returns an integer or predicate constant; `value` is taken modulo 2^width."""
     return Term("const", type, (), value & ((1 << type.bits) - 1))
 
 
 @lru_cache
 def float_constant(value: float, type: ScalarType) -> Term:
-    """Return a float constant (`type` is F32 or F64); `value` must be exact in it."""
+    """Returns a float constant (`type` is F32 or F64); `value` must be exact in it."""
     code = {32: ("<f", "<I"), 64: ("<d", "<Q")}[type.bits]
     bits: int = struct.unpack(code[1], struct.pack(code[0], value))[0]
     return Term("const", type, (), bits)
 
 
 def _lift(value: Term | int, type: ScalarType) -> Term:
+    """Returns a term as it is, an integer as a constant of a type."""
     return value if isinstance(value, Term) else constant(value, type)
 
 
 def _same(op: str, a: Term, b: Term | int, attr: Hashable = None) -> Term:
-    other = _lift(b, a.type)
-    if other.type.bits != a.type.bits:
-        raise TypeError(f"{op} of {a.type} and {other.type}")
-    return Term(op, a.type, (a, other), attr)
+    """Returns a term whose operands and result have the type of `a`; an operand of another width is
+    an error in an instruction table."""
+    lifted = _lift(b, a.type)
+    if lifted.type.bits != a.type.bits:
+        raise TypeError(f"{op} of {a.type} and {lifted.type}")
+    return Term(op, a.type, (a, lifted), attr)
 
 
 def compare(op: str, a: Term, b: Term | int) -> Term:
-    """`eq ne lt le gt ge` by the type of `a`; ordered on floats."""
+    """Returns whether a relation holds: `eq ne lt le gt ge` by the type of `a`; none of them holds
+    for a NaN."""
     return Term(op, PRED, (a, _lift(b, a.type)))
 
 
 def parts(a: Term, type: ScalarType) -> tuple[Term, ...]:
-    """Return the values of `type` that lie side by side in `a`, the lowest first."""
+    """Returns the values of `type` that lie side by side in `a`, the lowest first."""
     whole, bits = reinterpret(a, unsigned(a.type.bits)), unsigned(type.bits)
     places = range(0, a.type.bits, type.bits)
     shifted = (Term("lshr", whole.type, (whole, constant(place, whole.type))) for place in places)
-    return tuple(reinterpret(truncate(s, bits), type) for s in shifted)
+    return tuple(reinterpret(truncate(part, bits), type) for part in shifted)
 
 
 def pack(values: Sequence[Term], type: ScalarType) -> Term:
-    """Return the values side by side as `type`, the lowest first."""
+    """Returns the values side by side as `type`, the lowest first."""
     whole = unsigned(type.bits)
     found = constant(0, whole)
     for index, value in enumerate(values):
@@ -151,14 +155,14 @@ def ne(a: Term, b: Term | int) -> Term:
 
 
 def select(condition: Term, when_true: Term | int, when_false: Term | int) -> Term:
-    """`when_true` where `condition` holds, else `when_false`."""
+    """Returns `when_true` where `condition` holds, else `when_false`."""
     if isinstance(when_true, Term):
-        first, second = when_true, _lift(when_false, when_true.type)
+        true_term, false_term = when_true, _lift(when_false, when_true.type)
     elif isinstance(when_false, Term):
-        first, second = _lift(when_true, when_false.type), when_false
+        true_term, false_term = _lift(when_true, when_false.type), when_false
     else:
         raise TypeError("select needs one term to take its type from")
-    return Term("select", first.type, (condition, first, second))
+    return Term("select", true_term.type, (condition, true_term, false_term))
 
 
 def minimum(a: Term, b: Term | int) -> Term:
@@ -183,7 +187,8 @@ def count_ones(a: Term, type: ScalarType) -> Term:
 
 
 def count_leading_zeros(a: Term, type: ScalarType) -> Term:
-    """Zero bits above the highest set bit of `a` (its width for 0), as `type`."""
+    """Returns the number of zero bits above the highest set bit of `a` (its width for 0), as
+    `type`."""
     return resize(Term("clz", unsigned(a.type.bits), (a,)), type)
 
 
@@ -192,50 +197,51 @@ def reverse_bits(a: Term) -> Term:
 
 
 def extend(a: Term, type: ScalarType) -> Term:
-    """`a` in the wider `type`, by the signedness of `a`."""
+    """Returns `a` in the wider `type`, by the signedness of `a`."""
     if type.bits == a.type.bits:
         return reinterpret(a, type)
     return Term("extend", type, (a,))
 
 
 def truncate(a: Term, type: ScalarType) -> Term:
-    """Return the low bits of `a`."""
+    """Returns the low bits of `a`."""
     if type.bits == a.type.bits:
         return reinterpret(a, type)
     return Term("truncate", type, (a,))
 
 
 def resize(a: Term, type: ScalarType) -> Term:
-    """`a` extended or truncated to the width of `type`."""
+    """Returns `a` extended or truncated to the width of `type`."""
     return extend(a, type) if type.bits > a.type.bits else truncate(a, type)
 
 
 def reinterpret(a: Term, type: ScalarType) -> Term:
-    """Return the same bits, read as `type`."""
+    """Returns the same bits, read as `type`."""
     if type.bits != a.type.bits:
         raise TypeError(f"reinterpret {a.type} as {type}")
     return a if type == a.type else Term("reinterpret", type, (a,))
 
 
 def widen(a: Term) -> Term:
-    """`a` in twice its width."""
+    """Returns `a` in twice its width."""
     return extend(a, widened(a.type))
 
 
 def high(a: Term) -> Term:
-    """Return the upper half of `a`, keeping its signedness."""
+    """Returns the upper half of `a`, keeping its signedness."""
     half = a.type.bits // 2
     type = (signed if a.type.is_signed else unsigned)(half)
     return truncate(Term("lshr", a.type, (a, constant(half, a.type))), type)
 
 
 def shift_left(a: Term, amount: Term) -> Term:
-    """PTX `shl`: amounts beyond the width clear the value. `amount` is 32-bit."""
+    """Returns PTX `shl`: 0 for amounts of the width or more. `amount` is 32-bit."""
     return _clamped("shl", a, amount, constant(0, a.type))
 
 
 def shift_right(a: Term, amount: Term) -> Term:
-    """PTX `shr`: fills with the sign for signed types; amounts beyond the width fill wholly."""
+    """Returns PTX `shr`: fills with the sign for signed types; amounts of the width or more leave
+    nothing but the filling."""
     if not a.type.is_signed:
         return _clamped("lshr", a, amount, constant(0, a.type))
     last = a.type.bits - 1
@@ -244,6 +250,8 @@ def shift_right(a: Term, amount: Term) -> Term:
 
 
 def _clamped(op: str, a: Term, amount: Term, beyond: Term) -> Term:
+    """Returns a shift, or `beyond` for amounts of the width or more, which LLVM leaves undefined:
+    the shift itself is given an amount that is less, also where its result is not selected."""
     count = reinterpret(amount, unsigned(32))
     inside = minimum(count, a.type.bits - 1)
     shifted = Term(op, a.type, (a, resize(inside, unsigned(a.type.bits))))
@@ -251,34 +259,38 @@ def _clamped(op: str, a: Term, amount: Term, beyond: Term) -> Term:
 
 
 def float_op(op: str, rounding: str, *args: Term) -> Term:
-    """`fadd fsub fmul fdiv fma fsqrt`, correctly rounded in `rounding`; its NaN is open."""
+    """Returns `fadd fsub fmul fdiv fma fsqrt`, correctly rounded in `rounding`; which NaN it is, if
+    it is one, is left open (`canonical`)."""
     return Term(op, args[0].type, args, rounding)
 
 
 def float_min(a: Term, b: Term) -> Term:
+    """Returns the lesser of two floats; the other one if one is a NaN."""
     return Term("fmin", a.type, (a, b))
 
 
 def float_max(a: Term, b: Term) -> Term:
+    """Returns the greater of two floats; the other one if one is a NaN."""
     return Term("fmax", a.type, (a, b))
 
 
 def float_abs(a: Term) -> Term:
-    """`a` without its sign bit."""
+    """Returns `a` without its sign bit."""
     return Term("fabs", a.type, (a,))
 
 
 def float_neg(a: Term) -> Term:
-    """`a` with its sign bit turned."""
+    """Returns `a` with its sign bit inverted."""
     return Term("fneg", a.type, (a,))
 
 
 def is_nan(a: Term) -> Term:
+    """Returns whether `a` is a NaN."""
     return Term("is_nan", PRED, (a,))
 
 
 def canonical(a: Term) -> Term:
-    """`a` with any NaN replaced by the type's canonical NaN, `CANONICAL_NAN`."""
+    """Returns `a` with any NaN replaced by the canonical NaN of its type, `CANONICAL_NAN`."""
     return Term("canonical", a.type, (a,))
 
 
@@ -292,7 +304,8 @@ payload open and this is the choice.
 
 
 def flush_subnormal(a: Term) -> Term:
-    """`.ftz`: a subnormal becomes the zero of its sign (PTX ISA, floating-point instructions)."""
+    """Returns `a` as `.ftz` takes it: a subnormal becomes the zero of its sign (PTX ISA,
+    floating-point instructions)."""
     smallest = {32: 2.0**-126, 64: 2.0**-1022}[a.type.bits]
     sign = reinterpret(a, unsigned(a.type.bits)) & (1 << (a.type.bits - 1))
     tiny = float_abs(a) < float_constant(smallest, a.type)
@@ -300,7 +313,8 @@ def flush_subnormal(a: Term) -> Term:
 
 
 def saturate(a: Term) -> Term:
-    """`.sat` on a float: clamped to [0.0, 1.0], a NaN becomes +0.0 (PTX ISA, add and others)."""
+    """Returns `a` as `.sat` takes it: clamped to [0.0, 1.0], a NaN as +0.0 (PTX ISA, add and
+    others)."""
     zero, one = float_constant(0.0, a.type), float_constant(1.0, a.type)
     return select(a > zero, float_min(a, one), zero)
 
@@ -322,7 +336,7 @@ def float_to_float(a: Term, type: ScalarType, rounding: str) -> Term:
 
 
 def show(term: Term) -> str:
-    """Return the term in prefix form, for documentation and error messages."""
+    """Returns the term in prefix form, for documentation and error messages."""
     if term.op == "arg":
         return "abcdefgh"[int(str(term.attr))]
     if term.op == "const":

@@ -70,9 +70,9 @@ _BROUGHT: Table = {
         *("fma.relu", "fma.bf16", "fma.bf16x2", "abs.bf16", "abs.bf16x2", "neg.bf16", "neg.bf16x2"),
         *("cvt.relu", "cvt.bf16", "cvt.bf16x2", "cvt.f16x2", "cvt.tf32"),
         *(
-            f"{name}.{what}"
+            f"{name}.{suffix}"
             for name in ("min", "max")
-            for what in ("NaN", "f16", "f16x2", "bf16", "bf16x2")
+            for suffix in ("NaN", "f16", "f16x2", "bf16", "bf16x2")
         ),
         *("mma.m16n8k8.!f16", "mma.m16n8k16", "mma.m16n8k32", "mma.m16n8k64", "mma.b1"),
         *("wmma.bf16", "wmma.f64", "wmma.m16n16k8"),
@@ -194,5 +194,5 @@ def newest() -> Release:
 
 @cache
 def needed_version(operation: Operation) -> Release:
-    """Return the oldest version of PTX that has an instruction."""
+    """Returns the oldest version of PTX that has an instruction."""
     return since(_BROUGHT, operation, operation.spec.since.version)

@@ -27,6 +27,8 @@ class Deadline:
         """Begins the time limit now, for the code of `program`."""
         self.program = program
         self.seconds = _limit_in_seconds()
+        # Of this thread, not of the clock on the wall: what else runs on the computer must not
+        # decide whether a kernel compiles.
         self._end = time.thread_time() + self.seconds
 
     def check(self) -> None:

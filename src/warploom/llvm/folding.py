@@ -63,6 +63,8 @@ def _fold_resize(value: Value, type: Any) -> Value | None:
 def _number(value: Value) -> int | None:
     """Returns the value of a scalar integer constant, unsigned; None for other values, vectors
     included."""
+    # Of exactly this class: its subclass in `llvm.lanes` has a text in place of a number, and is
+    # not folded.
     number: Any = getattr(value, "constant", None) if type(value) is ir.Constant else None
     return number & _ones(value) if isinstance(number, int) else None
 

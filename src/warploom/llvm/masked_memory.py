@@ -1,4 +1,8 @@
-"""Emits LLVM's masked loads, masked stores, gathers and scatters."""
+"""Emits LLVM's masked loads, masked stores, gathers and scatters.
+
+    masked_load(lanes, p, mask, I32)   ->   @llvm.masked.load.v32i32.p0(p, mask, zeroinitializer)
+
+Lanes that are off access nothing, so that their pointers may be invalid."""
 
 from __future__ import annotations
 

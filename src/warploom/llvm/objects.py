@@ -20,6 +20,7 @@ def object_of(
     All its functions but `exported` become internal, so that LLVM may inline and drop them. Calls
     of `llvm.rounding` functions are linked with their definitions."""
     module = llvm.parse_assembly(text)
+    # A list, for linking adds functions to the module while the loop runs.
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):
             module.link_in(llvm.parse_assembly(definition(function.name)))

@@ -46,7 +46,7 @@ class Effort(Enum):
     NONE = -1
 
 
-LEVELS = {str(one.value): one for one in (Effort.FULL, Effort.LESS, Effort.LEAST)}
+LEVELS = {str(level.value): level for level in (Effort.FULL, Effort.LESS, Effort.LEAST)}
 """The levels that WARPLOOM_OPT_LEVEL may name."""
 
 
@@ -61,7 +61,7 @@ def chosen_effort(program: Program) -> Effort:
         raise WarploomError(
             f"{VARIABLE}={level} is no level of optimisation; set it to {BASELINE}, 0, 1 or 3"
         )
-    return min(levels[level], effort(program), key=lambda one: one.value)
+    return min(levels[level], effort(program), key=lambda candidate: candidate.value)
 
 
 def effort(program: Program) -> Effort:

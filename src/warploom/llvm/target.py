@@ -57,8 +57,8 @@ def levels() -> list[Processor]:
     level = os.environ.get(VARIABLE, "")
     shipped = LEVELS.get(platform.machine(), ())
     if level:
-        return [one for one in shipped if one == _processor_of(level)]
-    return [one for one in shipped if not _missing_features(one.name)]
+        return [processor for processor in shipped if processor == _processor_of(level)]
+    return [processor for processor in shipped if not _missing_features(processor.name)]
 
 
 @lru_cache
@@ -97,7 +97,7 @@ def has_feature(name: str) -> bool:
     if level not in _LEVELS:
         return bool(llvm.get_host_cpu_features().get(name, False))
     below = list(_LEVELS)[: list(_LEVELS).index(level) + 1]
-    return name in " ".join(_LEVELS[one] for one in below).split()
+    return name in " ".join(_LEVELS[lower_level] for lower_level in below).split()
 
 
 def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.TargetMachine:

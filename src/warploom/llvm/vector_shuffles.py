@@ -55,11 +55,13 @@ def _combine(lanes: Lanes, operation: str, first_part: Value, second_part: Value
 def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
     """Emits shuffles that return a vector of 32 lanes whose lane l is lane `table[l][1]` of
     `values[table[l][0]]`."""
-    first, *others = sorted({number for number, _ in table})
+    lowest, *higher = sorted({number for number, _ in table})
     order = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
-    picked = lanes.b.shuffle_vector(values[first], values[first], order)
-    for other in others:
-        here = ir.Constant(MASK, [I1(int(number == other)) for number, _ in table])
-        moved = lanes.b.shuffle_vector(values[other], values[other], order)
+    # Each vector is shuffled by the whole order: lanes that belong to another one get an element
+    # that is not theirs, and its blend replaces it.
+    picked = lanes.b.shuffle_vector(values[lowest], values[lowest], order)
+    for source in higher:
+        here = ir.Constant(MASK, [I1(int(number == source)) for number, _ in table])
+        moved = lanes.b.shuffle_vector(values[source], values[source], order)
         picked = lanes.blend(here, moved, picked)
     return picked

@@ -87,12 +87,13 @@ class InstructionCode:
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
         """Emits an instruction that does not end a basic block. First the race detector's event (if
-        it observes synchronisation), checks of operands and waits for copies: all for one without
-        effect (`_has_no_code`). Then an instruction without results (`_emit_without_results`), or
-        the results: one value for each lane run if all are uniform or affine, else 32 lanes,
-        written under the mask that the block's copy (`copy`) needs; and for these the count of
-        routines called (`operations.routines`). A `red.async` also signals its mbarrier, and may
-        complete late.
+        it observes synchronisation), checks of operands, waits for copies, and for a fence, if
+        other threads of the host run at the same time (`Variant.concurrent`), one of the host. That
+        is all of an instruction for which `_has_no_code` holds. Then an instruction without results
+        (`_emit_without_results`), or the results: one value for each lane run if all are uniform or
+        affine, else 32 lanes, written under the mask that the block's copy (`copy`) needs; and for
+        these the count of routines called (`operations.routines`). An atomic with an mbarrier
+        (`red.async`) also signals that, and may complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.
@@ -102,6 +103,8 @@ class InstructionCode:
         self.preconditions.check(index, instruction, on)
         self.tensor_waits.emit(instruction, on)
         self.tensor_memory.wait(instruction, on)
+        # Blocks that run on one thread of the host see its accesses in program order, which is more
+        # than a fence demands; only workers that run at the same time need the host's fence.
         if instruction.operation.kind is OpKind.FENCE and self.memory.frame.variant.concurrent:
             self.memory.b.fence("seq_cst")
         if _has_no_code(instruction) or self._emit_without_results(index, instruction, on):
@@ -143,6 +146,7 @@ class InstructionCode:
             late_copy(instruction), self.tensor_waits.lane_operands(instruction), on
         ):
             store(index, instruction, on)
+            # After the store: a thread that finds the phase complete reads the bytes.
             self._signal_mbarrier(index, instruction, on)
 
     def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
@@ -160,9 +164,9 @@ class InstructionCode:
         """Emits a `shfl`; returns its word, and, if it has that destination, the predicate that is
         true where the source lane is in range."""
         value, inside = self.shuffles.shuffle(instruction, on)
-        first, second = pair(instruction.operands[0])
-        shuffled: list[Result] = [(first, value, B32)]
-        return shuffled if second is None else [*shuffled, (second, inside, PRED)]
+        target, predicate = pair(instruction.operands[0])
+        shuffled: list[Result] = [(target, value, B32)]
+        return shuffled if predicate is None else [*shuffled, (predicate, inside, PRED)]
 
     def vote(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a `vote`, `match`, `redux` or `elect`; returns its results."""

@@ -126,7 +126,7 @@ class LaunchLock:
                         looks_again = False
                         break
                     self._changed.wait(POLL_SECONDS)
-                launch.queued_after = sum(each == stream for each in self._tickets.values())
+                launch.queued_after = sum(ticket == stream for ticket in self._tickets.values())
                 # Until it holds the lock again, others do not take it for one that waits.
                 self._waiting[id(launch)] = stream, NOT_WAITING
         finally:

@@ -256,7 +256,7 @@ class CompiledRecording:
         rows, step = rows[is_recorded], step[is_recorded]
         # The log has the places of local accesses in a thread's memory: their bases follow.
         local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
-        first = rows[:, LogAccess.first]
+        first = rows[:, LogAccess.first_address]
         base = np.where(local, 0, first - first % self._patterns.unit)
         distinct, which = distinct_accesses(self.log, rows, base)
         numbers = [self._number(*row) for row in distinct.tolist()]

@@ -1,7 +1,12 @@
 """The pass that finds the registers whose values are affine across the whole thread block: those of
 the first warp give all others, which warp loops need.
 
-    %tid.x in a block of 256 threads along x   ->   %r1 .b32 affine<1> block=affine<1>
+    mov.u32 %r1, %tid.x;          %r1 .b32 affine<1>&0x3e0   ->   ... block=affine<1>
+    mul.wide.u32 %rd1, %r1, 4;    %rd1 .b64 affine<4>        ->   ... block=affine<4>&-0x4
+
+In a thread block along x the value of thread t is then that of thread 0 plus t times the stride, in
+whichever warp t is. A register may have a stride in each warp, and none from one warp to the next
+(`%tid.x & 31`): it is affine in a warp alone.
 
 Not handled: blocks that are neither a line nor rows of 16 threads. It costs nothing in code."""
 

@@ -1,6 +1,8 @@
 """The pass that chooses how each guarded branch is done in convergent code (`BranchKind`).
 
-    @%p bra b5;  with %p uniform   ->   branch=uniform
+    setp.ne.u32 %p2, %r8, 0; @%p2 bra LOOP;      %p2 uniform             ->   branch=uniform
+    setp.ge.u32 %p1, %r4, %r8; @%p1 bra SKIP;    b3 up to SKIP is short  ->   branch=predicated
+    setp.ge.s32 %p1, %r7, %r6; @%p1 bra DONE;    leaves a masked loop    ->   branch=exit
 
 Not handled: indexed branches, which split lanes always. It costs nothing."""
 

@@ -1,9 +1,12 @@
 """The pass that forms the groups of accesses of each basic block from one base register, each with
 one guard and the plan of `ir.access_plans`.
 
-    ld.global.f32 %f1, [%rd1];       one group, base %rd1, offsets 0, 4 and 128: one look-up in the
-    ld.global.f32 %f2, [%rd1+4];     range cache bounds all three
-    st.global.f32 [%rd1+128], %f3;
+    11: ld.global.f32 %f1, [%rd4];        accesses
+    12: ld.global.f32 %f2, [%rd4+4];   ->   load global .f32 lanes=affine<4> members=11+0,12+4 ...
+    18: st.global.f32 [%rd4+128], %f3;      store global .f32 lanes=affine<4> members=18+128 ...
+
+One look-up in the range cache bounds both loads. The store is a group of its own though its base is
+the same: members of a group have one access type, and the operation is part of that.
 
 Not handled: accesses of diverged lanes, of kernels with more than MOST_INLINED access records, and
 those whose plan is general. Costs 15 host instructions a group and inlined code for each access, 35

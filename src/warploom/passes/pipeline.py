@@ -67,15 +67,15 @@ def run_passes(ir: WarpIR) -> WarpIR:
 def after_each_pass(ir: WarpIR) -> Iterator[tuple[str, WarpIR]]:
     """Yields the name of each pass with the IR after it, which is unchanged where the variant
     leaves the pass out."""
-    for one in PIPELINE:
-        ir = one.run(ir)
-        yield one.name, ir
+    for compiler_pass in PIPELINE:
+        ir = compiler_pass.run(ir)
+        yield compiler_pass.name, ir
 
 
 def printed_passes() -> frozenset[str]:
     """Returns the passes that WARPLOOM_PRINT_AFTER lists, all for `all`. Raises WarploomError for
     an unknown name."""
-    return named_passes(PRINT_VARIABLE, [one.name for one in PIPELINE])
+    return named_passes(PRINT_VARIABLE, [compiler_pass.name for compiler_pass in PIPELINE])
 
 
 def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
@@ -83,6 +83,11 @@ def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
     return WarpIR(layout, variant, (BasicBlock(),) * len(layout.program.blocks))
 
 
+# The order follows from what passes read. Shapes depend on masked regions, for a register that
+# lanes retain when they leave is varying after it, and nearly all other passes depend on shapes.
+# Groups need `scattered` and the predicated blocks; batches of stores take members from groups;
+# versions count what is left; `plans` then removes exits to slow versions that do not exist. Loops
+# come last: they copy groups with their final plans.
 PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.MASKED_LOOPS, find_masked_loops),
     WarpPass(Pass.UNIFORMITY, find_shapes),

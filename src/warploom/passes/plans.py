@@ -2,7 +2,10 @@
 general path where their guard fails, and each load, store and atomic gets the plan by which it is
 done at any addresses, where it is in no group or its group's guard fails.
 
-    23: red.shared.add.u32 [%r1], 1;    ->   plan=shared:any/window/lane_by_lane/list/general
+    10: atom.shared.add.u32 %r3, [%r6], %r2;   ->   plan=shared:any/window/lane_by_lane/list/general
+    11: ld.global.f32 %f1, [%rd4];             ->   plan=global:any/bounds/by_pattern/patterns/fault
+    load global .f32 members=11+0 plan=consecutive/cache/vector/cache/slow_version
+                                 ->   the same group with plan=.../general: b1 has no fast version
 
 An access at generic addresses has a plan for each space. Not handled: accesses of copies, matrices,
 tensors and textures, which have a code of their own. It costs nothing: the table has one plan for
@@ -75,7 +78,7 @@ def access_type_of(ir: WarpIR, record: AccessRecord) -> AccessType | None:
         return replace(moved, space=record.space)
     if operation.spec.unit is not Unit.ATOMIC:
         return None
-    first = len(operation.spec.destinations) + 1
-    sources = instruction.operands[first : first + operation.value_count]
+    first_source = len(operation.spec.destinations) + 1
+    sources = instruction.operands[first_source : first_source + operation.value_count]
     parts = len(elements(sources[0])) if sources else 1
     return AccessType(record.op, record.space, operation.modifiers.scalar(), parts)

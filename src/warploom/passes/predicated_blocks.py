@@ -1,6 +1,8 @@
 """The pass that finds blocks which can run under a mask while the other lanes wait (if-conversion).
 
-    @%p bra b2;  b1: add ...;  b2: ...   ->   block b0 predicated=b1
+    b1: setp.lt.f32 %p2, %f3, 0f00000000; @%p2 bra b3;
+    b2: add.f32 %f3, %f3, 0f3F800000;
+    b3: ...                                ->   block b1 to=b3,b2 predicated=b2
 
 Not handled: `if`s with an `else`, blocks of more than LONGEST_PREDICATED_BLOCK instructions, and
 those with an instruction that waits for lanes or may leave the block

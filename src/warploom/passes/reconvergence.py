@@ -1,8 +1,16 @@
 """The pass that finds where diverged lanes reconverge, where they wait for their turn, and where a
 suspended warp resumes.
 
-    @%p bra b5; ...; b6: ...   ->   reconvergence diverged=b4,b5
-                                      at b6 waiting=b5
+    b0: setp.eq.u32 %p1, %r2, 0; @%p1 bra b2;
+    b1: mov.u32 %r3, 1; bra b3;
+    b2: mov.u32 %r3, %r5;
+    b3: st.global.u32 [%rd3], %r3; ret;
+    ->   reconvergence diverged=b0,b1,b2,b3
+           at b3 waiting=b2               lanes that branch wait at b2 while the others run b1
+           at exit
+
+In a kernel with barriers or loops the line also has `suspends=yes` and the blocks at which a warp
+may resume: those after barriers, loop headers and reconvergence points (`resumable=b1,b3`).
 
 Not handled: nothing; each branch has a reconvergence point, the end of the program at last.
 Costs one LLVM block for each point."""

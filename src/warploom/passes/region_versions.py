@@ -1,7 +1,8 @@
 """The pass that selects the blocks between barriers which get a region version, a copy in which
 converged warps run one after the other without a return to the scheduler.
 
-    b0: ...; bar.sync 0;  b1: ...; bar.sync 0;   ->   block b1 region_version=yes
+    b0: ...; b1: bar.sync 0; b2: ...; @%p1 bra b1; b3: bar.sync 0; b4: ret;
+    ->   block b0 to=b1 ... region_version=yes, and so for b1, b2, b3 and b4
 
 Not handled: kernels without barriers, and regions of more than MOST_IN_REGION_VERSIONS instructions
 (`analysis.divergence`). Costs a copy of each block, 8 % of the time to compile in the mean; saves

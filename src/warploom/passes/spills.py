@@ -1,7 +1,8 @@
 """The pass that selects registers, with one writer and live after a barrier, which are stored to
 the warp's context as soon as they are written, so that a barrier need not store them.
 
-    mov.u32 %r1, %tid.x;  ...  bar.sync 0;  ... %r1 ...   ->   %r1 .b32 affine<1> spilled
+    mov.u32 %r4, %tid.x;  ...  bar.sync 0;  ... %r4 ...   ->   %r4 .b32 affine<1>&0x3e0 spilled
+    mov.u32 %r8, 128;  LOOP: bar.sync 0; ...; shr.u32 %r8, %r8, 1;   ->   unchanged: two writers
 
 Not handled: registers with several writers, and those that masked regions merge or that have
 several representations. Costs one store for each write; a barrier saves as many."""

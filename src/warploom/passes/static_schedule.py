@@ -1,7 +1,11 @@
 """The pass that finds kernels whose barrier regions are known in number and order before the
 launch, so that one call runs a block through all of them, each as a warp loop.
 
-    for (s = 128; s > 0; s /= 2) { ...; __syncthreads(); }   ->   eight lines scheduled_loop
+    part[t] = a[t];
+    for (s = 128; s > 0; s /= 2) { __syncthreads(); if (t < s) part[t] += part[t + s]; }
+    __syncthreads(); if (t == 0) c[blockIdx.x] = part[0];
+    ->   ten lines scheduled_loop: up to the first barrier, eight iterations, and from the last
+         barrier to the end
 
 Not handled: loop bounds from parameters or memory (`analysis.static_schedule`). Costs the checks of
 all loops before the first; saves the context of each warp at each barrier."""

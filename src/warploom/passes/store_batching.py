@@ -9,6 +9,10 @@ the same few ways of a cache. Deferred, all that one lane stores goes to its lin
     add.f32 %f3, %f1, %f2;           transparent: no effect on memory
     st.global.f32 [%rd1+8], %f3;
 
+    ->   accesses fast_version=yes
+           store global .f32 lanes=varying members=7+0,8+4,10+8
+             plan=columns/compared/deferred/patterns/slow_version
+
 The step between lanes is found at run time. Between stores of a batch only instructions are allowed
 that cannot observe whether the stores were done: arithmetic, loads of parameters, and grouped
 loads, whose addresses the emitted guard compares with those of the stores. Not handled: guarded
@@ -52,6 +56,8 @@ class _OpenBatch:
     def add(self, index: int, offset: int) -> None:
         """Adds a store. The loads since the previous member are then `crossed`; those before a
         first member are dropped."""
+        # Loads after the last store run after all stores are done, deferred or not, and need no
+        # comparison. Only a further store shows that they lie between two of the batch.
         self.members.append((index, offset))
         if len(self.members) > 1:
             self.crossed += self.loads
@@ -87,7 +93,11 @@ def batch_stores(ir: WarpIR) -> WarpIR:
         stores = by_instruction(batches).keys()
         # A store may be in one group only: those that a batch takes over are removed from the
         # others.
-        rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
+        rest = (
+            found_group
+            for found_group in groups
+            if stores.isdisjoint(i for i, _ in found_group.members)
+        )
         stored = BlockAccesses((*rest, *batches), has_fast_version=True)
         return replace(block, accesses=stored) if batches else block
 
@@ -128,9 +138,11 @@ def find_store_batches(
             open_batch.loads.append(index)
         elif not _is_transparent(accesses, instruction):
             open_batch = None
+        # An instruction that writes the base register ends no batch: later stores have another key,
+        # which begins a batch of their own, and those before were given their addresses already.
         for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in batches if len(one.members) > 1]
+    return [batch.closed() for batch in batches if len(batch.members) > 1]
 
 
 def _deferrable_store(
@@ -154,8 +166,9 @@ def _deferrable_store(
         accesses.access_type_of("store", index, instruction),
         operand_shapes.address(address),
     )
-    # A base of known shape qualifies only with one positive stride, so that lanes write disjoint
-    # addresses in ascending order.
+    # A varying base has its step computed at run time (`StoreBatch.begin`). One of known shape
+    # qualifies only with one positive stride, so that lanes write disjoint addresses in ascending
+    # order.
     if base.is_affine and (base.runs > 1 or base.stride <= 0):
         return None
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)

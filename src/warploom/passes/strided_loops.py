@@ -1,8 +1,17 @@
 """The pass that selects loops which emitted code runs in batches of iterations, with one check of
 accesses per batch (`analysis.strided_loops`).
 
-    loop: ld.global.f32 %f1, [%rd1]; add.s64 %rd1, %rd1, 1024; ...; @%p bra loop;
-    ->   strided blocks=b1 advances=... accesses=...
+    12: mul.wide.s32 %rd4, %r5, 4;        computes an address: advances
+    13: add.s64 %rd5, %rd1, %rd4;         advances
+    14: ld.global.f32 %f1, [%rd5];        strided access
+        ...
+    20: add.s32 %r5, %r5, %r7;            advances
+    21: setp.lt.s32 %p2, %r5, %r1;        compared
+    22: @%p2 bra 12;
+    ->   strided blocks=b1 advances=12,13,15,18,20 widened=12:0 compared=21:lt accesses=14,16,19
+
+Operand 0 of instruction 12 is widened from 32 to 64 bits: %rd4 is linear in the iterations only as
+long as %r5 does not wrap around, which the check of a batch includes.
 
 A batch saves some 25 host instructions for each access group and iteration. It costs a check, and
 moves of live registers to and from the stack where it joins ordinary iterations. These cost what it
@@ -59,6 +68,7 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     access is strided, or if a batch would not pay: less than half of the accesses are strided, the
     loop has more than MOST_INSTRUCTIONS instructions for each strided group, or its live registers
     fill the host's."""
+    # Deferred stores need the slow version of their block, and a batch has one version alone.
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout
@@ -66,6 +76,8 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     if shapes is None or _live_bytes(ir, blocks[0], shapes) >= VECTOR_REGISTERS:
         return None
     operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses
+    # Found again, not taken from the blocks: in a batch registers may be affine that are varying in
+    # the header (`assumed_shapes`), so that accesses have other groups and plans.
     groups = [
         group
         for block in blocks

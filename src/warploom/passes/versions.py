@@ -1,7 +1,9 @@
 """The pass that selects blocks with many accesses guarded by the range cache, which get a fast
 version, in which all lanes are on and each group has hit its range cache.
 
-    ld ...; ld ...; ld ...; st ...   ->   accesses fast_version=yes
+    accesses                                                        accesses fast_version=yes
+      load global .f32 lanes=affine<4> members=5+0,6+1024,7+2048 ->   (the same groups)
+      store global .f32 lanes=affine<4> members=11+0
 
 Not handled: warps of more than MOST_RUNS runs. Costs a second copy of the block, 5 % of the time to
 compile in the mean; saves masks, and the tests of each access on its own (docs/passes.md)."""

@@ -2,8 +2,11 @@
 become its groups; in a body that a partial warp runs, it has the groups of the predicated block,
 whose entries of the range cache are filled wherever the block runs under a mask.
 
-    part[tid] = a[tid], 256 threads    ->  groups: the load and the store, each affine<4>
-    if (tid < n) part[tid] += 1        ->  partial: the same in the warp with n % 32 threads
+    part[tid] = a[tid];   ->   full load global .f32 lanes=affine<4> members=6+0 ...
+                               full store shared .f32 lanes=affine<4> members=10+0 ...
+    if (tid < n) part[tid] += part[tid + n];
+                          ->   three lines `full`, for warps of which all lanes run the body, and
+                               the same three `partial`, for the one of which n % 32 lanes do
 
 Not handled: loops with an access of another form, and bodies whose threads are not the first ones
 of the block; such a loop is dropped, and its warps run one after the other."""
@@ -36,6 +39,8 @@ def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
     is not extrapolated is done by that warp alone."""
     if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
         return None
+    # Without a partial warp nothing but extrapolation can do an access: one that does not fit drops
+    # the whole loop.
     planned = replace(warp_loop, groups=_extrapolated_groups(ir, warp_loop))
     if warp_loop.body is None or not warp_loop.allows_partial_warp:
         return planned.path if planned.handles_full_warps else None
@@ -102,6 +107,8 @@ def _extrapolates(group: AccessGroup) -> bool:
     for each lane run."""
     if group.plan.guard is not Guard.CACHE:
         return False
+    # Costs: 32 consecutive elements of 4 bytes or more fill whole lines of 128 bytes, so that all
+    # warps touch as many sectors and lines as the first. Shorter elements do not.
     if group.plan.move is Move.VECTOR:
         return group.shape.parts == 1 and group.shape.size >= WORD
     return group.plan.move in (Move.SCALAR, Move.ROWS) and group.shape.op == "load"

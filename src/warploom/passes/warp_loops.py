@@ -1,7 +1,12 @@
 """The pass that finds paths from one barrier to the next which run as one loop over the warps of a
 thread block, with the accesses that follow from the first warp's.
 
-    bar.sync 0; part[tid] += part[tid + n]; bar.sync 0;   ->   warp_loop site=b0 before=b1 ...
+    b1: bar.sync 0;
+    b2: 8: ld.shared.f32 %f1, [%r7]; 9: ld.shared.f32 %f2, [%r7+1024]; 10: add.f32 %f3, %f1, %f2;
+        11: st.shared.f32 [%r7], %f3; 12: add.s32 %r8, %r8, 1; 13: setp...; 14: @%p1 bra b1;
+    ->   warp_loop site=b1 before=b2,b1 taken=14 shaped=12,13 computed=10 access=8,9,11
+           full load shared .f32 lanes=affine<4> members=8+0,9+1024 ...
+           full store shared .f32 lanes=affine<4> members=11+0 ...
 
 Not handled: paths with two branches that depend on the thread, atomics, votes, guarded
 instructions or loops (`analysis.warp_loops`), and accesses of other forms

@@ -154,10 +154,10 @@ def access_records(program: Program) -> tuple[AccessRecord, ...]:
     of global, shared and local."""
     private = program.private
     return tuple(
-        AccessRecord(index, each, op)
+        AccessRecord(index, possible_space, op)
         for index, instruction in enumerate(program.instructions)
         if (space_ops := _accesses(instruction.operation)) and index not in private
         for space, op in space_ops
         if space is not Space.PARAM
-        for each in spaces_of(space)
+        for possible_space in spaces_of(space)
     )

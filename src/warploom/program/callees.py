@@ -55,8 +55,8 @@ def assemble(
     local variable of `stack_bytes` bytes that is a thread's stack."""
     parts = [*functions]
     whole = Flat()
-    first = kernel.flat.instructions[0]
-    start = HiddenCode(whole, first, kernel.flat.sites[0])
+    first_instruction = kernel.flat.instructions[0]
+    start = HiddenCode(whole, first_instruction, kernel.flat.sites[0])
     whole.variables.update(kernel.flat.variables)
     start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
@@ -113,6 +113,7 @@ def _append_function(
     code = HiddenCode(whole, like, site)
     # The link, in the last LINK_BYTES of the frame: the caller's FRAME, then the number to return
     # by.
+    # Relative to TOP, which is this frame's start, as FRAME is still the caller's.
     code.store(TOP, size - 16, FRAME, 64)
     code.store(TOP, size - 8, RETURN, 32)
     code.emit("mov.b64", FRAME, TOP)
@@ -128,6 +129,8 @@ def _append_function(
         if formal.space is Space.REG:
             code.store(FRAME, at, own_register(formal, function), formal.type.bits)
     code.emit("mov.b64", TOP, FRAME)
+    # RETURN has the number of whichever call came last from inside of the body: the frame has that
+    # of the call to return from.
     code.load(RETURN, TOP, size - 8)
     code.load(FRAME, TOP, size - 16)
     code.emit("sub.u32", DEPTH, DEPTH, Immediate(1))
@@ -142,6 +145,8 @@ def _append_function(
         return_targets.get(number, Sink()) for number in range(max(return_targets, default=0) + 1)
     )
     code.emit("brx.idx", RETURN, Vector(table))
+    # For the analyses of one function a return ends it. With the edges to all calls, the nearest
+    # block on all paths from a branch in the body would be far outside of the function.
     whole.local_successors[len(whole.instructions) - 1] = (EXIT,)
 
 

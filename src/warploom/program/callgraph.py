@@ -80,7 +80,11 @@ class CallGraph:
         operand and the caller declares."""
         declared = call.operands[3]
         assert isinstance(declared, Symbol)
-        shapes = (s for s in caller.body or () if isinstance(s, Targets | Prototype))
+        shapes = (
+            statement
+            for statement in caller.body or ()
+            if isinstance(statement, Targets | Prototype)
+        )
         return next(shape for shape in shapes if shape.name == declared.name)
 
     def candidates(self, call: Instruction, caller: Function) -> tuple[Function, ...]:
@@ -105,10 +109,10 @@ class CallGraph:
             callees: set[str] = set()
             pending = list(self.callees(name))
             while pending:
-                one = pending.pop()
-                if one not in callees:
-                    callees.add(one)
-                    pending += self.callees(one)
+                callee = pending.pop()
+                if callee not in callees:
+                    callees.add(callee)
+                    pending += self.callees(callee)
             self._reachable[name] = frozenset(callees)
         return self._reachable[name]
 
@@ -121,8 +125,8 @@ class CallGraph:
         not."""
         return any(
             instruction.operation.kind is OpKind.EXIT
-            for each in {name, *self.reachable(name)}
-            for instruction in self._functions[each].instructions
+            for function_name in {name, *self.reachable(name)}
+            for instruction in self._functions[function_name].instructions
         )
 
     def function(self, name: str) -> Function:
@@ -157,7 +161,9 @@ class CallGraph:
         """Yields the variables of the module and of all functions with a body."""
         yield from self.module.variables
         for function in self._functions.values():
-            yield from (s for s in function.body or () if isinstance(s, Variable))
+            yield from (
+                statement for statement in function.body or () if isinstance(statement, Variable)
+            )
 
 
 def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -142,6 +142,7 @@ def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets)
     """Emits a jump to the function whose address the operand `target` holds: a branch table of
     `targets`, indexed by the address minus FUNCTION_BASE, over FUNCTION_STEP. An address that is no
     multiple of the step yields an index beyond the table."""
+    # An address below FUNCTION_BASE wraps around to a number that is beyond any table as well.
     shift = FUNCTION_STEP.bit_length() - 1
     code.emit("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
     # Rotates right by the step's bits: low bits that should be zero become high bits of the index.

@@ -48,9 +48,12 @@ def cut_into_blocks(
     successors of some instructions, given as labels. The end of the list is the virtual exit, whose
     id is one more than the last block's.
     """
+    # Blocks follow each other in the order of the instructions, without gaps: the passes rely on an
+    # edge to a block with a lower number being a back edge.
     starts = _leaders(instructions, labels)
     stops = [*starts, len(instructions)][1:]
     block_at = {start: index for index, start in enumerate(starts)}
+    # A label after the last instruction is the program's end.
     block_at[len(instructions)] = len(starts)
     targets = {name: block_at[position] for name, position in labels.items()}
     blocks = tuple(
@@ -73,14 +76,16 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
     own."""
     leaders = {0, *labels.values()}
     # Decided once for each distinct operation, of which a program has far fewer than instructions.
-    operations = {one.operation: one for one in instructions}
-    waiting = {operation for operation, one in operations.items() if may_wait_before(one)}
+    operations = {instruction.operation: instruction for instruction in instructions}
+    waiting = {
+        operation for operation, instruction in operations.items() if may_wait_before(instruction)
+    }
     ending = {
         operation for operation in operations if operation.has(Effect.ENDS_BASIC_BLOCK)
     } | waiting
-    for i, one in enumerate(instructions):
-        if one.operation in ending:
-            leaders.update((i, i + 1) if one.operation in waiting else (i + 1,))
+    for i, instruction in enumerate(instructions):
+        if instruction.operation in ending:
+            leaders.update((i, i + 1) if instruction.operation in waiting else (i + 1,))
     return sorted(i for i in leaders if i < len(instructions))
 
 

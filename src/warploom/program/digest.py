@@ -48,15 +48,16 @@ class _Serialiser:
         if type(value) is Register:
             return self._register
         if value is None or isinstance(value, int | float | str | Enum):
+            # `repr`, by which 1, 1.0, True and "1" are four different texts.
             return "{!r};".format
         if isinstance(value, tuple):
-            return lambda each: f"({''.join(map(self.written, each))})"
+            return lambda item: f"({''.join(map(self.written, item))})"
         if isinstance(value, Operation):
-            return lambda each: f"{each.text!r};"
+            return lambda item: f"{item.text!r};"
         if is_dataclass(value):
             return self._writer_of_fields(type(value))
         if isinstance(value, Mapping):
-            return lambda each: self._unordered(each.items())
+            return lambda item: self._unordered(item.items())
         if isinstance(value, frozenset):
             return self._unordered
         raise TypeError(f"{type(value).__name__} has no digest")
@@ -72,11 +73,12 @@ class _Serialiser:
     def _writer_of_fields(self, kind: type) -> Callable[[Any], str]:
         """Returns a serialiser for data classes of type `kind` that writes the fields which
         comparisons include."""
-        names = tuple(each.name for each in fields(kind) if each.compare)
+        names = tuple(field.name for field in fields(kind) if field.compare)
 
         def written(value: object) -> str:
             """Returns the text of a data class: the name of its type and its compared fields in
             order."""
+            # With the type's name: two classes with equal fields are different values.
             parts = [self.written(getattr(value, name)) for name in names]
             return f"{kind.__name__}({''.join(parts)})"
 

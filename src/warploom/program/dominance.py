@@ -40,11 +40,11 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
     while changed:
         changed = False
         for node in reversed(order[:-1]):
-            processed = [s for s in forward[node] if s in idom]
+            processed = [target for target in forward[node] if target in idom]
             # In reverse post-order from the exit, some successor of each node comes before it.
             nearest = processed[0]
-            for other in processed[1:]:
-                nearest = intersect(nearest, other)
+            for successor in processed[1:]:
+                nearest = intersect(nearest, successor)
             if idom.get(node) != nearest:
                 idom[node] = nearest
                 changed = True
@@ -56,12 +56,15 @@ def _with_exit_edges(successors: Graph) -> list[list[int]]:
     each endless loop (a terminal strongly connected component) has an edge to the exit from its
     node with the highest number."""
     exit = len(successors)
-    forward = [*(list(s) for s in successors), []]
+    forward = [*(list(targets) for targets in successors), []]
     backward = _reversed(forward)
     escaping = _reachable(backward, exit)
     for node in range(exit):
         if node in escaping:
             continue
+        # One edge a component is enough: all of its nodes then have a path to the exit, and the
+        # node with the highest number is mostly the end of the loop's body, as for a loop that
+        # ends.
         last = max(_terminal_component(forward, backward, node))
         forward[last].append(exit)
         backward[exit].append(last)

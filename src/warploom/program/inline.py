@@ -71,9 +71,11 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     another number of arguments or results; CompileError if the kernel is too large.
     """
     inliner = _Inliner(module, kernel)
-    first = inliner.begin(kernel)
+    whole_kernel = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
     parts: dict[str, FunctionCode] = {}
+    # Functions that are not inlined may call others that are not: until no new one is called. Each
+    # stands once, however many calls it has.
     waiting = [*inliner.retained_callees()]
     while waiting:
         function = waiting.pop(0)
@@ -85,11 +87,11 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             end = calls.end_label(function.name)
             inliner.body(_Frame(function, renaming, end, InlinedCopy(suffix)))
             waiting += inliner.retained_callees()
-    if not first.flat.instructions:
-        _end_at_once(first)
-    if not (parts or first.retained or inliner.has_stack):
-        return first.flat
-    return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reachable)
+    if not whole_kernel.flat.instructions:
+        _end_at_once(whole_kernel)
+    if not (parts or whole_kernel.retained or inliner.has_stack):
+        return whole_kernel.flat
+    return callees.assemble(whole_kernel, parts.values(), stack_bytes, inliner.graph.reachable)
 
 
 def _end_at_once(kernel: FunctionCode) -> None:
@@ -242,6 +244,7 @@ class _Inliner:
         top = self._save_stack_top(call, site, callee, suffix)
         arguments = self._bind(call, callee.parameters, call.operands[2], renaming)
         results = self._bind(call, callee.returns, call.operands[0], renaming)
+        # Without operands: arguments are read, and results written, by the copies around it.
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)
@@ -366,7 +369,11 @@ def with_targets(instruction: Instruction, function: Function) -> Instruction:
         return instruction
     index, name = instruction.operands
     assert isinstance(name, Symbol)
-    lists = (s for s in function.body or () if isinstance(s, Targets) and s.name == name.name)
+    lists = (
+        statement
+        for statement in function.body or ()
+        if isinstance(statement, Targets) and statement.name == name.name
+    )
     labels = tuple(Symbol(label, span=name.span) for label in next(lists).names)
     return replace(instruction, operands=(index, Vector(labels, name.span)))
 

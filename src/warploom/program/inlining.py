@@ -51,7 +51,7 @@ def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
 
     Raises CompileError if the kernel exceeds MAX_INSTRUCTIONS even at the lowest threshold."""
     order = _callees_first(graph, kernel)
-    called = Counter(name for one in order for name in graph.direct_callees(one.name))
+    called = Counter(name for function in order for name in graph.direct_callees(function.name))
     retained, total = _retain(graph, order, called, None)
     for threshold in THRESHOLDS:
         if total <= MAX_INLINED:
@@ -97,6 +97,8 @@ def _retain(
             if callee not in retained and callee in sizes and not graph.is_recursive(callee):
                 instructions += sizes[callee].instructions
                 depth = max(depth, 1 + sizes[callee].depth)
+        # Callees come first, so that a function which is retained is no longer part of its callers'
+        # sizes: the threshold bounds what is left of them.
         sizes[name] = _Size(instructions, depth)
         large = threshold is not None and called[name] > 1 and instructions > threshold
         if name != order[-1].name and (large or depth >= MAX_DEPTH):
@@ -110,7 +112,9 @@ def _too_large(
 ) -> CompileError:
     """Returns the error for a kernel of `total` instructions, which names the function that
     contributes most."""
-    largest = max(order, key=lambda one: len(one.instructions) * max(1, called[one.name]))
+    largest = max(
+        order, key=lambda function: len(function.instructions) * max(1, called[function.name])
+    )
     return CompileError(
         f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions with the"
         f" functions that it calls, of at most {MAX_INSTRUCTIONS:,}. Most are in"

@@ -91,8 +91,12 @@ def _check_pointers(module: Module, flat: Flat) -> None:
     function, or of a parameter or result of one that is no kernel: they have none, as they are
     registers, or in stack frames outside of the generic address space."""
     for name in {site.function for site in flat.sites}:
-        function = module.function(name) or next(e for e in module.entries if e.name == name)
-        variables = [s for s in function.body or () if isinstance(s, Variable)]
+        function = module.function(name) or next(
+            entry for entry in module.entries if entry.name == name
+        )
+        variables = [
+            statement for statement in function.body or () if isinstance(statement, Variable)
+        ]
         passed = {variable.name for variable in variables if variable.space is Space.PARAM}
         if function not in module.entries:
             passed |= {formal.name for formal in (*function.parameters, *function.returns)}
@@ -154,8 +158,8 @@ def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
 
 def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
     """Returns the error for an instruction that uses the address of a function or label."""
-    what = "a function" if module.function(symbol.name) else "a label"
-    message = f"`{symbol.name}` is {what}: its address cannot be taken here"
+    kind = "a function" if module.function(symbol.name) else "a label"
+    message = f"`{symbol.name}` is {kind}: its address cannot be taken here"
     return UnsupportedInstruction(message, symbol.span)
 
 

@@ -30,6 +30,7 @@ def live_in(
     exposed = set[str]().union(*(read for read, _ in effects))
     crossing = [register for register in registers if register.name in exposed]
     bits = {register.name: i for i, register in enumerate(crossing)}
+    # Registers outside of `exposed` are live in no block: each is written before it is read.
     masks = [(_mask(read, bits), _mask(written & exposed, bits)) for read, written in effects]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
     predecessors: list[list[int]] = [[] for _ in live]
@@ -58,6 +59,7 @@ def _gen_and_kill(instructions: Sequence[Instruction]) -> tuple[set[str], set[st
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):
+            # Before the writes of the same instruction: `add %r1, %r1, 1` reads the old value.
             if register.name not in written:
                 read.add(register.name)
         if instruction.guard is None:

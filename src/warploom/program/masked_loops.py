@@ -61,11 +61,16 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
         _masked_region(program, before, header, blocks) for header, blocks in candidates
     )
     regions = sorted(
-        (one for one in candidate_regions if one), key=lambda region: -len(region.blocks)
+        (region for region in candidate_regions if region),
+        key=lambda region: -len(region.blocks),
     )
+    # Two masks for one exit would be merged one after the other at the same point, for nothing.
     outermost: list[MaskedRegion] = []
     for region in regions:
-        if not any(region.blocks <= one.blocks and region.point == one.point for one in outermost):
+        if not any(
+            region.blocks <= other_region.blocks and region.point == other_region.point
+            for other_region in outermost
+        ):
             outermost.append(region)
     return tuple(outermost)
 
@@ -80,8 +85,11 @@ def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
         if len(block.successors) != 2 or point not in block.successors or point == program.exit:
             continue
         inside = blocks_between(program, block.successors, point)
-        lengths = [program.blocks[one].stop - program.blocks[one].start for one in inside]
+        lengths = [
+            program.blocks[skipped].stop - program.blocks[skipped].start for skipped in inside
+        ]
         if inside and (len(inside) > 1 or lengths[0] > LONGEST_PREDICATED_BLOCK):
+            # With the branch's own block, at whose end lanes leave: it is the header and an exit.
             yield block.index, {block.index, *inside}
 
 
@@ -120,7 +128,7 @@ def written_after_exits(
     """Returns the registers that a region writes in blocks that lanes may execute after others have
     left at one of its exit blocks `exits`."""
     instructions = _instructions_of(program, _after_exits(program, blocks, exits))
-    return frozenset(register for one in instructions for register in writes(one))
+    return frozenset(register for instruction in instructions for register in writes(instruction))
 
 
 def _after_exits(program: Program, blocks: Collection[int], exits: frozenset[int]) -> set[int]:

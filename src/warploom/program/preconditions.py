@@ -47,12 +47,14 @@ def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
         for form, operand in zip(operation.spec.sources, operands_read, strict=False)
     }
     numbers = {name: operand for name, operand in named.items() if not _is_predicate(operand)}
-    for each in operation.spec.operand_preconditions:
-        if all(name in numbers for name in each.operands):
-            operands = tuple(numbers[name] for name in each.operands)
+    for precondition in operation.spec.operand_preconditions:
+        if all(name in numbers for name in precondition.operands):
+            operands = tuple(numbers[name] for name in precondition.operands)
             are_addresses = tuple(isinstance(operand, Address) for operand in operands)
             address = next(o for o in (*operands, *operands_read) if isinstance(o, Address))
-            yield OperandCheck(each, each.of_operands(are_addresses), operands, address)
+            yield OperandCheck(
+                precondition, precondition.of_operands(are_addresses), operands, address
+            )
 
 
 def _is_predicate(operand: Operand) -> bool:

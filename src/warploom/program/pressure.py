@@ -23,8 +23,8 @@ RESERVED = 4
 
 
 def estimated_registers(program: Program) -> int:
-    """Returns the 32-bit registers that a thread needs: the most that are live at one instruction,
-    and RESERVED. Predicates have registers of their own."""
+    """Returns the number of 32-bit registers that a thread needs: the most that are live at one
+    instruction, and RESERVED. Predicates have registers of their own."""
     return RESERVED + max(_most_live(program, block) for block in range(len(program.blocks)))
 
 
@@ -38,6 +38,7 @@ def _most_live(program: Program, index: int) -> int:
             live |= {register.name: register for register in program.live_in[successor]}
     most = _words(live)
     for instruction in reversed(program.instructions[block.start : block.stop]):
+        # Under a guard the old value lives on, in lanes in which the guard is false.
         if instruction.guard is None:
             for register in writes(instruction):
                 live.pop(register.name, None)
@@ -47,8 +48,8 @@ def _most_live(program: Program, index: int) -> int:
 
 
 def _words(live: dict[str, Register]) -> int:
-    """Returns the 32-bit registers that the values of registers occupy (`live` maps names to
-    registers): at least one each, none for predicates."""
+    """Returns the number of 32-bit registers that hold the values of virtual registers (`live`, by
+    name): 1 for a value of up to 32 bits, 2 for 64, 4 for 128, none for a predicate."""
     return sum(
         max(1, register.type.bits // 32)
         for register in live.values()

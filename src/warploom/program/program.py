@@ -143,7 +143,7 @@ class Program:
     def digest(self) -> str:
         """Returns a digest of everything that the kernel's machine code depends on, which excludes
         its name, the rest of its module, and source lines."""
-        names = (each.name for each in fields(self) if each.compare and each.name != "name")
+        names = (field.name for field in fields(self) if field.compare and field.name != "name")
         return digest(*(getattr(self, name) for name in names))
 
     @cached_property

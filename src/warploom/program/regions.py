@@ -36,7 +36,7 @@ class Region:
     @property
     def all_blocks(self) -> frozenset[int]:
         """Returns the blocks of the region and of its inner regions."""
-        return frozenset(self.blocks).union(*(one.all_blocks for one in self.inner))
+        return frozenset(self.blocks).union(*(region.all_blocks for region in self.inner))
 
 
 def regions(program: Program) -> Region:
@@ -62,6 +62,9 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
     inside: dict[int, set[int]] = {}
     for block in program.blocks:
         for header in block.successors:
+            # Without a test that the header dominates: an edge backwards into the middle of a loop,
+            # of irreducible control flow, is taken for a loop as well. (`masked_regions` tests
+            # that a loop has no other entry.)
             if header <= block.index:
                 inside.setdefault(header, {header}).update(_loop_body(before, header, block.index))
     return inside
@@ -92,7 +95,10 @@ class _LoopNest:
         self._loops: dict[int, frozenset[int]] = {}
         # The largest first: of loops that overlap without being nested, it is retained.
         for header, blocks in sorted(loops, key=lambda loop: (-len(loop[1]), loop[0])):
-            if all(blocks <= one or blocks.isdisjoint(one) for one in self._loops.values()):
+            if all(
+                blocks <= larger_loop or blocks.isdisjoint(larger_loop)
+                for larger_loop in self._loops.values()
+            ):
                 self._loops[header] = frozenset(blocks)
 
     def region(self, kind: RegionKind, blocks: frozenset[int], header: int | None) -> Region:
@@ -101,10 +107,10 @@ class _LoopNest:
         own, and the inner regions are those of `_parts`. `header` is that of the loop that the
         region is, None for others."""
         inner = [
-            self.region(RegionKind.LOOP, self._loops[one], one)
-            for one in self._outermost(blocks, header)
+            self.region(RegionKind.LOOP, self._loops[loop_header], loop_header)
+            for loop_header in self._outermost(blocks, header)
         ]
-        inside = frozenset[int]().union(*(one.all_blocks for one in inner))
+        inside = frozenset[int]().union(*(region.all_blocks for region in inner))
         if any(self._ends_with_barrier(index) for index in blocks):
             return Region(kind, (), tuple(self._parts(blocks, header, inner)))
         return Region(kind, tuple(sorted(blocks - inside)), tuple(inner))
@@ -114,7 +120,7 @@ class _LoopNest:
         `header` is the region's own loop, which is left out."""
         inside = [h for h, loop in self._loops.items() if loop <= blocks and h != header]
         return sorted(
-            h for h in inside if not any(h in self._loops[one] for one in inside if one != h)
+            h for h in inside if not any(h in self._loops[outer] for outer in inside if outer != h)
         )
 
     def _parts(
@@ -131,7 +137,7 @@ class _LoopNest:
             inner = tuple(loop for loop in whole if loop.all_blocks <= part)
             own = part.difference(*(loop.all_blocks for loop in inner))
             parts.append(Region(RegionKind.PART, tuple(sorted(own)), inner))
-        return sorted((*parts, *split), key=lambda one: min(one.all_blocks))
+        return sorted((*parts, *split), key=lambda region: min(region.all_blocks))
 
     def _connected(self, blocks: frozenset[int], header: int | None) -> Iterator[frozenset[int]]:
         """Yields the connected components of blocks, the parts between barriers: edges after
@@ -141,6 +147,8 @@ class _LoopNest:
             for to in (
                 () if self._ends_with_barrier(index) else self._program.blocks[index].successors
             ):
+                # The header is where the next iteration begins: over that edge the part before the
+                # first barrier and the one after the last would be one.
                 if to in blocks and to != header:
                     neighbours[index].add(to)
                     neighbours[to].add(index)

@@ -57,8 +57,8 @@ class HiddenCode:
     def emit_stack_access(self, opcode: str, *operands: Operand) -> None:
         """Appends an instruction that accesses the stack, hidden and private (neither it nor its
         access is counted)."""
-        one = instruction_like(opcode, *operands, like=self.like)
-        self.flat.add(one, self.site, hidden=True, private=True)
+        instruction = instruction_like(opcode, *operands, like=self.like)
+        self.flat.add(instruction, self.site, hidden=True, private=True)
 
     def load(self, register: Register, base: Register, offset: int) -> None:
         """Appends the load of a register from the stack, at `offset` bytes from register `base`. A
@@ -108,7 +108,7 @@ def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
     while offset < variable.size:
         size = min(8, variable.alignment)
         while offset % size or offset + size > variable.size:
-            size //= 2
+            size //= 2  # ends at 1, which fits anywhere
         yield offset, size
         offset += size
 

@@ -1,4 +1,11 @@
-"""Finds the updates of a program: a load, a computation, and a store to the address of the load."""
+"""Finds the updates of a program: a load, a computation, and a store to the address of the load.
+
+    1: ld.global.u32 %r1, [%rd1];
+    2: add.u32 %r2, %r1, 1;
+    3: st.global.u32 [%rd1], %r2;     ->   Update(load=1, store=3, atomic="atomicAdd")
+
+A race between the load or the store and that of another thread loses updates, and the finding names
+the atomic function to use instead."""
 
 from __future__ import annotations
 
@@ -38,13 +45,14 @@ class Update:
     atomic: str
 
 
-def find_update(program: Program, one: int, other: int) -> Update | None:
-    """Returns the update of whose load and store two instructions, given by number, are one each or
-    twice the same; None if there is none."""
+def find_update(program: Program, instruction: int, other_instruction: int) -> Update | None:
+    """Returns the update of whose load and store two instructions, given by number, are the one
+    and the other, or of which both are the same one; None if there is none."""
     if find_update not in program.cache:
         program.cache[find_update] = tuple(_updates(program))
     updates = cast(tuple[Update, ...], program.cache[find_update])
-    return next((each for each in updates if {one, other} <= {each.load, each.store}), None)
+    pair = {instruction, other_instruction}
+    return next((update for update in updates if pair <= {update.load, update.store}), None)
 
 
 def _updates(program: Program) -> Iterator[Update]:
@@ -67,7 +75,7 @@ def _update(program: Program, store: int, last_writers: Mapping[str, int]) -> Up
     stored = [o for o in sources(program.instructions[store]) if isinstance(o, Register)]
     # Instructions on the way back from the store, each with the computations between.
     paths: list[tuple[int, tuple[str, ...]]] = [
-        (last_writers[one.name], ()) for one in stored if one.name in last_writers
+        (last_writers[operand.name], ()) for operand in stored if operand.name in last_writers
     ]
     for _ in range(_LONGEST):
         following: list[tuple[int, tuple[str, ...]]] = []
@@ -82,6 +90,7 @@ def _update(program: Program, store: int, last_writers: Mapping[str, int]) -> Up
             following += [
                 (last_writers[register.name], longer)
                 for register in reads(instruction)
+                # Only writers before this instruction: a later one has not made the value it reads.
                 if last_writers.get(register.name, store) < index
             ]
         paths = following
@@ -99,4 +108,5 @@ def _does(instruction: Instruction, op: str) -> bool:
 
 
 def _address(instruction: Instruction) -> Address | None:
-    return next((one for one in instruction.operands if isinstance(one, Address)), None)
+    """Returns the first address operand of an instruction; None if it has none."""
+    return next((operand for operand in instruction.operands if isinstance(operand, Address)), None)

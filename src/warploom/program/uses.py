@@ -71,7 +71,7 @@ def writes(instruction: Instruction) -> Iterator[Register]:
 def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
     """Yields the registers that operands are or contain."""
     for operand in operands:
-        if type(operand) is Register:
+        if type(operand) is Register:  # as most are: no generator for it
             yield operand
         else:
             yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Register))

@@ -57,8 +57,8 @@ def group_operands(instruction: Instruction) -> GroupOperands:
     d, a, b, *rest = instruction.operands
     metadata = None
     if "sp" in operation.modifiers:
-        first, second, *rest = rest
-        metadata = first, second
+        metadata_operand, selector, *rest = rest
+        metadata = metadata_operand, selector
     scale_d, *constants = rest
     immediates = [o.value for o in constants if isinstance(o, Immediate)]
     # In this order: the signs of A and B (1 or -1), then whether A and B, or B alone, are
@@ -85,12 +85,13 @@ def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instr
     group products the registers that hold D or A of any product, waits for loads of tensor memory
     the destinations of any load; unchanged if the program has none."""
     program = tuple(instructions)
-    products = [each for each in program if each.operation.kind is OpKind.GROUP_PRODUCT]
+    # Of all products and loads, for which of them a wait completes depends on the path taken.
+    products = [product for product in program if product.operation.kind is OpKind.GROUP_PRODUCT]
     # D, and A unless it is a descriptor of shared memory.
     fragments = [
         o for instruction in products for o in instruction.operands[:2] if isinstance(o, Vector)
     ]
-    loads = [each for each in program if each.operation.kind is OpKind.TENSOR_LOAD]
+    loads = [load for load in program if load.operation.kind is OpKind.TENSOR_LOAD]
     loaded = [
         o
         for instruction in loads
@@ -108,12 +109,14 @@ def _with_operands(
     """Returns instructions in which those of kind `wait` have one more operand: a vector of the
     different registers in `operands`, of vectors the elements, so that the registers count as used
     until the wait. Unchanged if there are none."""
-    held = dict.fromkeys(each for each in flatten_operands(operands) if isinstance(each, Register))
+    held = dict.fromkeys(
+        member for member in flatten_operands(operands) if isinstance(member, Register)
+    )
     if not held:
         return instructions
     return tuple(
-        replace(each, operands=(*each.operands, Vector(tuple(held))))
-        if each.operation.kind is wait
-        else each
-        for each in instructions
+        replace(member, operands=(*member.operands, Vector(tuple(held))))
+        if member.operation.kind is wait
+        else member
+        for member in instructions
     )

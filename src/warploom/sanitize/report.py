@@ -42,7 +42,7 @@ def findings_of(detector: Detector) -> list[Finding]:
 def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
     """Returns the pairs of instructions of a launch that access the same bytes unordered."""
     return {
-        (row[DetectorFinding.other], row[DetectorFinding.instruction])
+        (row[DetectorFinding.other_instruction], row[DetectorFinding.instruction])
         for row in _rows(detector)
         if KINDS[row[DetectorFinding.kind]].tool == "race"
     }
@@ -115,7 +115,7 @@ class _FindingRow:
 
     def _other_place(self) -> str:
         """Returns the source line and the thread of the earlier access."""
-        line = self._line(DetectorFinding.other)
+        line = self._line(DetectorFinding.other_instruction)
         return f"{line} by {self._thread(DetectorFinding.other_thread)}"
 
     def _thread(self, word: int) -> Thread:
@@ -171,7 +171,7 @@ class _FindingRow:
 
     def finding(self) -> Finding:
         """Returns the finding of the record's instructions and threads."""
-        other = self.row[DetectorFinding.other]
+        other = self.row[DetectorFinding.other_instruction]
         threads = [self._thread(DetectorFinding.thread)]
         if self.row[DetectorFinding.other_thread] >= 0:
             threads.append(self._thread(DetectorFinding.other_thread))
@@ -184,7 +184,7 @@ class _FindingRow:
             self.kind.severity,
             self._space_name if has_bytes else "",
             self._line(DetectorFinding.instruction),
-            self._line(DetectorFinding.other) if other >= 0 else "",
+            self._line(DetectorFinding.other_instruction) if other >= 0 else "",
             tuple(threads),
             allocation.name if allocation else "",
             in_words_of_source(self.kind.message(self)),
@@ -223,7 +223,7 @@ class _FindingRow:
         detail = self.row[DetectorFinding.detail]
         own_access = self._access(DetectorFinding.instruction, detail & 3, detail >> D_COPY & 1)
         other = self._access(
-            DetectorFinding.other, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1
+            DetectorFinding.other_instruction, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1
         )
         if kind == "proxy":
             own_access = self._access(DetectorFinding.instruction, words.LOAD, 1)
@@ -238,7 +238,7 @@ class _FindingRow:
             update=find_update(
                 self.detector.program,
                 self.row[DetectorFinding.instruction],
-                self.row[DetectorFinding.other],
+                self.row[DetectorFinding.other_instruction],
             ),
         )
         if kind == "unfenced":
@@ -292,7 +292,7 @@ class _FindingRow:
         return (
             f"Divergent barrier: threads of one block wait at different barriers\n"
             f"    at {self._own_place()}\n"
-            f"    and at {self._line(DetectorFinding.other)}\n"
+            f"    and at {self._line(DetectorFinding.other_instruction)}\n"
             f"    The result is undefined: __syncthreads() may stand in conditional code only where"
             f" all threads of the block take the same branch. Move it out of the condition."
         )

@@ -102,13 +102,13 @@ def free_slot(plan: Plan, slots: Words) -> int:
 def first_free_slot(plan: Plan, slots: Words) -> int:
     """Returns the first slot that was never used, or else the one that has been free for
     longest."""
-    first = NONE
+    free_slot = NONE
     for slot in range(plan.slots):
         # EMPTY_SLOT is greater than the values of freed slots, which fall with each end.
         is_free = slots[slot] < 0 and slots[slot] != ENDED_BLOCK
-        if is_free and (first == NONE or slots[slot] > slots[first]):
-            first = slot
-    return first
+        if is_free and (free_slot == NONE or slots[slot] > slots[free_slot]):
+            free_slot = slot
+    return free_slot
 
 
 @jitable
@@ -153,11 +153,11 @@ def delays_next_block(plan: Plan) -> bool:
 
 
 @jitable
-def resume_slot(plan: Plan, slots: Words, first: int) -> bool:
+def resume_slot(plan: Plan, slots: Words, first_candidate: int) -> bool:
     """Makes the block in the next occupied slot the current one, searching cyclically from slot
-    `first`. Returns False, and changes nothing, if no block is resident."""
+    `first_candidate`. Returns False, and changes nothing, if no block is resident."""
     for step in range(plan.slots):
-        slot = (first + step) % plan.slots
+        slot = (first_candidate + step) % plan.slots
         if slots[slot] >= 0:
             make_current(plan, slots, slot)
             return True

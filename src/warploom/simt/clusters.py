@@ -75,13 +75,13 @@ def end_block(plan: Plan, slots: Words, slot: int) -> None:
     plan.resident -= 1
     slots[slot] = ENDED_BLOCK
     plan.held += 1
-    first = first_slot(plan, slot)
-    for other in range(first, first + plan.cluster):
-        if slots[other] != ENDED_BLOCK:
+    first_of_cluster = first_slot(plan, slot)
+    for cluster_slot in range(first_of_cluster, first_of_cluster + plan.cluster):
+        if slots[cluster_slot] != ENDED_BLOCK:
             return
     freed = FREED_SLOT - plan.ended_clusters if plan.by_multiprocessor else EMPTY_SLOT
-    for other in range(first, first + plan.cluster):
-        slots[other] = freed
+    for cluster_slot in range(first_of_cluster, first_of_cluster + plan.cluster):
+        slots[cluster_slot] = freed
     plan.ended_clusters += 1
     plan.held -= plan.cluster
 
@@ -90,9 +90,9 @@ def end_block(plan: Plan, slots: Words, slot: int) -> None:
 def live_blocks(plan: Plan, slots: Words) -> int:
     """Returns a bit mask of the ranks of the current cluster's blocks that have begun and not
     ended."""
-    first, ranks = first_slot(plan, plan.slot), 0
+    first_of_cluster, ranks = first_slot(plan, plan.slot), 0
     for rank in range(plan.cluster):
-        if slots[first + rank] >= 0:
+        if slots[first_of_cluster + rank] >= 0:
             ranks |= 1 << rank
     return ranks
 
@@ -107,8 +107,8 @@ def all_arrived(
     """Returns whether all threads of the current cluster that have not exited have arrived at its
     barrier; False while a block of it has not begun. The live lanes of warp `own` (-1: of no warp)
     are `own_live`: the running warp may not have stored them in its table yet."""
-    first = first_slot(plan, plan.slot)
-    for slot in range(first, first + plan.cluster):
+    first_of_cluster = first_slot(plan, plan.slot)
+    for slot in range(first_of_cluster, first_of_cluster + plan.cluster):
         # A block of the cluster that has not begun has threads that must still arrive.
         if slots[slot] < 0 and slots[slot] != ENDED_BLOCK:
             return False
@@ -127,8 +127,10 @@ def begin_phase(plan: Plan, states: Words) -> None:
     """Begins the next phase of the current cluster's barrier by clearing the arrived lanes. Resets
     the count of stuck blocks, as blocks that waited can run again."""
     plan.stuck_blocks = 0
-    first = first_slot(plan, plan.slot)
-    for warp in range(first * plan.warps, (first + plan.cluster) * plan.warps):
+    first_of_cluster = first_slot(plan, plan.slot)
+    for warp in range(
+        first_of_cluster * plan.warps, (first_of_cluster + plan.cluster) * plan.warps
+    ):
         WarpState(states, 0, warp).cluster_arrived = 0
 
 
@@ -152,17 +154,17 @@ def must_wait(
 
 @jitable
 def release_cluster_waits(
-    plan: Plan, slots: Words, states: Words, tables: Words, first: int
+    plan: Plan, slots: Words, states: Words, tables: Words, first_warp: int
 ) -> int:
     """Makes the warps and splits of the current block runnable whose phase of the cluster's barrier
     is complete: those without a lane in `cluster_arrived`, which the beginning of the next phase
-    clears; that begins here if all threads of the cluster have arrived. `first` is the index of the
-    block's first warp. Returns 1 if any were released, else 2 if some wait, else 0."""
+    clears; that begins here if all threads of the cluster have arrived. `first_warp` is the index
+    of the block's first warp. Returns 1 if any were released, else 2 if some wait, else 0."""
     # -1, 0: no warp is running, so the table of each has its live lanes.
     if all_arrived(plan, slots, states, tables, -1, 0):
         begin_phase(plan, states)
     released, still_waiting = 0, 0
-    for warp in range(first, first + plan.warps):
+    for warp in range(first_warp, first_warp + plan.warps):
         state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
         arrived = state.cluster_arrived
         if state.status == BARRIER_WAIT:

@@ -119,8 +119,8 @@ class _Run:
         class."""
         if record is None:
             return self.offset
-        first = record.at + self.offset
-        return record.words[first : first + self.count if self.count else None]
+        start = record.at + self.offset
+        return record.words[start : start + self.count if self.count else None]
 
 
 class _Part:

@@ -49,9 +49,9 @@ def set_registers(plan: Plan, states: Words, warp: int, count: int, grows: int) 
         return int(HAS_LESS << CODE_AT | before)
     state.registers = count
     total = 0
-    for other in range(plan.warps):
+    for other_warp in range(plan.warps):
         # A warp that has set no count yet may still release registers.
-        registers = WarpState(states, 0, other).registers
+        registers = WarpState(states, 0, other_warp).registers
         if registers == 0:
             return 0
         total += registers

@@ -126,16 +126,16 @@ def next_warp(plan: Plan, slots: Words, states: Words, tables: Words) -> int:
             continue
         # A barrier with a thread count is completed as soon as it is full, before the end of the
         # round: other warps of the block may have nothing to do with it.
-        first = plan.slot * warps
+        first_warp = plan.slot * warps
         if plan.touched_barrier != NONE:
-            complete_barrier_if_full(plan, states, tables, first, plan.touched_barrier)
+            complete_barrier_if_full(plan, states, tables, first_warp, plan.touched_barrier)
             plan.touched_barrier = NONE
         while plan.position < warps:
             warp = warp_at_position(plan)
             plan.position += 1
-            if can_run(plan, states, tables, first + warp):
+            if can_run(plan, states, tables, first_warp + warp):
                 plan.turns += 1
-                plan.length = turn_length(plan, table_of(plan, tables, first + warp))
+                plan.length = turn_length(plan, table_of(plan, tables, first_warp + warp))
                 plan.changes_before = plan.changes
                 return warp
         if not end_round(plan, slots, states, tables):
@@ -148,12 +148,12 @@ def end_round(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     its warps have ended. Switches to another block if this one is stuck or cancels a cluster, and,
     after a round that completed no barrier, if the policy is not CONVERGE or the block has had more
     than TURN_LIMIT such rounds. Returns False for a deadlock: of the block or of its cluster."""
-    slot, first = plan.slot, plan.slot * plan.warps
+    slot, first_warp = plan.slot, plan.slot * plan.warps
     plan.position = 0
     plan.round += 1
-    outcome = complete_full_barriers(plan, states, tables, first)
+    outcome = complete_full_barriers(plan, states, tables, first_warp)
     if plan.cluster_waits and outcome != ENDED:
-        released = release_cluster_waits(plan, slots, states, tables, first)
+        released = release_cluster_waits(plan, slots, states, tables, first_warp)
         if released == 1:
             outcome = RUNNABLE
         elif released == 2 and outcome == BLOCKED:
@@ -165,9 +165,9 @@ def end_round(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
         plan.slot = NONE
     elif outcome == TURN_END:
         plan.rounds += 1
-        if is_block_stuck(plan, states, tables, first):
+        if is_block_stuck(plan, states, tables, first_warp):
             # Every resident block stuck, with no change of memory between: a deadlock.
-            count_stuck_block(plan, has_clock_wait(plan, states, first))
+            count_stuck_block(plan, has_clock_wait(plan, states, first_warp))
             if plan.stuck_blocks >= plan.resident and not can_start(plan):
                 return False
             leave_slot(plan, slots)
@@ -289,12 +289,12 @@ def split_into_lanes(table: WarpTable, block: int, mask: int, node: int) -> None
 
 
 @jitable
-def is_block_stuck(plan: Plan, states: Words, tables: Words, first: int) -> bool:
+def is_block_stuck(plan: Plan, states: Words, tables: Words, first_warp: int) -> bool:
     """Returns whether no warp of a block can progress unless another block changes memory: each is
     not RUNNABLE (has ended or waits), or has ready splits that all repeat the same instructions
     with the same registers, and (from 7.0 on) no lanes that `release_more_lanes` could make ready.
-    `first`: the row of the block's first warp."""
-    for warp in range(first, first + plan.warps):
+    `first_warp`: the row of the block's first warp."""
+    for warp in range(first_warp, first_warp + plan.warps):
         state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
         if state.status == RUNNABLE:
             if state.resume != FROM_TABLE:
@@ -318,9 +318,9 @@ def count_stuck_block(plan: Plan, waits_for_clock: bool) -> None:
 
 
 @jitable
-def has_clock_wait(plan: Plan, states: Words, first: int) -> bool:
+def has_clock_wait(plan: Plan, states: Words, first_warp: int) -> bool:
     """Returns whether some runnable warp of a block only polls the clock (CLOCK_WAIT)."""
-    for warp in range(first, first + plan.warps):
+    for warp in range(first_warp, first_warp + plan.warps):
         state = WarpState(states, 0, warp)
         if state.status == RUNNABLE and state.timed == CLOCK_WAIT:
             return True

@@ -36,13 +36,13 @@ def is_inside(table: WarpTable, node: int, outer: int) -> bool:
 
 
 @jitable
-def leave_nodes(table: WarpTable, into: Split, other: Split) -> None:
+def leave_nodes(table: WarpTable, into: Split, left_split: Split) -> None:
     """Moves two splits (sets of lanes) that merge to their innermost common node (SIMT stack entry;
     NONE if they share none); the nodes that they leave no longer expect their lanes."""
     common = into.node
-    while common != NONE and not is_inside(table, other.node, common):
+    while common != NONE and not is_inside(table, left_split.node, common):
         common = node_of(table, common).parent
-    for split in (into, other):
+    for split in (into, left_split):
         node = split.node
         while node != common:
             node_of(table, node).expected &= ~split.mask

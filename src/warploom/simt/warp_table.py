@@ -87,7 +87,7 @@ def table_words(lanes: int) -> int:
 
 @jitable
 def node_of(table: WarpTable, node: int) -> StackNode:
-    """Returns a node (SIMT stack entry) of a table."""
+    """Returns the SIMT stack entry with number `node` of a warp's table."""
     return StackNode(table, table.at + WarpTable.WORDS, node)
 
 
@@ -95,5 +95,5 @@ def node_of(table: WarpTable, node: int) -> StackNode:
 def split_of(table: WarpTable, split: int) -> Split:
     """Returns the record of parked split (set of lanes) number `split`; also that of lane `split`,
     which shares it (`digest`, `changes`)."""
-    first = table.at + WarpTable.WORDS + node_count(table.lanes) * StackNode.WORDS
-    return Split(table, first, split)
+    splits_at = table.at + WarpTable.WORDS + node_count(table.lanes) * StackNode.WORDS
+    return Split(table, splits_at, split)

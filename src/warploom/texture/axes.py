@@ -96,8 +96,12 @@ def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
         u = min(max(u, -2.0), size + 2.0)
     left = np.floor(u - 0.5)
     weight = int(np.floor((u - 0.5 - left) * ONE_WEIGHT + 0.5))
-    first = int(left)
-    return apply_address_mode(first, size, mode), apply_address_mode(first + 1, size, mode), weight
+    lower_texel = int(left)
+    return (
+        apply_address_mode(lower_texel, size, mode),
+        apply_address_mode(lower_texel + 1, size, mode),
+        weight,
+    )
 
 
 @jitable

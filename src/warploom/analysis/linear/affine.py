@@ -110,9 +110,9 @@ class LinearAnalysis:
         changes."""
         waiting = [0]
         while waiting:
-            block = self.program.blocks[waiting.pop(0)]
-            after = self.end_of(block)
-            for successor in block.successors:
+            basic_block = self.program.blocks[waiting.pop(0)]
+            after = self.end_of(basic_block)
+            for successor in basic_block.successors:
                 if successor != self.program.exit and self._enter(successor, after):
                     waiting.append(successor)
 
@@ -136,37 +136,41 @@ class LinearAnalysis:
         address = self._address(addresses[-1], state) if addresses else ANYTHING
         return MemoryAccess(index, op, bytes_of(instruction), address)
 
-    def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
+    def states_in(
+        self, basic_block: ProgramBlock
+    ) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
         """Yields the index of each instruction of a reachable block with the state (values of
         registers by name) before it. All yields share one dictionary, updated in place."""
-        state = dict(self.states[block.index])
-        for index in range(block.start, block.stop):
+        state = dict(self.states[basic_block.index])
+        for index in range(basic_block.start, basic_block.stop):
             yield index, state
             self._step(self.program.instructions[index], state)
 
-    def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
+    def _enter(self, basic_block: int, after: Mapping[str, LinearValue]) -> bool:
         """Joins the state `after` at the end of a predecessor into the state of a block, for its
         live-in registers (0 if `after` has no value); returns whether that changes it (always at
         the first visit). A register that has advanced by a constant gets a stride of its
         `iteration_count`."""
-        names = (register.name for register in self.program.live_in[block])
+        # Live registers only: a dead one that differs between edges would lose its form for
+        # nothing, and have the block visited again.
+        names = (register.name for register in self.program.live_in[basic_block])
         incoming = {name: after.get(name, ZERO) for name in names}
-        if block not in self.states:
-            self.states[block] = incoming
+        if basic_block not in self.states:
+            self.states[basic_block] = incoming
             return True
-        previous = self.states[block]
+        previous = self.states[basic_block]
         joined = {
-            name: _joined(previous.get(name, ZERO), value, iteration_count(name, block))
+            name: _joined(previous.get(name, ZERO), value, iteration_count(name, basic_block))
             for name, value in incoming.items()
         }
         changed = joined != previous
-        self.states[block] = joined
+        self.states[basic_block] = joined
         return changed
 
-    def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
+    def end_of(self, basic_block: ProgramBlock) -> dict[str, LinearValue]:
         """Returns the state at the end of a reachable block: values of registers by name."""
-        state = dict(self.states[block.index])
-        for instruction in self.program.instructions[block.start : block.stop]:
+        state = dict(self.states[basic_block.index])
+        for instruction in self.program.instructions[basic_block.start : basic_block.stop]:
             self._step(instruction, state)
         return state
 
@@ -199,6 +203,8 @@ class LinearAnalysis:
         operation, operands = instruction.operation, instruction.operands
         if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
+        # Before sources are looked at: what an atomic returns comes from memory, not from its
+        # operands.
         if accesses(instruction):
             return self._unknown_from_memory(instruction)
         sources = tuple(flatten_operands(operands[len(operation.spec.destinations) :]))
@@ -244,6 +250,8 @@ class LinearAnalysis:
         """Returns the value of a constant, the unsigned integer `bits`. If an allocation contains
         that address, the value may point into it, and it is recorded in `allocations`; else the
         value points into none."""
+        # A number that happens to be an address in an allocation counts as a pointer into it: where
+        # it is added to a pointer, the access may be to one more allocation.
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -343,10 +351,10 @@ def _united_allocations(values: Sequence[LinearValue]) -> frozenset[int] | None:
     return allocations
 
 
-def iteration_count(name: str, block: int) -> IndexVariable:
+def iteration_count(name: str, header: int) -> IndexVariable:
     """Returns the variable that stands for the number of times that a register has been advanced by
-    its loop when basic block `block`, a header, begins."""
-    return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
+    its loop when the basic block `header` begins."""
+    return IndexVariable(f"iteration of {name} at {header}", None, at=frozenset((header,)))
 
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
@@ -364,12 +372,15 @@ def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariab
         return LinearValue(a if a == b else None, allocations)
     start = a.without(iteration)
     change = b.without(iteration).plus(start, -1)
-    strides = [dict(each.strides).get(iteration, 0) for each in (a, b)]
+    strides = [dict(side.strides).get(iteration, 0) for side in (a, b)]
     terms = [change.constant, *(stride for _, stride in change.strides), *strides]
     # Variables are never negative, so terms of one sign change the value in one direction. Only
     # counts of iterations are assumed not to make values wrap around (`forms.COUNTER_BITS`).
     counts = all(variable.extent is None for variable, _ in change.strides)
     if min(terms) < 0 < max(terms) or not counts:
         return LinearValue(None, allocations)
+    # The analysis ends though values change with each visit: the next step is a divisor of this
+    # one, so it changes a bounded number of times, and the form covers all values that it covered
+    # before.
     step = math.gcd(*terms) * (-1 if min(terms) < 0 else 1)
     return LinearValue(start.plus(form(0, {iteration: step})), allocations)

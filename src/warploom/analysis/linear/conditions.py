@@ -135,6 +135,7 @@ class _Conditions:
             index = waiting.pop(0)
             self.visits[index] += 1
             block, state = self.program.blocks[index], self.states[index]
+            # To have no facts is always right: what is proven from facts is only less then.
             if self.visits[index] == MOST_VISITS:
                 state = self.states[index] = PointFacts()
             implications = dict(state.implications)
@@ -166,6 +167,8 @@ class _Conditions:
         changes the block's. Does nothing (False) once the block has had MOST_VISITS visits."""
         if self.visits[block] >= MOST_VISITS:
             return False
+        # Edges not yet seen are left out of the join, as if all facts held on them: the first
+        # visits are optimistic, and the block is entered again from each edge that is found later.
         incoming_edges = self.incoming_edges.setdefault(block, {})
         incoming_edges[edge] = _IncomingEdge(
             block, state, self._iterations(block, self.after[edge[0]])
@@ -193,12 +196,12 @@ class _Conditions:
         return iterations
 
 
-def _divided(one: Form, by: int) -> Form | None:
+def _divided(form: Form, by: int) -> Form | None:
     """Returns a form divided by a number; None if its constant or a stride is no multiple of the
     number."""
-    if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
+    if any(number % by for number in (form.constant, *(stride for _, stride in form.strides))):
         return None
-    return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
+    return Form(form.constant // by, tuple((v, stride // by) for v, stride in form.strides))
 
 
 def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
@@ -206,26 +209,29 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
     block. Candidates are the facts of any edge, rewritten for the change of iteration counts on it.
     Implications retain only facts of variables that do not change at the block's start; empty ones
     are left out."""
+    # This is induction over iterations. At a header, `i <= n` as seen on the entry edge is a
+    # candidate; it stays if it holds on the back edge, too, where `i` stands for the value before
+    # plus the step: there it follows from the loop's own comparison.
     candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
     facts = _strongest(
-        one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
+        fact for fact in candidates if all(_holds_on_edge(fact, edge) for edge in incoming_edges)
     )
     implications = {
         name: _invariant_on_edge(implication, incoming_edges[0])
         for name, implication in incoming_edges[0].state.implications.items()
     }
     for edge in incoming_edges[1:]:
-        others = {
+        common = {
             name: _invariant_on_edge(implication, edge)
             for name, implication in edge.state.implications.items()
         }
         implications = {
             name: Implications(
-                implication.where_true & others[name].where_true,
-                implication.where_false & others[name].where_false,
+                implication.where_true & common[name].where_true,
+                implication.where_false & common[name].where_false,
             )
             for name, implication in implications.items()
-            if name in others
+            if name in common
         }
     return PointFacts(
         facts,
@@ -280,16 +286,18 @@ def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
         if after is None:
             return False
         before = before.plus(after, stride)
-    stronger = (one for one in edge.state.facts if one.strides == before.strides)
-    return _is_always_true(before) or any(one.constant <= before.constant for one in stronger)
+    stronger = (edge_fact for edge_fact in edge.state.facts if edge_fact.strides == before.strides)
+    return _is_always_true(before) or any(
+        edge_fact.constant <= before.constant for edge_fact in stronger
+    )
 
 
 def _strongest(facts: Iterable[Form]) -> Facts:
     """Returns the facts that do not follow from another fact with the same strides."""
     least_constants: dict[tuple[tuple[IndexVariable, int], ...], int] = {}
-    for one in facts:
-        least_constants[one.strides] = min(
-            one.constant, least_constants.get(one.strides, one.constant)
+    for fact in facts:
+        least_constants[fact.strides] = min(
+            fact.constant, least_constants.get(fact.strides, fact.constant)
         )
     return frozenset(Form(constant, strides) for strides, constant in least_constants.items())
 

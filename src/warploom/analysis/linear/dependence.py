@@ -39,14 +39,16 @@ class AddressRange:
         return AddressRange(address, self.size, self.ranges)
 
 
-def never_overlap(one: AddressRange, two: AddressRange) -> bool:
+def never_overlap(left: AddressRange, right: AddressRange) -> bool:
     """Returns whether it is certain that no byte is touched by both accesses, for any two threads:
     their whole ranges, or remainders modulo a stride, are disjoint."""
-    return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.address, two.address)))
+    return any(
+        _never_overlap_by(left, right, unit) for unit in (0, *_units(left.address, right.address))
+    )
 
 
 def overlap_only_if_equal(
-    one: AddressRange, two: AddressRange, variables: Iterable[IndexVariable]
+    left: AddressRange, right: AddressRange, variables: Iterable[IndexVariable]
 ) -> bool:
     """Returns whether all of `variables` have equal values in both accesses wherever these overlap.
     With the variables that identify a thread, each byte that both accesses touch is then touched
@@ -55,16 +57,16 @@ def overlap_only_if_equal(
     the addresses, or different strides in the two."""
     identity = set[IndexVariable]()
     for variable in variables:
-        values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
+        values = [left.ranges.of(form(0, {variable: 1})), right.ranges.of(form(0, {variable: 1}))]
         # A variable that facts fix to one value does not distinguish threads.
         if values[0] == values[1] and values[0][0] == values[0][1]:
-            one, two = (_fixed(each, variable, int(values[0][0])) for each in (one, two))
+            left, right = (_fixed(side, variable, int(values[0][0])) for side in (left, right))
         else:
             identity.add(variable)
-    strides, others = dict(one.address.strides), dict(two.address.strides)
-    if any(strides.get(each, 0) != others.get(each, 0) for each in identity):
+    strides, right_strides = dict(left.address.strides), dict(right.address.strides)
+    if any(strides.get(variable, 0) != right_strides.get(variable, 0) for variable in identity):
         return False
-    return identity <= strides.keys() and _equal_on_overlap(one, two, identity)
+    return identity <= strides.keys() and _equal_on_overlap(left, right, identity)
 
 
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
@@ -73,11 +75,13 @@ def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> Addr
     return addresses.range_of(addresses.address.without(variable).plus(form(value * stride)))
 
 
-def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
+def _never_overlap_by(left: AddressRange, right: AddressRange, unit: int) -> bool:
     """Returns whether two accesses are disjoint modulo `unit` (the GCD test), judged by the terms
     of their addresses whose strides are no multiples of it; False if these are unbounded. `unit` 0:
     whether their whole ranges are disjoint."""
-    below, above = _overlap_distances(_remainder(one, unit), _remainder(two, unit))
+    # For 8 * tid and 8 * tid + 4, of 4 bytes each, the remainders by 8 are 0 and 4: they overlap if
+    # the second moves by more than -8 and less than 0 bytes, and no multiple of 8 does that.
+    below, above = _overlap_distances(_remainder(left, unit), _remainder(right, unit))
     if unit == 0:
         return not below < 0 < above
     # Bounds are floats only for infinities: arithmetic on finite ones stays exact, in integers.
@@ -89,50 +93,52 @@ def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
 _INFINITE = float("inf")
 
 
-def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
+def _overlap_distances(left: AddressRange, right: AddressRange) -> Range:
     """Returns the bounds (exclusive) of the distances by which the second access would have to move
     to overlap the first; the accesses may overlap as they are if 0 lies between."""
-    (first, end), (other_first, other_end) = one.span(), two.span()
-    return first - other_end, end - other_first
+    (left_start, left_end), (right_start, right_end) = left.span(), right.span()
+    return left_start - right_end, left_end - right_start
 
 
-def _equal_on_overlap(one: AddressRange, two: AddressRange, identity: Set[IndexVariable]) -> bool:
+def _equal_on_overlap(
+    left: AddressRange, right: AddressRange, identity: Set[IndexVariable]
+) -> bool:
     """Returns whether each of `identity` has equal values in both accesses wherever these
     overlap: it is the only variable of the addresses, and one stride covers both accesses, or it
     follows for the quotients and the remainders of the addresses by some stride of theirs. True if
     there are none to compare."""
     if not identity:
         return True
-    variables = {v for each in (one, two) for v, _ in each.address.strides}
-    if variables == identity and len(identity) == 1 and _fits_stride(one, two):
+    variables = {v for access in (left, right) for v, _ in access.address.strides}
+    if variables == identity and len(identity) == 1 and _fits_stride(left, right):
         return True
     return any(
-        _equal_by_parts(one, two, identity, unit) for unit in _units(one.address, two.address)
+        _equal_by_parts(left, right, identity, unit) for unit in _units(left.address, right.address)
     )
 
 
-def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
+def _fits_stride(left: AddressRange, right: AddressRange) -> bool:
     """Returns whether two accesses, whose addresses are a constant plus the same stride times one
     variable, overlap only where its values are equal: both, at their distance from each other, fit
     within one stride."""
-    ((_, stride),) = one.address.strides
-    moved = two.address.constant - one.address.constant
-    return max(one.size - moved, two.size + moved) <= abs(stride)
+    ((_, stride),) = left.address.strides
+    moved = right.address.constant - left.address.constant
+    return max(left.size - moved, right.size + moved) <= abs(stride)
 
 
 def _equal_by_parts(
-    one: AddressRange, two: AddressRange, identity: Set[IndexVariable], unit: int
+    left: AddressRange, right: AddressRange, identity: Set[IndexVariable], unit: int
 ) -> bool:
     """Returns whether `identity` are equal on overlap, judged separately by quotients (terms whose
     strides are multiples of `unit`) and remainders (all other terms). The distance of the constants
     is split among both in either way that leaves less than a unit. False if remainders can differ
     by a unit or more and so compensate for different quotients, or if the remainders have no
     variable and `unit` is 1."""
-    distance = two.address.constant - one.address.constant
+    distance = right.address.constant - left.address.constant
     return any(
         _equal_in_both(
-            (_quotient(one, unit, 0), _quotient(two, unit, (distance - rest) // unit)),
-            (_rest(one, unit, 0), _rest(two, unit, rest)),
+            (_quotient(left, unit, 0), _quotient(right, unit, (distance - rest) // unit)),
+            (_rest(left, unit, 0), _rest(right, unit, rest)),
             identity,
             unit,
         )
@@ -148,6 +154,9 @@ def _equal_in_both(
 ) -> bool:
     """Returns whether `identity` are equal where two accesses overlap, whose addresses are `unit`
     times `whole` plus `rests`."""
+    # For 1024 * ctaid + 4 * tid (256 threads, 4 bytes) and unit 1024, the rests 4 * tid span 0 to
+    # 1024, and overlap only if they move by less than 1024 bytes: by less than one unit of the
+    # quotients `ctaid`, which therefore have to be equal by themselves. With 8 * tid that fails.
     below, above = _overlap_distances(*rests)
     of_whole = {v for v, _ in whole[0].address.strides} & identity
     of_rests = identity - of_whole
@@ -162,25 +171,27 @@ def _equal_in_both(
 
 def _units(*forms: Form) -> Iterator[int]:
     """Yields the strides of forms without signs, each once, the greatest first."""
-    yield from sorted({abs(stride) for one in forms for _, stride in one.strides}, reverse=True)
+    yield from sorted(
+        {abs(stride) for address in forms for _, stride in address.strides}, reverse=True
+    )
 
 
 def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
     """Returns addresses without the terms whose strides are multiples of a unit; unchanged for unit
     0."""
-    strides = {v: s for v, s in addresses.address.strides if unit == 0 or s % unit}
+    strides = {v: stride for v, stride in addresses.address.strides if unit == 0 or stride % unit}
     return addresses.range_of(form(addresses.address.constant, strides))
 
 
 def _rest(addresses: AddressRange, unit: int, constant: int) -> AddressRange:
     """Returns addresses without the terms whose strides are multiples of a unit, with another
     constant."""
-    strides = {v: s for v, s in addresses.address.strides if s % unit}
+    strides = {v: stride for v, stride in addresses.address.strides if stride % unit}
     return addresses.range_of(form(constant, strides))
 
 
 def _quotient(addresses: AddressRange, unit: int, constant: int) -> AddressRange:
     """Returns the terms whose strides are multiples of a unit that is not 0, divided by it, and a
     constant, as an access of size 1."""
-    strides = {v: s // unit for v, s in addresses.address.strides if s % unit == 0}
+    strides = {v: stride // unit for v, stride in addresses.address.strides if stride % unit == 0}
     return AddressRange(form(constant, strides), 1, addresses.ranges)

@@ -78,6 +78,8 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         for index, instruction in enumerate(program.instructions)
         if index not in commuting and (reason := _order_dependence(instruction))
     }
+    # The order of atomics alone can be found out at run time, by tracking; other dependences
+    # cannot.
     reasons = [f"{reason} at {program.line(index)}" for index, reason in dependences.items()]
     if any(reason != ATOMIC_ORDER for reason in dependences.values()):
         return BlockConflicts(reasons[0])
@@ -91,8 +93,8 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         reasons.append(f"nothing is known of the address at {line}")
         return BlockConflicts(reasons[0], _tracking(program, memory_accesses, memory_accesses))
     ranges, conflicting = AddressRanges(analysis), list[MemoryAccess]()
-    for allocation in sorted({each for write in writes for each in _allocations(write)}):
-        in_allocation = [each for each in memory_accesses if allocation in _allocations(each)]
+    for allocation in sorted({start for write in writes for start in _allocations(write)}):
+        in_allocation = [access for access in memory_accesses if allocation in _allocations(access)]
         has_order = any(access in ordered for access in in_allocation)
         if not has_order and (
             are_disjoint(in_allocation, launch.grid)
@@ -100,9 +102,9 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         ):
             continue
         conflicting += in_allocation
-        first = next(access for access in in_allocation if access.op != "load")
-        line = program.line(first.instruction)
-        reasons.append(f"blocks may reach the same addresses as the {first.op} at {line}")
+        first_write = next(access for access in in_allocation if access.op != "load")
+        line = program.line(first_write.instruction)
+        reasons.append(f"blocks may reach the same addresses as the {first_write.op} at {line}")
     if not reasons:
         return BlockConflicts("")
     return BlockConflicts(reasons[0], _tracking(program, memory_accesses, conflicting))
@@ -141,6 +143,8 @@ def commuting_atomics(program: Program) -> dict[int, str]:
     """Returns the atomics of a program on memory that blocks share which leave the same in any
     order, and whose old values no instruction reads: for each by its number, what it does to
     memory. Two that do the same may access one address in any order."""
+    # An atomic whose old value is read shows the order in that value, though memory ends up the
+    # same.
     read = frozenset[Operand]().union(*map(reads, program.instructions))
     commuting: dict[int, str] = {}
     for index, instruction in enumerate(program.instructions):
@@ -190,16 +194,18 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     access of the largest one's size whose constant has several values, which needs one comparison.
     False if addresses are unknown or have different strides."""
     forms = [access.address.form for access in memory_accesses]
-    forms_known = [one for one in forms if one is not None]
-    if len(forms_known) < len(forms) or len({one.strides for one in forms_known}) > 1:
+    forms_known = [known_form for known_form in forms if known_form is not None]
+    if len(forms_known) < len(forms) or len({known_form.strides for known_form in forms_known}) > 1:
         return False
-    first = min(one.constant for one in forms_known)
-    offsets = [one.constant - first for one in forms_known]
+    least_constant = min(known_form.constant for known_form in forms_known)
+    offsets = [known_form.constant - least_constant for known_form in forms_known]
+    # The constants 0, 4 and 12 become 4 times a variable of extent 4, which covers 8 as well: one
+    # comparison of the union with itself, instead of one for each pair, at the price of precision.
     unit = math.gcd(*offsets)
     strides = dict(forms_known[0].strides)
     if unit:
         strides[IndexVariable("constant", max(offsets) // unit + 1)] = unit
-    together = form(first, strides)
+    together = form(least_constant, strides)
     size = max(access.size for access in memory_accesses)
     blocks = block_indices(grid)
     every_index = [together, *(form(0, {block: 1}) for block in blocks)]
@@ -215,26 +221,27 @@ def _are_disjoint_in_pairs(
     each access, but atomics not with those that do the same (`commuting`, by instruction). False if
     addresses are unknown, or with more than MOST_PAIRS pairs."""
     bounded = [(access, ranges.of(access)) for access in memory_accesses]
-    writes = [each for each in bounded if each[0].op != "load"]
+    writes = [(access, at) for access, at in bounded if access.op != "load"]
     if len(writes) * len(bounded) > MOST_PAIRS:
         return False
     return all(
-        _do_the_same(write, access, commuting) or _blocks_are_disjoint(at, other, ranges.blocks)
+        _do_the_same(write, access, commuting)
+        or _blocks_are_disjoint(at, other_range, ranges.blocks)
         for write, at in writes
-        for access, other in bounded
+        for access, other_range in bounded
     )
 
 
-def _do_the_same(one: MemoryAccess, two: MemoryAccess, commuting: Mapping[int, str]) -> bool:
+def _do_the_same(left: MemoryAccess, right: MemoryAccess, commuting: Mapping[int, str]) -> bool:
     """Returns whether two accesses are atomics that may access one address in any order."""
-    does = commuting.get(one.instruction)
-    return does is not None and does == commuting.get(two.instruction)
+    does = commuting.get(left.instruction)
+    return does is not None and does == commuting.get(right.instruction)
 
 
 def _blocks_are_disjoint(
-    one: AddressRange | None, two: AddressRange | None, blocks: Sequence[IndexVariable]
+    left: AddressRange | None, right: AddressRange | None, blocks: Sequence[IndexVariable]
 ) -> bool:
     """Returns whether it is certain that two accesses of different blocks touch no common byte."""
-    if one is None or two is None:
+    if left is None or right is None:
         return False
-    return never_overlap(one, two) or overlap_only_if_equal(one, two, blocks)
+    return never_overlap(left, right) or overlap_only_if_equal(left, right, blocks)

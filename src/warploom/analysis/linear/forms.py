@@ -54,24 +54,28 @@ class Form:
     @property
     def low(self) -> int:
         """Returns the least value, with unbounded variables taken as 0."""
-        return self.constant + sum(min(0, s * (v.extent - 1)) for v, s in self.strides if v.extent)
+        return self.constant + sum(
+            min(0, stride * (v.extent - 1)) for v, stride in self.strides if v.extent
+        )
 
     @property
     def high(self) -> int:
         """Returns the greatest value, with unbounded variables taken as 0."""
-        return self.constant + sum(max(0, s * (v.extent - 1)) for v, s in self.strides if v.extent)
+        return self.constant + sum(
+            max(0, stride * (v.extent - 1)) for v, stride in self.strides if v.extent
+        )
 
     @property
     def is_bounded(self) -> bool:
         """Returns whether the extents of all its variables are known; True for a constant."""
         return all(variable.extent is not None for variable, _ in self.strides)
 
-    def plus(self, other: Form, times: int = 1) -> Form:
+    def plus(self, addend: Form, times: int = 1) -> Form:
         """Returns the sum of this form and `times` the other."""
         strides = dict(self.strides)
-        for variable, stride in other.strides:
+        for variable, stride in addend.strides:
             strides[variable] = strides.get(variable, 0) + times * stride
-        return form(self.constant + times * other.constant, strides)
+        return form(self.constant + times * addend.constant, strides)
 
     def without(self, variable: IndexVariable) -> Form:
         """Returns the form with a variable replaced by 0."""
@@ -79,13 +83,13 @@ class Form:
 
     def times(self, factor: int) -> Form:
         """Returns the form multiplied by a constant factor."""
-        return form(self.constant * factor, {v: s * factor for v, s in self.strides})
+        return form(self.constant * factor, {v: stride * factor for v, stride in self.strides})
 
 
 def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> Form:
     """Returns a linear form in its normal order, without variables whose stride is 0 or whose only
     value is 0 (extent 1)."""
-    terms = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
+    terms = [(v, stride) for v, stride in (strides or {}).items() if stride != 0 and v.extent != 1]
     return Form(constant, tuple(sorted(terms, key=lambda pair: pair[0].name)))
 
 
@@ -135,12 +139,12 @@ class _Evaluation:
     def _select(self, term: Term) -> Form | None:
         """Returns the form of the chosen alternative if the condition is constant, else that of
         both if they are equal; None otherwise."""
-        condition, first, second = term.args
+        condition, when_true, when_false = term.args
         holds = self.of(condition)
         if holds is not None and holds.is_constant:
-            return self.of(first if holds.constant else second)
-        chosen = self.of(first)
-        return chosen if chosen == self.of(second) else None
+            return self.of(when_true if holds.constant else when_false)
+        chosen = self.of(when_true)
+        return chosen if chosen == self.of(when_false) else None
 
 
 COUNTER_BITS = 32
@@ -157,6 +161,8 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
     if value.is_constant:
         return form((value.constant - lowest) % count + lowest)
+    # An iteration count has no bound that could be checked. It is assumed that no loop runs so
+    # often that a 32-bit counter wraps around; in fewer bits, that would be an ordinary event.
     counts = value.is_bounded or type.bits >= COUNTER_BITS
     fits = lowest <= value.low and value.high < lowest + count
     return value if fits and counts else None
@@ -229,6 +235,7 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     n = b.constant
     if a.is_constant:
         return form(_exact(op, a.constant, n)) if n or op == "and" else None
+    # Not 0 for masks other than those of the lowest bits, 2**k - 1: these are remainders by n + 1.
     if op == "and" and n & (n + 1):
         if not a.is_bounded:
             return None
@@ -254,7 +261,9 @@ def _quotient(a: Form, n: int) -> Form | None:
         return None
     low, high = rest.low // n, rest.high // n
     of_rest = form(low) if low == high else _new_variable("div", rest, n, low, high)
-    return of_rest.plus(Form(whole.constant // n, tuple((v, s // n) for v, s in whole.strides)))
+    return of_rest.plus(
+        Form(whole.constant // n, tuple((v, stride // n) for v, stride in whole.strides))
+    )
 
 
 def _remainder(a: Form, n: int) -> Form | None:
@@ -299,5 +308,8 @@ def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
     """Returns `low` plus a new variable of extent `high` - `low` + 1 that represents `a op n`. Its
     name is made of the operation and its operands, so that equal expressions have equal forms; it
     may change where a's variables may."""
+    # The variable is bounded, but which of its values belongs to which thread is lost. That it is
+    # named by its expression retains one thing: where the expression occurs twice, both have one
+    # value.
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
     return form(low, {IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at): 1})

@@ -108,10 +108,10 @@ class _LaunchAccesses:
     ) -> Iterator[BoundedAccess]:
         """Yields those of `accesses_here` that may be skipped if none conflicts: weak ones of
         instructions whose only access is to `space`. Their addresses may be unknown."""
-        for each in accesses_here:
-            instruction = self.program.instructions[each.instruction]
-            if each.is_weak and accesses(instruction) == ((space, each.access.op),):
-                yield each
+        for access in accesses_here:
+            instruction = self.program.instructions[access.instruction]
+            if access.is_weak and accesses(instruction) == ((space, access.access.op),):
+                yield access
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:
         """Returns an access with its address range, which is None if it is unknown or unbounded."""
@@ -132,44 +132,46 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
     compare."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
-        each
-        for each in launch.candidates(accesses_here, Space.GLOBAL)
-        if _stays_in_allocation(each, allocations)
+        access
+        for access in launch.candidates(accesses_here, Space.GLOBAL)
+        if _stays_in_allocation(access, allocations)
     }
     accesses_texels = any(
         space in TEXELS
         for instruction in launch.program.instructions
         for space, _ in accesses(instruction)
     )
-    if accesses_texels or any(each.allocations is None for each in accesses_here):
+    if accesses_texels or any(access.allocations is None for access in accesses_here):
         return frozenset(), frozenset()
     if len(candidates) * len(accesses_here) > MOST_PAIRS:
         return frozenset(), frozenset()
     thread_variables = *launch.blocks, *launch.threads
     candidates = {
-        each
-        for each in candidates
+        access
+        for access in candidates
         if all(
-            _are_independent(each, other, thread_variables)
-            for other in _possible_conflicts(each, accesses_here)
+            _are_independent(access, other_access, thread_variables)
+            for other_access in _possible_conflicts(access, accesses_here)
         )
     }
-    writes = [each for each in accesses_here if each.writes]
+    writes = [access for access in accesses_here if access.writes]
     # Dropping a candidate reopens the allocations that it writes, which may drop others: iterate to
     # a fixed point.
     while True:
-        others = (each.allocations or frozenset() for each in writes if each not in candidates)
-        closed = frozenset(allocations).difference(*others)
+        written = (
+            access.allocations or frozenset() for access in writes if access not in candidates
+        )
+        closed = frozenset(allocations).difference(*written)
         left = {
-            each
-            for each in candidates
+            access
+            for access in candidates
             if all(
-                _is_disjoint_or_checked(each, other, closed)
-                for other in _possible_conflicts(each, accesses_here)
+                _is_disjoint_or_checked(access, other_access, closed)
+                for other_access in _possible_conflicts(access, accesses_here)
             )
         }
         if left == candidates:
-            return frozenset(each.instruction for each in candidates), closed
+            return frozenset(access.instruction for access in candidates), closed
         candidates = left
 
 
@@ -188,30 +190,41 @@ def _possible_conflicts(
 ) -> Iterator[BoundedAccess]:
     """Yields the accesses of a list (itself included) that an access may conflict with: those that
     write, or all if it writes itself."""
-    return (other for other in accesses_here if access.writes or other.writes)
+    return (other_access for other_access in accesses_here if access.writes or other_access.writes)
 
 
 def _are_independent(
-    one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
+    left: BoundedAccess, right: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
     """Returns whether two accesses cannot race: they touch no common byte, or both are weak and
     each common byte belongs to one thread. True as well if the addresses of either are unknown:
     `_is_disjoint_or_checked` decides on those."""
-    if one.at is None or two.at is None:
+    if left.at is None or right.at is None:
         return True
-    if never_overlap(one.at, two.at):
+    if never_overlap(left.at, right.at):
         return True
-    return one.is_weak and two.is_weak and overlap_only_if_equal(one.at, two.at, thread_variables)
+    return (
+        left.is_weak
+        and right.is_weak
+        and overlap_only_if_equal(left.at, right.at, thread_variables)
+    )
 
 
-def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
+def _is_disjoint_or_checked(
+    candidate: BoundedAccess, other_access: BoundedAccess, closed: Set[int]
+) -> bool:
     """Returns whether the second access has known addresses (`_are_independent` has compared them),
     or is to other allocations than the first. In that case the first's allocation has to be closed
     if the second writes, so that the detector reports a write that strays into it."""
-    if two.at is not None:
+    if other_access.at is not None:
         return True
-    mine, others = one.allocations or frozenset(), two.allocations or frozenset()
-    return not mine & others and (mine <= closed or not two.writes)
+    candidate_allocations, other_allocations = (
+        candidate.allocations or frozenset(),
+        other_access.allocations or frozenset(),
+    )
+    return not candidate_allocations & other_allocations and (
+        candidate_allocations <= closed or not other_access.writes
+    )
 
 
 # ---- shared memory ------------------------------------------------------------------------------
@@ -225,41 +238,47 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     has asynchronous accesses, which may complete in a later interval."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
-    accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.allocations]
-    left = {each.instruction for each in launch.candidates(accesses_here, Space.SHARED)}
+    accesses_here = [access for access in launch.of(SHARED_SPACES) if not access.allocations]
+    left = {access.instruction for access in launch.candidates(accesses_here, Space.SHARED)}
     for stretch in barrier_intervals(launch.program):
-        inside = [each for each in accesses_here if each.instruction in stretch]
+        inside = [access for access in accesses_here if access.instruction in stretch]
         calls = any(launch.program.instructions[at].operation.kind is OpKind.CALL for at in stretch)
-        for each in inside:
-            against = [] if calls else list(_possible_conflicts(each, inside))
+        # An instruction may be in several intervals, such as those of a loop around a barrier: it
+        # has to be free of conflicts in each.
+        for access in inside:
+            against = [] if calls else list(_possible_conflicts(access, inside))
             if (
                 calls
                 or len(against) * len(inside) > MOST_PAIRS
-                or not all(_are_disjoint(launch, each, other) for other in against)
+                or not all(_are_disjoint(launch, access, other_access) for other_access in against)
             ):
-                left.discard(each.instruction)
+                left.discard(access.instruction)
     return frozenset(left)
 
 
-def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
+def _are_disjoint(launch: _LaunchAccesses, left: BoundedAccess, right: BoundedAccess) -> bool:
     """Returns whether no byte of shared memory is touched by two threads of a block with these
     accesses: they never overlap, or both are weak and do so within one thread only. False if the
     addresses of either are unknown."""
-    if one.at is None or two.at is None:
+    if left.at is None or right.at is None:
         return False
-    ranges = _in_one_block(one.at, two.at, launch.blocks)
+    ranges = _in_one_block(left.at, right.at, launch.blocks)
     if never_overlap(*ranges):
         return True
-    return one.is_weak and two.is_weak and overlap_only_if_equal(*ranges, launch.threads)
+    return left.is_weak and right.is_weak and overlap_only_if_equal(*ranges, launch.threads)
 
 
 def _in_one_block(
-    one: AddressRange, two: AddressRange, blocks: Iterable[IndexVariable]
+    left: AddressRange, right: AddressRange, blocks: Iterable[IndexVariable]
 ) -> tuple[AddressRange, AddressRange]:
     """Returns two address ranges without the terms in the block's index, where both have the same
     stride: threads that share memory have the same block index."""
+    # Only where both have the same: with different strides the difference depends on the index, so
+    # that the terms do not cancel.
     for block in blocks:
-        strides = (dict(each.address.strides).get(block, 0) for each in (one, two))
+        strides = (dict(access.address.strides).get(block, 0) for access in (left, right))
         if len(set(strides)) == 1:
-            one, two = (each.range_of(each.address.without(block)) for each in (one, two))
-    return one, two
+            left, right = (
+                access.range_of(access.address.without(block)) for access in (left, right)
+            )
+    return left, right

@@ -34,8 +34,8 @@ def barrier_intervals(program: Program) -> Iterator[set[int]]:
     """Yields the instructions of each barrier interval: those reachable from the entry, or from a
     barrier of all threads (`is_barrier_of_all_threads`), up to and including the next such
     barrier."""
-    for first in _boundaries(program):
-        yield _interval_from(program, first)
+    for boundary in _boundaries(program):
+        yield _interval_from(program, boundary)
 
 
 def is_barrier_of_all_threads(instruction: Instruction) -> bool:
@@ -60,19 +60,20 @@ def _boundaries(program: Program) -> Iterator[int]:
             yield index + 1
 
 
-def _interval_from(program: Program, first: int) -> set[int]:
-    """Returns the instructions that are reachable from instruction `first` up to and including the
-    next barrier of all threads (`is_barrier_of_all_threads`) on each path; none if `first` is after
+def _interval_from(program: Program, start: int) -> set[int]:
+    """Returns the instructions that are reachable from instruction `start` up to and including the
+    next barrier of all threads (`is_barrier_of_all_threads`) on each path; none if `start` is after
     the last one."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     interval: set[int] = set()
-    waiting = [first]
+    waiting = [start]
     while waiting:
         index = waiting.pop()
         if index >= len(block_of):
             continue
         block = block_of[index]
         for at in range(index, block.stop):
+            # From here on the rest of the block and what follows it was added before.
             if at in interval:
                 break
             interval.add(at)
@@ -80,7 +81,9 @@ def _interval_from(program: Program, first: int) -> set[int]:
                 break
         else:
             waiting += [
-                program.blocks[each].start for each in block.successors if each != program.exit
+                program.blocks[successor].start
+                for successor in block.successors
+                if successor != program.exit
             ]
     return interval
 

@@ -42,9 +42,9 @@ def written_predicates(instruction: Instruction) -> list[Register]:
     """Returns the predicate registers that an instruction writes."""
     count = len(instruction.operation.spec.destinations)
     return [
-        one
-        for one in flatten_operands(instruction.operands[:count])
-        if isinstance(one, Register) and one.type == PRED
+        operand
+        for operand in flatten_operands(instruction.operands[:count])
+        if isinstance(operand, Register) and operand.type == PRED
     ]
 
 
@@ -75,13 +75,15 @@ def _predicate_expression(
     register, or the implications of a comparison of linear forms; no implications for others.
     `operands` are the arguments of the instruction's terms, `forms` their forms."""
     if term.op in ("and", "or", "not"):
-        return term.op, tuple(_predicate_expression(each, operands, forms) for each in term.args)
+        return term.op, tuple(
+            _predicate_expression(argument, operands, forms) for argument in term.args
+        )
     if term.op == "arg":
         operand = operands[int(str(term.attr))]
         return operand.name if isinstance(operand, Register) else NO_IMPLICATIONS
     if term.op in _COMPARISONS:
-        one, two = (evaluate(each, forms) for each in term.args)
-        return _comparison_implications(term.op, one, two, term.args[0].type)
+        left, right = (evaluate(argument, forms) for argument in term.args)
+        return _comparison_implications(term.op, left, right, term.args[0].type)
     return NO_IMPLICATIONS
 
 
@@ -98,11 +100,13 @@ def implications_of(
     op, parts = expression[0], [implications_of(part, implications) for part in expression[1]]
     if op == "not":
         return Implications(parts[0].where_false, parts[0].where_true)
-    one, two = parts
+    left, right = parts
     # False for `a && b` means that one of the two is false, so only facts that both imply hold.
     if op == "and":
-        return Implications(one.where_true | two.where_true, one.where_false & two.where_false)
-    return Implications(one.where_true & two.where_true, one.where_false | two.where_false)
+        return Implications(
+            left.where_true | right.where_true, left.where_false & right.where_false
+        )
+    return Implications(left.where_true & right.where_true, left.where_false | right.where_false)
 
 
 def guard_facts(
@@ -117,19 +121,20 @@ def guard_facts(
 
 
 def _comparison_implications(
-    op: str, one: Form | None, two: Form | None, type: ScalarType
+    op: str, left: Form | None, right: Form | None, type: ScalarType
 ) -> Implications:
     """Returns the implications of a comparison of integers of a type, as differences of the forms
     that are at least 0 and do not change before the end of a block. There are no implications if a
     form is unknown or may wrap around while its loop runs. That two are not equal implies something
     only if the least value of one difference is 0."""
     if (
-        one is None
-        or two is None
-        or not (_cannot_wrap(one, two, type) and _cannot_wrap(two, one, type))
+        left is None
+        or right is None
+        or not (_cannot_wrap(left, right, type) and _cannot_wrap(right, left, type))
     ):
         return NO_IMPLICATIONS
-    below, above = two.plus(one, -1), one.plus(two, -1)
+    # Of integers, `a < b` is `b - a - 1 >= 0`, and its negation is `a - b >= 0`.
+    below, above = right.plus(left, -1), left.plus(right, -1)
     strictly_below, strictly_above = below.plus(form(1), -1), above.plus(form(1), -1)
     match op:
         case "lt":
@@ -168,24 +173,24 @@ def _facts_to_block_end(forms: Iterable[Form]) -> Facts:
     """Returns the facts whose variables change only at the start of blocks, so that they hold up to
     the end of a block; constant ones are left out."""
     return frozenset(
-        each
-        for each in forms
-        if each.strides and all(ELSEWHERE not in variable.at for variable, _ in each.strides)
+        fact
+        for fact in forms
+        if fact.strides and all(ELSEWHERE not in variable.at for variable, _ in fact.strides)
     )
 
 
-def _minimum(one: Form) -> int | None:
+def _minimum(difference: Form) -> int | None:
     """Returns the least value of a form; None if it is unbounded below."""
-    falls = any(variable.extent is None and stride < 0 for variable, stride in one.strides)
-    return None if falls else one.low
+    falls = any(variable.extent is None and stride < 0 for variable, stride in difference.strides)
+    return None if falls else difference.low
 
 
-def _cannot_wrap(one: Form, limit: Form, type: ScalarType) -> bool:
+def _cannot_wrap(compared: Form, limit: Form, type: ScalarType) -> bool:
     """Returns whether a form does not wrap around in its type, if the loop that moves it ends when
     its comparison with `limit` fails: one step (its largest stride of an unbounded variable) beyond
     the limit's bounds is still in the type. True without unbounded variables, else False for an
     unbounded limit."""
-    steps = [stride for variable, stride in one.strides if variable.extent is None]
+    steps = [stride for variable, stride in compared.strides if variable.extent is None]
     if not steps:
         return True
     if not limit.is_bounded:

@@ -37,53 +37,63 @@ class Ranges:
         """Returns the ranges of the variables of some forms, and of the facts that share variables
         with them, narrowed by those facts."""
         variables = {
-            variable: _initial_range(variable) for one in forms for variable, _ in one.strides
+            variable: _initial_range(variable)
+            for known_form in forms
+            for variable, _ in known_form.strides
         }
         concerning = frozenset(f for f in facts if any(v in variables for v, _ in f.strides))
-        for one in concerning:
-            variables |= {v: _initial_range(v) for v, _ in one.strides if v not in variables}
+        for known_form in concerning:
+            variables |= {v: _initial_range(v) for v, _ in known_form.strides if v not in variables}
+        # A range may be used before it is narrowed: each is right at any time, only not the least.
         for _ in range(ROUNDS):
-            for one in concerning:
-                _narrow(variables, one)
+            for known_form in concerning:
+                _narrow(variables, known_form)
         return cls(concerning, variables)
 
-    def of(self, one: Form) -> Range:
+    def of(self, form: Form) -> Range:
         """Returns bounds of a form under the facts: no value is below the first or above the
         second, infinite if unbounded; a bound need not be attained."""
-        return -self._upper_bound(one.times(-1)), self._upper_bound(one)
+        return -self._upper_bound(form.times(-1)), self._upper_bound(form)
 
-    def _upper_bound(self, one: Form) -> float:
+    def _upper_bound(self, form: Form) -> float:
         """Returns an upper bound of a form: that of its variables, or a lower one after adding
         facts, each of which is at least 0, so that the sum is no less than the form."""
-        best = self._by_variables(one)
+        # With the fact `n - 1 - i` and the form `4 * i`, adding it four times cancels `i`: the form
+        # is at most `4 * n - 4`. Greedy: the fact that lowers the bound most comes first, and a sum
+        # that lowers it no more ends the search. Whatever is chosen, the bound is right.
+        best = self._by_variables(form)
         for _ in range(MOST_STEPS):
-            added = [self._added(one, fact) for fact in self.facts]
-            better = [(self._by_variables(each), each) for each in added if each is not None]
+            added = [self._added(form, fact) for fact in self.facts]
+            better = [
+                (self._by_variables(candidate), candidate)
+                for candidate in added
+                if candidate is not None
+            ]
             if not better:
                 break
-            least, one = min(better, key=lambda pair: pair[0])
+            least, form = min(better, key=lambda pair: pair[0])
             if least >= best:
                 break
             best = least
         return best
 
-    def _added(self, one: Form, fact: Form) -> Form | None:
+    def _added(self, form: Form, fact: Form) -> Form | None:
         """Returns a form plus a multiple of a fact that brings strides of the form nearer to 0, as
         large as changes no stride's sign. None if some variable of the fact is not in the form with
         the other sign, or if even the fact once is too much."""
-        strides = dict(one.strides)
+        strides = dict(form.strides)
         times = math.inf
         for variable, stride in fact.strides:
             own = strides.get(variable, 0)
             if own * stride >= 0:
                 return None
             times = min(times, -own // stride)
-        return one.plus(fact, int(times)) if 1 <= times < math.inf else None
+        return form.plus(fact, int(times)) if 1 <= times < math.inf else None
 
-    def _by_variables(self, one: Form) -> float:
+    def _by_variables(self, form: Form) -> float:
         """Returns an upper bound of a form by the ranges of its variables alone."""
-        bounds = (self._part(variable, stride)[1] for variable, stride in one.strides)
-        return one.constant + sum(bounds)
+        bounds = (self._part(variable, stride)[1] for variable, stride in form.strides)
+        return form.constant + sum(bounds)
 
     def _part(self, variable: IndexVariable, stride: int) -> Range:
         """Returns the range of stride times variable."""
@@ -107,8 +117,8 @@ def _narrow(variables: dict[IndexVariable, Range], fact: Form) -> None:
     least 0 while all other variables are at the end of their ranges that favours it."""
     parts = {v: _scaled(variables[v], stride) for v, stride in fact.strides}
     for variable, stride in fact.strides:
-        others = sum(high for each, (_, high) in parts.items() if each != variable)
-        least = -(fact.constant + others)  # of stride * variable
+        rest_high = sum(high for name, (_, high) in parts.items() if name != variable)
+        least = -(fact.constant + rest_high)  # of stride * variable
         if math.isinf(least):
             continue
         low, high = variables[variable]

@@ -55,12 +55,12 @@ def find_free_units(memory: Memory, start: int, units: int) -> int:
     """Returns the first of `units` consecutive free units of 32 columns in the tensor memory at
     address `start`, or -1 if there are none. Only multiples of `units` are tried, so that
     allocations are aligned to their size."""
-    for first in range(0, UNITS, units):
+    for first_unit in range(0, UNITS, units):
         owners = 0
-        for unit in range(first, first + units):
+        for unit in range(first_unit, first_unit + units):
             owners |= read_state(memory, start, TensorMemoryState.owner + unit)
         if owners == 0:
-            return first
+            return first_unit
     return -1
 
 
@@ -89,15 +89,15 @@ def allocate(
     if kind != 0:
         return kind
     units = columns // UNIT_COLUMNS
-    first = find_free_units(memory, start, units)
-    if first < 0:
+    first_unit = find_free_units(memory, start, units)
+    if first_unit < 0:
         return fail(issue, NO_COLUMNS, columns, 0, 1)
-    for unit in range(first, first + units):
+    for unit in range(first_unit, first_unit + units):
         # Plus 1, as 0 marks a free unit.
-        write_state(memory, start, TensorMemoryState.owner + unit, first + 1)
+        write_state(memory, start, TensorMemoryState.owner + unit, first_unit + 1)
     # The contents are undefined; zeros make results repeatable.
     for row in range(LANES):
-        offset = word_offset(start, row, first * UNIT_COLUMNS)
+        offset = word_offset(start, row, first_unit * UNIT_COLUMNS)
         for column in range(columns):
             write_bytes(memory, offset + 4 * column, 4, 0)
     write_state(memory, start, TensorMemoryState.last_columns, columns)
@@ -105,7 +105,7 @@ def allocate(
     write_state(memory, start, TensorMemoryState.allocated_by, issue.block)
     count_shared(shared_record, ADDRESS_BYTES)
     offset = host_address(issue, target) - ORIGIN
-    write_bytes(memory, offset, ADDRESS_BYTES, first * UNIT_COLUMNS)
+    write_bytes(memory, offset, ADDRESS_BYTES, first_unit * UNIT_COLUMNS)
     return 0
 
 
@@ -119,14 +119,14 @@ def free(memory: Memory, issue: WarpIssue, lane: int) -> int:
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
         return fail(issue, ALLOCATION_SIZE, columns, 0, 1)
-    start, first, size = memory_start(issue), column_of(address) // UNIT_COLUMNS, 0
+    start, first_unit, size = memory_start(issue), column_of(address) // UNIT_COLUMNS, 0
     # Counts the units of the allocation that begins at the address: none if there is no such one.
     if column_of(address) % UNIT_COLUMNS == 0 and lane_of(address) == 0:
         for unit in range(UNITS):
-            size += read_state(memory, start, TensorMemoryState.owner + unit) == first + 1
+            size += read_state(memory, start, TensorMemoryState.owner + unit) == first_unit + 1
     if size * UNIT_COLUMNS != columns:
         return fail(issue, NOT_AN_ALLOCATION, address, columns, 1)
-    for unit in range(first, first + size):
+    for unit in range(first_unit, first_unit + size):
         write_state(memory, start, TensorMemoryState.owner + unit, 0)
     return 0
 

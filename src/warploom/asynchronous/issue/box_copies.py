@@ -129,9 +129,9 @@ def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane
     # Only the bytes of each row that lie in the tensor are accessed, so only these are checked.
     for row in range(rows):
         find_row(entry, row)
-        first, length = entry.row_from, entry.row_to - entry.row_from
+        row_start, length = entry.row_from, entry.row_to - entry.row_from
         if length > 0:
-            start = entry.row_address + first
+            start = entry.row_address + row_start
             kind = check_global(issue, allocations, start, length, op != LOAD)
             if kind != 0:
                 return kind

@@ -145,9 +145,9 @@ def is_due(queue: RequestQueue, number: int, barrier: int) -> bool:
         return False
     # `tcgen05` operations signal nothing themselves: a later commit of their thread does.
     for later in range(number + 1, queue.count):
-        other = entry_of(queue, later)
-        commits = other.kind == ARRIVAL and other.barrier == barrier
-        if commits and other.thread == entry.thread:
+        commit_entry = entry_of(queue, later)
+        commits = commit_entry.kind == ARRIVAL and commit_entry.barrier == barrier
+        if commits and commit_entry.thread == entry.thread:
             return True
     return False
 

@@ -197,19 +197,19 @@ def prepare_bytes(memory: Memory, issue: WarpIssue, allocations: Allocations, la
     or 0."""
     entry, operands, request = issue.entry, issue.operands, issue.request
     op, size = field(request, OP), int(operands.size[lane])
-    shared, other = int(operands.shared[lane]), int(operands.other[lane])
-    if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
+    shared, opposite = int(operands.shared[lane]), int(operands.opposite[lane])
+    if size % BULK_UNIT or shared % BULK_UNIT or opposite % BULK_UNIT:
         return fail(issue, BULK_ALIGNMENT, size, BULK_UNIT, 1)
     kind = check_shared(issue, shared, size)
     if kind != 0:
         return kind
     grouped, is_global = field(request, GROUPED) != 0, field(request, MODE)
     if is_global:
-        kind = check_global(issue, allocations, other, size, grouped)
-        other_address = other
+        kind = check_global(issue, allocations, opposite, size, grouped)
+        opposite_address = opposite
     else:
-        kind = check_shared(issue, other, size)
-        other_address = host_address(issue, other)
+        kind = check_shared(issue, opposite, size)
+        opposite_address = host_address(issue, opposite)
     if kind != 0:
         return kind
     entry.kind = REDUCTION if op == REDUCE_BYTES else BYTES
@@ -219,7 +219,7 @@ def prepare_bytes(memory: Memory, issue: WarpIssue, allocations: Allocations, la
     shared_address = host_address(issue, shared)
     entry.shared = shared_base(issue, shared)
     entry.source, entry.target = (
-        (shared_address, other_address) if grouped else (other_address, shared_address)
+        (shared_address, opposite_address) if grouped else (opposite_address, shared_address)
     )
     if grouped:
         return 0

@@ -101,7 +101,7 @@ def prepare_lane(
     False, with the entry unchanged, if an access to shared or global memory or to the mbarrier
     would fault."""
     operands = issue.operands
-    shared, operand = int(operands.shared[lane]), int(operands.other[lane])
+    shared, operand = int(operands.shared[lane]), int(operands.opposite[lane])
     size, zeros = int(operands.size[lane]), int(operands.value[lane])
     barrier = int(operands.barrier[lane])
     if check_shared(issue, shared, size + zeros) != 0:

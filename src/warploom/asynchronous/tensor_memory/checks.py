@@ -121,11 +121,11 @@ def check_lanes(issue: WarpIssue, address: int, count: int) -> int:
     """Returns the kind of fault, with `address` and the first lane of the quarter recorded in
     `issue`, if the `count` lanes from that of `address` on are not all in the quarter of tensor
     memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
-    first = WARP_LANES * (issue.warp % WARPS)
+    quarter_start = WARP_LANES * (issue.warp % WARPS)
     lane = lane_of(address)
-    if lane < first or lane + count > first + WARP_LANES:
+    if lane < quarter_start or lane + count > quarter_start + WARP_LANES:
         # 1: the fault is not in global memory.
-        return fail(issue, OTHER_LANES, address, first, 1)
+        return fail(issue, OTHER_LANES, address, quarter_start, 1)
     return 0
 
 
@@ -178,11 +178,11 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
     type = type_of(kind, descriptor, TYPE_A)
     if type < 0:
         return TYPE_OF_A
-    other = type_of(kind, descriptor, TYPE_B)
-    if other < 0:
+    type_b = type_of(kind, descriptor, TYPE_B)
+    if type_b < 0:
         return TYPE_OF_B
     # A product cannot mix f16 and bf16.
-    if kind == F16 and type != other:
+    if kind == F16 and type != type_b:
         return TYPE_OF_B
     if not is_valid_shape(request, rows_of(descriptor), columns_of(descriptor)):
         return SHAPE_OF_D
@@ -200,7 +200,7 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
         return TYPE_OF_SUMS
     # Elements of less than 8 bits cannot be transposed.
     transposed = ((descriptor >> TRANSPOSE_A) & 1 and type > E5M2) or (
-        (descriptor >> TRANSPOSE_B) & 1 and other > E5M2
+        (descriptor >> TRANSPOSE_B) & 1 and type_b > E5M2
     )
     return TRANSPOSITION if kind == F8F6F4 and transposed else -1
 

@@ -85,8 +85,8 @@ def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
         return int(memory[unit + index])
     if format == PACKED_4:
         return ((int(memory[unit + (index >> 1)]) >> (4 * (index & 1))) & 15) << 2
-    first = 6 * index
-    return (read_bytes(memory, unit + (first >> 3), 2) >> (first & 7)) & 63
+    first_bit = 6 * index
+    return (read_bytes(memory, unit + (first_bit >> 3), 2) >> (first_bit & 7)) & 63
 
 
 @jitable

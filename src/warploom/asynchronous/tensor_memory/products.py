@@ -109,10 +109,10 @@ def shared_element(
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
     width = shared_bits(kind, type)
-    first = (along % unit) * width
+    first_bit = (along % unit) * width
     size = 2 if width == 6 else (width + 7) // 8
     # Reading two bytes is safe for the last element of 6 bits, too: unused bytes follow it.
-    bits = read_bytes(memory, address + (first >> 3), size) >> (first & 7)
+    bits = read_bytes(memory, address + (first_bit >> 3), size) >> (first_bit & 7)
     return element_value(bits & ((1 << width) - 1), type)
 
 
@@ -124,10 +124,10 @@ def tensor_memory_element(
     decoded to a double. The row is in the lane `lane_offset` after that of `address`. Of elements
     in a byte each, those of 6 bits are its low bits, those of 4 bits are bits 2 to 5."""
     width = tensor_memory_bits(kind)
-    first = k * width
+    first_bit = k * width
     lane = lane_of(address) + lane_offset
-    offset = word_offset(start, lane, column_of(address) + (first >> 5))
-    bits = read_bytes(memory, offset, 4) >> (first & 31)
+    offset = word_offset(start, lane, column_of(address) + (first_bit >> 5))
+    bits = read_bytes(memory, offset, 4) >> (first_bit & 31)
     # A 6-bit element keeps all 8 bits: `element_value` ignores those above its format.
     if type == E2M1 and width == 8:
         bits >>= 2
@@ -167,21 +167,21 @@ def sparse_k(
     """
     operands = entry.operands
     column = column_of(operands.metadata) + (operands.descriptor & 3)
-    first = lane_of(operands.metadata) & 31
+    first_lane = lane_of(operands.metadata) & 31
     # `group` is the number of the 4-bit field, `choice` which of its two indices is meant (tf32
     # uses one index, whose upper bit decides), `shift` the field's position in the words of
     # metadata.
     if kind in (F16, TF32):
         group, choice = (k, 1) if kind == TF32 else (k >> 1, k & 1)
         half = 4
-        lane = (lane & ~15) + 8 * (group // half) + (row & 7) + first
+        lane = (lane & ~15) + 8 * (group // half) + (row & 7) + first_lane
         shift = 16 * ((row >> 3) & 1) + 4 * (group % half)
         bits = read_bytes(memory, word_offset(start, lane, column), 4) >> shift
         index = (bits >> (2 * choice)) & 3
         return 2 * group + (index >> 1) if kind == TF32 else 4 * group + index
     group, choice = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
     shift = 4 * group
-    offset = word_offset(start, lane + first, column + (shift >> 5))
+    offset = word_offset(start, lane + first_lane, column + (shift >> 5))
     index = (read_bytes(memory, offset, 4) >> ((shift & 31) + 2 * choice)) & 3
     return 8 * group + 2 * index + (k & 1) if kind >= MXF4 else 4 * group + index
 
@@ -195,15 +195,15 @@ def load_b(
     entry: RequestEntry,
     work: ProductWork,
     own: int,
-    first: int,
+    first_column: int,
     count: int,
     depth: int,
 ) -> None:
-    """Decodes columns `first` to `first` + `count` - 1 of B, which begins `column_shift` columns
-    after the start of its matrix, times their scales and sign, into the work space as `b`, rows
-    along k of BLOCK_COLUMNS numbers; columns that the zero-column mask clears are zero. `own` is
-    the host address of the shared memory of the block whose part of D is computed. With
-    `.cta_group::2`, each block has half of the columns in its shared memory."""
+    """Decodes columns `first_column` to `first_column` + `count` - 1 of B, which begins
+    `column_shift` columns after the start of its matrix, times their scales and sign, into the work
+    space as `b`, rows along k of BLOCK_COLUMNS numbers; columns that the zero-column mask clears
+    are zero. `own` is the host address of the shared memory of the block whose part of D is
+    computed. With `.cta_group::2`, each block has half of the columns in its shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
     kind, columns = field(request, KIND), columns_of(descriptor)
@@ -215,7 +215,7 @@ def load_b(
     half = columns // 2 if request & PAIR else columns
     shift = column_shift(entry.zeros)
     for number in range(count):
-        column = first + number
+        column = first_column + number
         start = operands.own if column < half else operands.peer
         scale = sign
         zero = is_zero_column(entry.zeros, rows_of(descriptor), columns, column)
@@ -343,21 +343,21 @@ def multiply(memory: Memory, entry: RequestEntry, work: ProductWork) -> None:
     for block in range(blocks):
         own = operands.peer if block else operands.own
         for part_of_d in range(parts):
-            for first in range(0, part_columns, BLOCK_COLUMNS):
-                count = min(BLOCK_COLUMNS, part_columns - first)
-                multiply_block(memory, entry, work, own, block, part_of_d, first, count)
+            for first_column in range(0, part_columns, BLOCK_COLUMNS):
+                count = min(BLOCK_COLUMNS, part_columns - first_column)
+                multiply_block(memory, entry, work, own, block, part_of_d, first_column, count)
 
 
 @jitable
 def multiply_block(
     memory: Memory, entry: RequestEntry, work: ProductWork, own: int, block: int, part_of_d: int,
-    first: int, count: int,
+    first_column: int, count: int,
 ) -> None:  # fmt: skip
-    """Computes the rows of `count` columns of D, from column `first` of part `part_of_d` on (D has
-    `parts_of` parts), and writes them to tensor memory, except lanes that `disable-output-lane`
-    disables. Decodes B and A into `work` itself. Sums begin with D times 2 to the power of
-    -`scale_d` if `enable`, both operands of the entry, is not 0, else with 0. `block` is the rank
-    in a pair, 0 or 1, and `own` the host address of its shared memory."""
+    """Computes the rows of `count` columns of D, from column `first_column` of part `part_of_d` on
+    (D has `parts_of` parts), and writes them to tensor memory, except lanes that
+    `disable-output-lane` disables. Decodes B and A into `work` itself. Sums begin with D times 2 to
+    the power of -`scale_d` if `enable`, both operands of the entry, is not 0, else with 0. `block`
+    is the rank in a pair, 0 or 1, and `own` the host address of its shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
     kind, blocks = field(request, KIND), 2 if request & PAIR else 1
@@ -367,14 +367,14 @@ def multiply_block(
     halves = kind != I8 and (descriptor >> TYPE_D) & 3 == HALF_SUMS and not is_scaled(kind)
     saturates = kind == I8 and (descriptor >> SATURATE) & 1 != 0
     adds, scale_d = operands.enable != 0, power(-operands.scale_d)
-    load_b(memory, entry, work, own, part_of_d * (columns // parts) + first, count, depth)
+    load_b(memory, entry, work, own, part_of_d * (columns // parts) + first_column, count, depth)
     for row in range(rows):
         lane_offset = row_lane(rows, parts, row, part_of_d)
         lane = lane_of(address) + lane_offset
         # 128 bits for each block of the pair, in two words.
         if (int(operands.disabled[2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
             continue
-        offset = word_offset(start, lane, column_of(address) + first)
+        offset = word_offset(start, lane, column_of(address) + first_column)
         for number in range(count):
             word = read_bytes(memory, offset + 4 * number, 4)
             value = accumulator_value(word, kind, halves) * scale_d if adds else 0.0

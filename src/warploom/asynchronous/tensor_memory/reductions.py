@@ -27,17 +27,17 @@ def comparison_key(word: int, request: int) -> int:
 
 
 @jitable
-def reduce_words(first: int, second: int, request: int) -> int:
+def reduce_words(left: int, right: int, request: int) -> int:
     """Returns the minimum (MINIMUM) or maximum of two 32-bit words, compared by the flags of
     `request` as floats, signed or unsigned; of their absolute values with ABSOLUTE_VALUES. If one
     is a NaN, returns the other; CANONICAL_NAN if both are, or with PROPAGATES_NANS."""
     if request & ABSOLUTE_VALUES:
-        first, second = first & SIZE_BITS, second & SIZE_BITS
+        left, right = left & SIZE_BITS, right & SIZE_BITS
     if request & FLOATS:
-        nan, other_nan = first & SIZE_BITS > INFINITY_BITS, second & SIZE_BITS > INFINITY_BITS
-        if nan or other_nan:
-            if request & PROPAGATES_NANS or (nan and other_nan):
+        left_nan, right_nan = left & SIZE_BITS > INFINITY_BITS, right & SIZE_BITS > INFINITY_BITS
+        if left_nan or right_nan:
+            if request & PROPAGATES_NANS or (left_nan and right_nan):
                 return CANONICAL_NAN
-            return second if nan else first
-    less = comparison_key(first, request) < comparison_key(second, request)
-    return first if less == (request & MINIMUM != 0) else second
+            return right if left_nan else left
+    less = comparison_key(left, request) < comparison_key(right, request)
+    return left if less == (request & MINIMUM != 0) else right

@@ -135,15 +135,15 @@ def find_row(entry: RequestEntry, row: int) -> None:
             moved = left % count * element_stride(entry.map, axis)
             entry.row_coordinates[axis] = int(entry.coordinates[axis]) + moved
             left //= count
-    type, inside, first = map_type(entry.map), True, int(entry.row_coordinates[0])
-    address = entry.map.address + global_size(type, first)
+    type, inside, coordinate = map_type(entry.map), True, int(entry.row_coordinates[0])
+    address = entry.map.address + global_size(type, coordinate)
     for axis in range(1, rank):
         position = int(entry.row_coordinates[axis])
         inside = inside and 0 <= position < dim(entry.map, axis)
         address += position * stride(entry.map, axis)
     entry.row_address = address
-    entry.row_from = global_size(type, min(max(-first, 0), row_elements(entry)))
-    last = global_size(type, max(min(dim(entry.map, 0) - first, row_elements(entry)), 0))
+    entry.row_from = global_size(type, min(max(-coordinate, 0), row_elements(entry)))
+    last = global_size(type, max(min(dim(entry.map, 0) - coordinate, row_elements(entry)), 0))
     entry.row_to = max(last, entry.row_from) if inside else entry.row_from
 
 
@@ -155,19 +155,19 @@ def find_pixel(entry: RequestEntry, row: int, rank: int) -> None:
     entry.row_coordinates[0] = entry.coordinates[0]
     left = row
     # Along each axis the first pass begins at the coordinate, later ones at the lower corner:
-    # `first` and `count` are their numbers of pixels, and `left` the passes completed, which carry
-    # to the next axis.
+    # `first_pixels` and `later_pixels` are their numbers of pixels, and `left` the passes
+    # completed, which carry to the next axis.
     for axis in range(1, rank - 1):
         lower = signed_part(entry.map, MapWords.lower, 16 * (axis - 1))
         upper = dim(entry.map, axis) - 1 + signed_part(entry.map, MapWords.upper, 16 * (axis - 1))
         start, step = int(entry.coordinates[axis]), element_stride(entry.map, axis)
-        first = max((upper - start) // step + 1, 1)
-        if left < first:
+        first_pixels = max((upper - start) // step + 1, 1)
+        if left < first_pixels:
             at, left = start + left * step, 0
         else:
-            count = max((upper - lower) // step + 1, 1)
-            at = lower + (left - first) % count * step
-            left = 1 + (left - first) // count
+            later_pixels = max((upper - lower) // step + 1, 1)
+            at = lower + (left - first_pixels) % later_pixels * step
+            left = 1 + (left - first_pixels) // later_pixels
         entry.row_coordinates[axis] = at + int(entry.offsets[axis - 1])
     entry.row_coordinates[rank - 1] = int(entry.coordinates[rank - 1]) + left
 
@@ -194,7 +194,7 @@ def move_row(memory: Memory, entry: RequestEntry, start: int, size: int) -> None
         shared_group_bytes(type),
         shared_group_bytes(type) - global_group_bytes(type),
     )
-    first, last = entry.row_from, entry.row_to
+    inside_from, inside_to = entry.row_from, entry.row_to
     global_offset, shared_offset = entry.row_address - ORIGIN, entry.shared - ORIGIN
     op = field(request, OP)
     nans = map_fill(entry.map) == FILL_NANS
@@ -213,7 +213,7 @@ def move_row(memory: Memory, entry: RequestEntry, start: int, size: int) -> None
         base = shared_offset + swizzled(entry.map, start + chunk) - begin
         if op == LOAD:
             for position in range(begin, end):
-                if first <= position < last:
+                if inside_from <= position < inside_to:
                     memory[base + position] = memory[global_offset + position]
                 # Bytes FF ... FF 7F of each element: a NaN in every float format.
                 elif nans:
@@ -223,11 +223,11 @@ def move_row(memory: Memory, entry: RequestEntry, start: int, size: int) -> None
                 else:
                     memory[base + position] = np.uint8(0)
         elif op == REDUCE:
-            for position in range(max(begin, first), min(end, last), element):
+            for position in range(max(begin, inside_from), min(end, inside_to), element):
                 operation = field(request, OPERATION)
                 reduce_number(memory, global_offset + position, base + position, operation, type)
         else:
-            for position in range(max(begin, first), min(end, last)):
+            for position in range(max(begin, inside_from), min(end, inside_to)):
                 memory[global_offset + position] = memory[base + position]
 
 

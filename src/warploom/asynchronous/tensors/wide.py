@@ -60,16 +60,22 @@ def find_wide_pixel(entry: RequestEntry, row: int, rank: int) -> None:
     column, halo = column_pixels(entry), entry.wide.halo
     group, inside = row // (column + halo), row % (column + halo)
     # Halo pixels follow the last pixel of their column or group, `beyond` steps after it, and do
-    # not advance the traversal. `first` is the number of pixels in the first image, `count` in
-    # later ones.
+    # not advance the traversal. `first_pixels` is the number of pixels in the first image,
+    # `later_pixels` in later ones.
     number, beyond = column * group + min(inside, column - 1), max(inside - column + 1, 0)
     upper = upper_corner(entry)
     lower = signed_part(entry.map, MapWords.lower, 0) + entry.wide.shift
     start, step = int(entry.coordinates[1]) + entry.wide.shift, element_stride(entry.map, 1)
-    first, count = max((upper - start) // step + 1, 1), max((upper - lower) // step + 1, 1)
+    first_pixels, later_pixels = (
+        max((upper - start) // step + 1, 1),
+        max((upper - lower) // step + 1, 1),
+    )
     image, at = 0, start + number * step
-    if number >= first:
-        image, at = 1 + (number - first) // count, lower + (number - first) % count * step
+    if number >= first_pixels:
+        image, at = (
+            1 + (number - first_pixels) // later_pixels,
+            lower + (number - first_pixels) % later_pixels * step,
+        )
     for axis in range(rank):
         entry.row_coordinates[axis] = entry.coordinates[axis]
     entry.row_coordinates[1] = at + beyond * step

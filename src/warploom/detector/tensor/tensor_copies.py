@@ -189,9 +189,11 @@ def record_other_operand(
         select_own_memory(state, event)
         for row in range(count_rows(entry)):
             find_row(entry, row)
-            first, last = entry.row_from, entry.row_to
-            start = entry.row_address + first
-            record_bytes(state, event, memory, values, lane, (GLOBAL, op), start, last - first)
+            row_start, row_end = entry.row_from, entry.row_to
+            start = entry.row_address + row_start
+            record_bytes(
+                state, event, memory, values, lane, (GLOBAL, op), start, row_end - row_start
+            )
         return
     remote_address = entry.target if grouped else entry.source
     rank = -1 if field(entry.request, MODE) else rank_of(issue, remote_address)

@@ -152,6 +152,7 @@ def record_tensor_core_op(
         failed = check_shift(memory, issue)
     if failed:
         return
+    # Each work is an agent of its own, as its accesses happen while its thread continues.
     ThreadKnowledge(state, state.current_lane_at).works += 1
     act_as_agent(state, WORK_OF_THREAD, ThreadKnowledge(state, state.current_lane_at).works)
     for block in range(2 if request & PAIR else 1):

@@ -57,20 +57,22 @@ TWO_LOG2_E = "0x1.715476p+1"
 
 
 def number(text: str | float) -> Term:
-    """Return a single-precision constant, from hexadecimal text or a value that is exact in it."""
+    """Returns a single-precision constant, from hexadecimal text or a value that is exact in it."""
     return float_constant(float.fromhex(text) if isinstance(text, str) else text, F32)
 
 
 def fma(a: Term, b: Term, c: Term) -> Term:
+    """Returns a * b + c, rounded once, to nearest."""
     return float_op("fma", "rn", a, b, c)
 
 
 def mul(a: Term, b: Term) -> Term:
+    """Returns a * b, rounded to nearest."""
     return float_op("fmul", "rn", a, b)
 
 
 def polynomial(x: Term, coefficients: tuple[str, ...]) -> Term:
-    """Return the polynomial in `x`, coefficients from the constant term up, by Horner's rule."""
+    """Returns the polynomial in `x`, coefficients from the constant term up, by Horner's rule."""
     *rest, value = (number(c) for c in coefficients)
     for coefficient in reversed(rest):
         value = fma(value, x, coefficient)
@@ -78,17 +80,17 @@ def polynomial(x: Term, coefficients: tuple[str, ...]) -> Term:
 
 
 def nearest_integer(x: Term) -> Term:
-    """`x` rounded to the nearest integer, as .s32."""
+    """Returns `x` rounded to the nearest integer, as .s32."""
     return float_to_int(round_integral(x, "rni"), S32)
 
 
 def power_of_two(exponent: Term) -> Term:
-    """2^exponent for an .s32 from -126 to 127."""
+    """Returns 2^exponent for an .s32 from -126 to 127."""
     return reinterpret(shift_left(exponent + 127, constant(23, U32)), F32)
 
 
 def exp2(x: Term) -> Term:
-    """2^x; a NaN gives some number.
+    """Returns 2^x; some number for a NaN.
 
     The power is applied in two halves, of which only the second can overflow or round.
     """
@@ -108,7 +110,7 @@ def ex2(m: Modifiers, a: Term) -> Term:
 
 
 def log2(x: Term) -> Term:
-    """log2 of a positive finite x, which is 2^k (1 + f) with 1 + f around 1."""
+    """Returns log2 of a positive finite x, which is 2^k (1 + f) with 1 + f around 1."""
     tiny = x < number(2.0**-126)
     bits = reinterpret(select(tiny, mul(x, number(2.0**24)), x), S32)
     root_half = 0x3F3504F3  # the bits of sqrt(1/2)
@@ -129,7 +131,7 @@ def lg2(m: Modifiers, a: Term) -> Term:
 
 
 def turned(x: Term, quarter: int) -> Term:
-    """sin(x + quarter * pi/2); a NaN or an infinity gives some number.
+    """Returns sin(x + quarter * pi/2); some number for a NaN or an infinity.
 
     Beyond about 10^6 the reduced angle loses its digits (the manual promises none there); it is
     held in its range so that the result stays within [-1, 1].
@@ -151,7 +153,7 @@ def turned(x: Term, quarter: int) -> Term:
 
 
 def periodic(m: Modifiers, a: Term, quarter: int) -> Term:
-    """sin(a + quarter * pi/2), with a NaN for a NaN and for an infinity."""
+    """Returns sin(a + quarter * pi/2); a NaN for a NaN and for an infinity."""
     (a,) = operands(m, a)
     finite = float_abs(a) < number(INFINITY)
     return result(m, select(finite, turned(a, quarter), nan_like(a)))
@@ -176,7 +178,7 @@ def tanh(m: Modifiers, a: Term) -> Term:
 
 
 def tanh_of(a: Term) -> Term:
-    """tanh(a); a NaN gives some number."""
+    """Returns tanh(a); some number for a NaN."""
     size, square = float_abs(a), mul(a, a)
     small = mul(a, fma(polynomial(square, TANH), square, number(1.0)))
     grown = float_op("fadd", "rn", exp2(mul(size, number(TWO_LOG2_E))), number(1.0))

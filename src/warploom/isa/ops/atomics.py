@@ -47,7 +47,7 @@ def atomic(
     flush: str = "",
     vectors: tuple[str, ...] = (),
 ) -> Callable[[Semantics], Semantics]:
-    """Declare the operations `names` as `atom` and, unless `reduction` is false, as `red`.
+    """Declares the operations `names` as `atom` and, unless `reduction` is false, as `red`.
 
     With `vectors`, those forms of .global memory whose elements are each an atomic of its own.
     """
@@ -83,7 +83,7 @@ def atomic(
 
 
 def asynchronous(name: str, *types: str) -> Callable[[Semantics], Semantics]:
-    """Declare an operation as `red.async`: behind it, its bytes have come at an mbarrier."""
+    """Declares an operation as `red.async`: behind it, its bytes have come at an mbarrier."""
     return op(
         "red.async.sem.scope.space.mbarrier::complete_tx::bytes.op.type",
         OpKind.ASYNC_REDUCTION,

@@ -73,7 +73,7 @@ declare(
 
 
 def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
-    """Declare one syntax line of a fence, of threads or of proxies."""
+    """Declares one syntax line of a fence, of threads or of proxies."""
     declare(
         syntax,
         OpKind.FENCE,

@@ -58,7 +58,7 @@ def brev(_: Modifiers, a: Term) -> Term:
 
 
 def low_mask(length: Term, type: ScalarType) -> Term:
-    """Return a value whose low `length` bits are 1; all of them where `length` is at
+    """Returns a value whose low `length` bits are 1; all of them where `length` is at
     least the width."""
     return shift_left(constant(1, type), length) - 1
 
@@ -87,7 +87,7 @@ MODES = ("clamp", "wrap")
 
 
 def bounded(m: Modifiers, amount: Term) -> Term:
-    """Return a bit position or a width, taken modulo 32 with .wrap; shifts clamp it otherwise."""
+    """Returns a bit position or a width, taken modulo 32 with .wrap; shifts clamp it otherwise."""
     return amount & 31 if m["mode"] == "wrap" else amount
 
 
@@ -129,7 +129,7 @@ def fns(_: Modifiers, mask: Term, base: Term, offset: Term) -> Term:
 
 
 def nth_one(word: Term, n: Term) -> Term:
-    """Return the place of the 1 in `word` that has `n` others below it, found by halves."""
+    """Returns the place of the 1 in `word` that has `n` others below it, found by halves."""
     place = constant(0, U32)
     for width in (16, 8, 4, 2, 1):
         below = shift_right(word, place) & ((1 << width) - 1)
@@ -141,18 +141,18 @@ def nth_one(word: Term, n: Term) -> Term:
 
 
 def byte_of(pair: Term, index: Term) -> Term:
-    """Byte `index` (below 8) of a 64-bit value, as 32 bits."""
+    """Returns byte `index` (below 8) of a 64-bit value, as 32 bits."""
     return truncate(shift_right(pair, shift_left(index, constant(3, U32))), B32) & 0xFF
 
 
 def joined(words: tuple[Term, Term]) -> Term:
-    """{b, a} as 64 bits, a in the low half."""
+    """Returns {b, a} as 64 bits, a in the low half."""
     a, b = words
     return shift_left(extend(b, B64), constant(32, U32)) | extend(a, B64)
 
 
 def assembled(parts: list[Term]) -> Term:
-    """Four bytes, lowest first, as one word."""
+    """Returns four bytes, lowest first, as one word."""
     word = parts[0]
     for place, part in enumerate(parts[1:], start=1):
         word = word | shift_left(part, constant(8 * place, U32))
@@ -188,7 +188,7 @@ def prmt_mode(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def chosen(mode: str, start: Term, place: int) -> Term:
-    """Return which of the eight bytes `prmt` puts at `place`."""
+    """Returns which of the eight bytes `prmt` puts at `place`."""
     if mode == "f4e":
         return start + place
     if mode == "b4e":

@@ -23,17 +23,17 @@ Carried = tuple[Term, Term]
 
 
 def number(carry: Term, type: ScalarType) -> Term:
-    """Return the flag as 0 or 1."""
+    """Returns the flag as 0 or 1."""
     one = Term("const", type, (), 1)
     return select(carry, one, 0)
 
 
 def sum_of(a: Term, b: Term, carry: Term | None) -> Carried:
-    """a + b + carry and what is carried out of it."""
+    """Returns a + b + carry, and the carry out of it."""
     whole = unsigned(a.type.bits)
-    first, second = reinterpret(a, whole), reinterpret(b, whole)
-    total = first + second
-    over = total < first
+    unsigned_a, unsigned_b = reinterpret(a, whole), reinterpret(b, whole)
+    total = unsigned_a + unsigned_b
+    over = total < unsigned_a
     if carry is not None:
         before, total = total, total + number(carry, whole)
         over = any_of(over, total < before)
@@ -41,17 +41,17 @@ def sum_of(a: Term, b: Term, carry: Term | None) -> Carried:
 
 
 def difference_of(a: Term, b: Term, carry: Term | None) -> Carried:
-    """a + ~b + carry and what is carried out of it; without a flag the carry in is 1."""
+    """Returns a + ~b + carry, and the carry out of it; without a flag the carry in is 1."""
     whole = unsigned(a.type.bits)
-    first, second = reinterpret(a, whole), reinterpret(b, whole)
+    unsigned_a, unsigned_b = reinterpret(a, whole), reinterpret(b, whole)
     if carry is None:
-        return reinterpret(first - second, a.type), first >= second
-    total, over = sum_of(first, ~second, carry)
+        return reinterpret(unsigned_a - unsigned_b, a.type), unsigned_a >= unsigned_b
+    total, over = sum_of(unsigned_a, ~unsigned_b, carry)
     return reinterpret(total, a.type), over
 
 
 def half_product(m: Modifiers, a: Term, b: Term) -> Term:
-    """Return the half of a * b that the opcode names."""
+    """Returns the half of a * b that the opcode names."""
     return a * b if m["half"] == "lo" else resize(high(widen(a) * widen(b)), a.type)
 
 

@@ -28,7 +28,7 @@ declare(
 
 
 def _mapped(address: Term, rank: Term) -> Term:
-    """Return the address in the shared memory of a block, from one in any block's."""
+    """Returns the address in the shared memory of a block, from one in any block's."""
     above = shift_left(extend(rank, U64) + 1, constant(BLOCK_BITS, U32))
     return (address & (HIGH_BITS | OFFSET_MASK)) | above
 

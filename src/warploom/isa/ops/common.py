@@ -34,10 +34,12 @@ PACKED_INTEGERS = ("u16x2", "s16x2")
 
 
 def by_part(semantics: Callable[..., Term]) -> Callable[..., Term]:
-    """Return the same for packed operands: each part of them for itself, put together again."""
+    """Returns semantics that also take packed operands: applies the given ones to each part of the
+    operands, and packs the results."""
 
     @wraps(semantics)
     def packed(m: Modifiers, *values: Term) -> Term:
+        """Applies `semantics` to the values, or to each part of them if they are packed."""
         whole = m.scalar()
         if whole not in PACKED:
             return semantics(m, *values)
@@ -49,13 +51,13 @@ def by_part(semantics: Callable[..., Term]) -> Callable[..., Term]:
 
 
 def operands(m: Modifiers, *values: Term) -> tuple[Term, ...]:
-    """Float operands as the instruction sees them: `.ftz` flushes subnormals."""
+    """Returns float operands as the instruction reads them: with `.ftz`, subnormals as zeros."""
     return tuple(flush_subnormal(v) for v in values) if "ftz" in m else values
 
 
 def result(m: Modifiers, value: Term) -> Term:
-    """Return a float result as it is written: flushed, then clamped to [0, 1] or with its NaN
-    closed."""
+    """Returns a float result as it is written: with `.ftz`, a subnormal as zero; then with `.sat`,
+    clamped to [0, 1] and a NaN as 0, else any NaN as the canonical one."""
     if "ftz" in m:
         value = flush_subnormal(value)
     return saturate(value) if "sat" in m else canonical(value)
@@ -69,28 +71,30 @@ class Clamping(TypedDict):
 
 
 def clamping(m: Modifiers) -> Clamping:
-    """Returns what `.satfinite` and `.relu` ask for."""
+    """Returns how to narrow numbers that are too large (`.satfinite`) or negative (`.relu`)."""
     return {"finite": "satfinite" in m, "relu": "relu" in m}
 
 
 def rounding(m: Modifiers) -> str:
-    """Return the rounding mode; nearest even where none is written."""
+    """Returns the rounding mode; nearest even where none is written."""
     return m.text("rnd", "rn")
 
 
 def nan_like(value: Term) -> Term:
-    """Return the canonical NaN in the type of `value`."""
+    """Returns the canonical NaN in the type of `value`."""
     return constant(CANONICAL_NAN[value.type.bits], value.type)
 
 
 def sign_bit(a: Term) -> Term:
-    """Return the sign bit of a float in its place, as an integer of its width."""
+    """Returns the sign bit of a float at its place, all other bits 0, as an integer of its
+    width."""
     return reinterpret(a, unsigned(a.type.bits)) & (1 << (a.type.bits - 1))
 
 
 def extreme(m: Modifiers, choose: Callable[[Term, Term], Term], *values: Term) -> Term:
-    """Return the least or the greatest of float values, by `choose`. `.abs` looks at their sizes,
-    `.NaN` lets a NaN win, `.xorsign` gives the result the product of their signs."""
+    """Returns the least or the greatest of float values, by `choose`. `.abs` compares their
+    absolute values; with `.NaN` the result is NaN if any value is, else only if all are; `.xorsign`
+    sets its sign to the exclusive or of their signs."""
     sizes = [float_abs(v) for v in values] if "abs" in m else list(values)
     found = canonical(reduce(choose, sizes))
     if "xorsign" in m:
@@ -103,7 +107,7 @@ def extreme(m: Modifiers, choose: Callable[[Term, Term], Term], *values: Term) -
 
 
 def any_of(*conditions: Term) -> Term:
-    """True where one of the predicates is."""
+    """Returns whether any of the predicates is true."""
     found = conditions[0]
     for condition in conditions[1:]:
         found = Term("or", PRED, (found, condition))

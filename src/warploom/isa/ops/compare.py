@@ -63,7 +63,7 @@ def holds(m: Modifiers, a: Term, b: Term) -> Term:
 
 
 def combined(m: Modifiers, condition: Term, c: Term) -> Term:
-    """`condition` joined with the third operand by `.and`, `.or` or `.xor`."""
+    """Returns `condition` joined with the third operand by `.and`, `.or` or `.xor`."""
     return Term(m.text("bool", ""), PRED, (condition, c))
 
 
@@ -75,7 +75,7 @@ def as_value(type: ScalarType, condition: Term) -> Term:
 def comparison(
     syntax: str, dst: str, src: str, families: Families, **choices: tuple[str, ...]
 ) -> Callable[[Semantics], Semantics]:
-    """Declare an instruction that compares, for each family of types and its relations.
+    """Declares an instruction that compares, for each family of types and its relations.
 
     `{ftz}` in the syntax is where floats take that modifier.
     """
@@ -83,6 +83,7 @@ def comparison(
     kind = OpKind.COMPARE if syntax.startswith("setp") else OpKind.COMPUTE
 
     def register(semantics: Semantics) -> Semantics:
+        """Declares a syntax line for each family."""
         for ftz, relations, types in families:
             line = syntax.replace("{ftz}", ftz)
             names = {"cmp": relations, "type": types, **choices}
@@ -136,7 +137,7 @@ def setp_pair_bool(m: Modifiers, a: Term, b: Term, c: Term) -> tuple[Term, ...]:
 
 
 def by_halves(m: Modifiers, a: Term, b: Term) -> list[tuple[Term, Term]]:
-    """Return the low halves of a and b, then the high ones."""
+    """Returns the low halves of a and b, then the high ones."""
     type, _ = PACKED[m.scalar()]
     return list(zip(parts(a, type), parts(b, type), strict=True))
 

@@ -39,26 +39,26 @@ NARROW = ("f16", "bf16")
 def cvt(
     line: str, to: tuple[str, ...], of: tuple[str, ...], **choices: tuple[str, ...]
 ) -> Callable[[Semantics], Semantics]:
-    """Declare a syntax line of `cvt`: its modifiers, and which types it converts to and from."""
+    """Declares a syntax line of `cvt`: its modifiers, and which types it converts to and from."""
     names = {"rnd": ROUNDINGS, "irnd": INTEGRAL_ROUNDINGS} | choices | {"dtype": to, "type": of}
     return op(f"cvt{line}.dtype.type", dst="d:dtype", src="a:type", unit=Unit.CONVERT, **names)
 
 
 def limits(type: ScalarType) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer type."""
+    """Returns the least and the greatest value of an integer type."""
     top = (1 << (type.bits - 1 if type.is_signed else type.bits)) - 1
     return (-top - 1 if type.is_signed else 0), top
 
 
 def number(m: Modifiers, a: Term) -> Term:
-    """Return a float operand as an .f32 or .f64; `.ftz` is about an .f32."""
+    """Returns a float operand as an .f32 or .f64; `.ftz` is about an .f32."""
     if a.type in HALVES:
         return wide(a, HALVES[a.type])
     return operands(m, a)[0] if a.type.bits == 32 else a
 
 
 def as_half(m: Modifiers, value: Term) -> Term:
-    """Return a value as the .f16 or .bf16 that is written."""
+    """Returns a value as the .f16 or .bf16 that is written."""
     target = m.scalar("dtype")
     value = saturate(value) if "sat" in m else value
     bits = narrowed(value, HALVES[target], rounding(m), **clamping(m))

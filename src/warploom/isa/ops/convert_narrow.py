@@ -47,9 +47,10 @@ CUT = ("rn", "rz")
 def conversions(
     lines: tuple[str, ...], *, dst: str, src: str, **choices: tuple[str, ...]
 ) -> Callable[[Semantics], Semantics]:
-    """Declare syntax lines that differ in the order of their modifiers."""
+    """Declares syntax lines that differ in the order of their modifiers."""
 
     def register(semantics: Semantics) -> Semantics:
+        """Declares each of the syntax lines."""
         for line in lines:
             op(line, dst=dst, src=src, unit=Unit.CONVERT, **choices)(semantics)
         return semantics
@@ -58,13 +59,13 @@ def conversions(
 
 
 def limited(before: str, behind: str) -> tuple[str, ...]:
-    """Syntax lines with `.relu` and `.satfinite`, in either order."""
+    """Returns syntax lines with `.relu` and `.satfinite`, in either order."""
     both = "{.relu}{.satfinite}", ".satfinite.relu"
     return tuple(f"{before}{modifiers}{behind}" for modifiers in both)
 
 
 def saturated(before: str, behind: str) -> tuple[str, ...]:
-    """Return the same where `.satfinite` must be."""
+    """Returns the same where `.satfinite` must be."""
     return tuple(f"{before}{m}{behind}" for m in (".satfinite{.relu}", ".relu.satfinite"))
 
 
@@ -108,12 +109,12 @@ def to_tf32(m: Modifiers, a: Term) -> Term:
 
 
 def packed_width(dtype: str) -> int:
-    """Return the bits that one number of a packed type takes up."""
+    """Returns the bits that one number of a packed type takes up."""
     return 4 if dtype.startswith("e2m1") else 8
 
 
 def together(m: Modifiers, values: Sequence[Term], whole: ScalarType) -> Term:
-    """Return the values, lowest first, rounded to the nearest and packed."""
+    """Returns the values, lowest first, rounded to the nearest and packed."""
     dtype = m.text("dtype", "")
     format = FORMATS[dtype[:4]]
     return packed_bits(
@@ -122,7 +123,7 @@ def together(m: Modifiers, values: Sequence[Term], whole: ScalarType) -> Term:
 
 
 def packed_bits(numbers: Sequence[Term], size: int, whole: ScalarType) -> Term:
-    """Return the numbers, lowest first, at `size` bits each."""
+    """Returns the numbers, lowest first, at `size` bits each."""
     word = constant(0, U32)
     for place, bits in enumerate(numbers):
         word = word | shift_left(bits, constant(place * size, U32))
@@ -211,7 +212,7 @@ def half_pair_to_scales(m: Modifiers, a: Term) -> Term:
 
 
 def scales(m: Modifiers, values: Sequence[Term]) -> Term:
-    """Return the values, lowest first, as powers of two, a byte each."""
+    """Returns the values, lowest first, as powers of two, a byte each."""
     found = [scale_of(v, m.text("rnd", ""), finite="satfinite" in m) for v in values]
     return packed_bits(found, 8, unsigned(16))
 
@@ -230,7 +231,7 @@ SMALL = ("u2", "s2", "u4", "s4", "u8", "s8")
 
 
 def clamped(value: Term, name: str) -> Term:
-    """Return an .s32 in the range of a small integer type, its low bits alone."""
+    """Returns an .s32 in the range of a small integer type, its low bits alone."""
     bits = int(name[1:])
     signed = name[0] == "s"
     top = (1 << (bits - signed)) - 1

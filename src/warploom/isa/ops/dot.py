@@ -15,30 +15,30 @@ HALVES = {"u32": U16, "s32": S16}
 
 
 def numbers(value: Term, type: ScalarType) -> list[Term]:
-    """Return the numbers of `type` in a word, each as a word."""
+    """Returns the numbers of `type` in a word, each as a word."""
     whole = S32 if type.is_signed else U32
     return [reinterpret(extend(part, whole), U32) for part in parts(value, type)]
 
 
 def dot(a: list[Term], b: list[Term], c: Term) -> Term:
-    """c + the sum of the products, modulo 2^32."""
+    """Returns c + the sum of the products, modulo 2^32."""
     total = reinterpret(c, U32)
-    for first, second in zip(a, b, strict=True):
-        total = total + first * second
+    for factor_a, factor_b in zip(a, b, strict=True):
+        total = total + factor_a * factor_b
     return reinterpret(total, c.type)
 
 
 def dp4a(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     """d = c + a . b over their four bytes          PTX ISA, Integer Arithmetic: dp4a"""
-    first, second = BYTES[m.text("atype", "")], BYTES[m.text("btype", "")]
-    return dot(numbers(a, first), numbers(b, second), c)
+    type_a, type_b = BYTES[m.text("atype", "")], BYTES[m.text("btype", "")]
+    return dot(numbers(a, type_a), numbers(b, type_b), c)
 
 
 def dp2a(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     """d = c + a . b over the halves of a and two bytes of b  PTX ISA, Integer Arithmetic: dp2a"""
-    first, second = HALVES[m.text("atype", "")], BYTES[m.text("btype", "")]
-    four = numbers(b, second)
-    return dot(numbers(a, first), four[:2] if m["half"] == "lo" else four[2:], c)
+    type_a, type_b = HALVES[m.text("atype", "")], BYTES[m.text("btype", "")]
+    four = numbers(b, type_b)
+    return dot(numbers(a, type_a), four[:2] if m["half"] == "lo" else four[2:], c)
 
 
 for atype, btype, ctype in PAIRS:

@@ -128,7 +128,7 @@ def div_approx(m: Modifiers, a: Term, b: Term) -> Term:
 
 
 def signed_zero(a: Term) -> Term:
-    """Return the zero with the sign of `a`."""
+    """Returns the zero with the sign of `a`."""
     return reinterpret(sign_bit(a), a.type)
 
 
@@ -157,12 +157,12 @@ def rsqrt(m: Modifiers, a: Term) -> Term:
 
 
 def inverse_root(a: Term) -> Term:
-    """1 / square root of `a`, each step rounded to nearest."""
+    """Returns 1 / square root of `a`, each step rounded to nearest."""
     return float_op("fdiv", "rn", float_constant(1.0, a.type), float_op("fsqrt", "rn", a))
 
 
 def upper_word(a: Term) -> Term:
-    """Return a double with its low 32 bits cleared."""
+    """Returns a double with its low 32 bits cleared."""
     return reinterpret(reinterpret(a, unsigned(64)) & ~0xFFFF_FFFF, a.type)
 
 
@@ -196,7 +196,7 @@ def negate(m: Modifiers, a: Term) -> Term:
 
 
 def of_single_nan(value: Term) -> Term:
-    """Return the canonical NaN for an .f32 that is one: ptxas makes `neg.f32` and `abs.f32` sums
+    """Returns the canonical NaN for an .f32 that is one: ptxas makes `neg.f32` and `abs.f32` sums
     with -0, whose NaN an H200 gives. An .f64 is returned as it is."""
     return canonical(value) if value.type.bits == 32 else value
 

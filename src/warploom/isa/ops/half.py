@@ -40,9 +40,10 @@ Function = Callable[..., Term]
 def forms(
     half: tuple[str, ...], brain: tuple[str, ...], src: str
 ) -> Callable[[Function], Function]:
-    """Declare syntax lines of .f16 and of .bf16, each with its packed type."""
+    """Declares syntax lines of .f16 and of .bf16, each with its packed type."""
 
     def register(semantics: Function) -> Function:
+        """Declares the syntax lines of .f16 and of .bf16, each also for packed operands."""
         packed = by_part(semantics)
         for lines, types in ((half, HALF_TYPES), (brain, BRAIN_TYPES)):
             for line in lines:
@@ -54,7 +55,7 @@ def forms(
 
 
 def values(m: Modifiers, *halves: Term) -> tuple[Term, ...]:
-    """Operands as .f32; `.ftz` flushes subnormals of their own format."""
+    """Returns operands as .f32; `.ftz` flushes subnormals of their own format."""
     found = tuple(wide(h, HALVES[h.type]) for h in halves)
     if "ftz" not in m:
         return found
@@ -62,7 +63,7 @@ def values(m: Modifiers, *halves: Term) -> tuple[Term, ...]:
 
 
 def as_half(m: Modifiers, value: Term, type: ScalarType) -> Term:
-    """Return a result as it is written: clamped to [0, 1] or from 0 on, rounded, flushed."""
+    """Returns a result as it is written: clamped to [0, 1] or from 0 on, rounded, flushed."""
     format = HALVES[type]
     if "sat" in m:
         value = saturate(value)
@@ -114,7 +115,8 @@ def absolute(m: Modifiers, a: Term) -> Term:
 
 
 def signless(m: Modifiers, a: Term, change: Callable[[Term, Term], Term]) -> Term:
-    """`a` with its sign bit changed, all else as it is but for `.ftz`."""
+    """Returns `a` with its sign bit changed by `change` and all other bits kept, also those of a
+    NaN; with `.ftz`, of a subnormal only the sign is kept before."""
     bits, format = reinterpret(a, unsigned(16)), HALVES[a.type]
     sign = Term("const", bits.type, (), format.sign)
     if "ftz" in m:

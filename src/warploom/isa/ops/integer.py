@@ -30,7 +30,7 @@ UNRECTIFIABLE = ("u16", "u32", "u64", "s16", "s64", "u16x2")
 
 
 def clamp_to(value: Term, type: ScalarType) -> Term:
-    """Return a wider signed `value`, clamped to the range of the signed `type`."""
+    """Returns a wider signed `value`, clamped to the range of the signed `type`."""
     top = (1 << (type.bits - 1)) - 1
     return truncate(minimum(maximum(value, -top - 1), top), type)
 
@@ -109,17 +109,18 @@ def mad_wide(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def product24(a: Term, b: Term) -> Term:
-    """Return the 48-bit product of the low 24 bits of two words, in 64 bits."""
+    """Returns the 48-bit product of the low 24 bits of two words, in 64 bits."""
     return widen(_low24(a)) * widen(_low24(b))
 
 
 def _low24(a: Term) -> Term:
+    """Returns the low 24 bits as a word, extended by sign or zeros as the type of `a` says."""
     eight = constant(8, unsigned(32))
     return shift_right(shift_left(a, eight), eight)
 
 
 def high24(product: Term, type: ScalarType) -> Term:
-    """Bits 16 to 47 of a 48-bit product."""
+    """Returns bits 16 to 47 of a 48-bit product."""
     return truncate(shift_right(product, constant(16, unsigned(32))), type)
 
 

@@ -30,7 +30,7 @@ declare(
 
 
 def _word(response: Term, word: int) -> Term:
-    """Return a word of a response."""
+    """Returns a word of a response."""
     whole = reinterpret(response, U128)
     return truncate(shift_right(whole, constant(WORD_BITS * word, U32)), U32)
 

@@ -54,14 +54,14 @@ def c_not(m: Modifiers, a: Term) -> Term:
 
 
 def by_table(a: Term, b: Term, c: Term, table: Term) -> Term:
-    """Return the function of three bits that `table` holds, its row number being a b c in
+    """Returns the function of three bits that `table` holds, its row number being a b c in
     binary."""
     found = constant(0, a.type)
     for row in range(8):
         chosen = -(shift_right(table, constant(row, U32)) & 1)
         bits = zip((a, b, c), (4, 2, 1), strict=True)
-        first, second, third = (x if row & weight else ~x for x, weight in bits)
-        found = found | (chosen & first & second & third)
+        match_a, match_b, match_c = (x if row & weight else ~x for x, weight in bits)
+        found = found | (chosen & match_a & match_b & match_c)
     return found
 
 

@@ -44,7 +44,7 @@ def registers(name: str, fragment: Fragment) -> str:
 
 
 def fragment_of(m: Modifiers, role: str, type: str) -> Fragment:
-    """Return the fragment of operand a, b, c or d of a form with these modifiers."""
+    """Returns the fragment of operand a, b, c or d of a form with these modifiers."""
     shape = m.text("shape", "")
     rows, columns, depth = extents(shape)
     if shape == "m8n8k4" and type in ("f16", "f32"):
@@ -65,13 +65,14 @@ def product_of(operation: Operation) -> Product:
 
 
 def product(m: Modifiers) -> Product:
+    """Returns the product that an `mma` computes, by its modifiers."""
     a, b, c, d = (fragment_of(m, role, element_type(m, role)) for role in "abcd")
     sparsity = Sparsity(a.bits, b.columns) if "sparse" in m else None
     return Product(a, b, c, d, "satfinite" in m, m.text("logic", ""), sparsity, scales_of(m))
 
 
 def element_type(m: Modifiers, role: str) -> str:
-    """Return the type of the elements of an operand; .e2m1 is one of four bits, or stands in the
+    """Returns the type of the elements of an operand; .e2m1 is one of four bits, or stands in the
     middle of a byte (PTX ISA, mma, "kind")."""
     type = m.text(f"{role}type", "f16")
     in_bytes = m.text("kind", "") in ("kind::f8f6f4", "kind::mxf8f6f4")
@@ -79,7 +80,7 @@ def element_type(m: Modifiers, role: str) -> str:
 
 
 def scales_of(m: Modifiers) -> Scales | None:
-    """Return the scales that a form multiplies blocks by; None where it has none."""
+    """Returns the scales that a form multiplies blocks by; None where it has none."""
     if "stype" not in m:
         return None
     size = m["size"]
@@ -87,7 +88,7 @@ def scales_of(m: Modifiers) -> Scales | None:
 
 
 def whole(name: str, m: Modifiers) -> Modifiers:
-    """Return the modifiers, with the name of the instruction as a flag."""
+    """Returns the modifiers, with the name of the instruction as a flag."""
     return Modifiers({**m.values, name: name})
 
 
@@ -95,7 +96,7 @@ def whole(name: str, m: Modifiers) -> Modifiers:
 
 
 def mma(shapes: str, a: tuple[str, ...], sums: tuple[str, ...], *, same: bool = True) -> None:
-    """Declare the forms of `mma.sync` of these shapes, operand types and accumulator types."""
+    """Declares the forms of `mma.sync` of these shapes, operand types and accumulator types."""
     for shape in shapes.split():
         for c in sums:
             for d in (c,) if same else sums:
@@ -103,6 +104,7 @@ def mma(shapes: str, a: tuple[str, ...], sums: tuple[str, ...], *, same: bool = 
 
 
 def _mma(shape: str, a: tuple[str, ...], c: str, d: str) -> None:
+    """Declares `mma` of one shape, for each type of A in `a`."""
     volta = shape == "m8n8k4" and a == ("f16",)
     choices = {
         "shape": (shape,),
@@ -125,7 +127,7 @@ def _mma(shape: str, a: tuple[str, ...], c: str, d: str) -> None:
 
 
 def _declare(syntax: str, name: str, doc: str, choices: dict[str, tuple[str, ...]]) -> None:
-    """Declare a form of a product; its operands follow from the first of each choice."""
+    """Declares a form of a product; its operands follow from the first of each choice."""
     values = {slot: names[0] for slot, names in choices.items() if names}
     p = product(whole(name, Modifiers(values)))
     sources = [registers(n, f) for n, f in (("a", p.a), ("b", p.b), ("c", p.c))]
@@ -155,7 +157,7 @@ mma("m8n8k128 m16n8k128 m16n8k256", ("b1",), ("s32",))
 
 
 def sparse(shapes: str, a: tuple[str, ...], sums: tuple[str, ...]) -> None:
-    """Declare the forms of `mma.sp` of these shapes, operand types and accumulator types."""
+    """Declares the forms of `mma.sp` of these shapes, operand types and accumulator types."""
     for shape in shapes.split():
         for c in sums:
             choices = {
@@ -195,7 +197,7 @@ SCALE_OPERANDS = ["scale_a:b32", "at_a:scale_a*2", "scale_b:b32", "at_b:scale_b*
 def kinds(
     kind: str, types: tuple[str, ...], shapes: tuple[str, str], size: str, scale: str
 ) -> None:
-    """Declare the dense and sparse form of a kind of `mma`: its shapes, the number of blocks
+    """Declares the dense and sparse form of a kind of `mma`: its shapes, the number of blocks
     (optional in braces) and the type of their scales, "" for none."""
     for shape, sparse in zip(shapes, ("", ".sparse"), strict=True):
         for sums in ("f32",) if scale else ("f32", "f16"):
@@ -238,7 +240,7 @@ CUBES = ("m16n16k16", "m8n32k16", "m32n8k16")
 def wmma(
     shape: str, a: tuple[str, ...], sums: tuple[str, ...], layouts: tuple[str, ...] = LAYOUTS
 ) -> None:
-    """Declare `wmma.load`, `.mma` and `.store` of a shape, operand types and accumulator types."""
+    """Declares `wmma.load`, `.mma` and `.store` of a shape, operand types and accumulator types."""
     for role, types in (("a", a), ("b", a)):
         only = layouts if len(layouts) == 2 else (("row",) if role == "a" else ("col",))
         _move("load", role, shape, types, only)
@@ -256,7 +258,7 @@ _moves: set[tuple[str, ...]] = set()
 def _move(
     access: str, role: str, shape: str, types: tuple[str, ...], layouts: tuple[str, ...]
 ) -> None:
-    """Declare one `wmma.load` or `wmma.store`, unless another family of types has."""
+    """Declares one `wmma.load` or `wmma.store`, unless another family of types has."""
     if (key := (access, role, shape, *types)) in _moves:
         return
     _moves.add(key)
@@ -279,6 +281,7 @@ def _move(
 
 
 def _wmma_mma(shape: str, a: tuple[str, ...], c: str, d: str, layouts: tuple[str, ...]) -> None:
+    """Declares `wmma.mma` of one shape, for each type of A in `a`."""
     bits, half = a == ("b1",), a == ("f16",)
     choices = {
         "logic": ("xor", "and") if bits else (),

@@ -15,15 +15,15 @@ def rows(
     tail: str,
     doc: str,
     numbers: tuple[str, ...] = NUMBERS,
-    each: int = 1,
+    registers: int = 1,
     *,
     shape: str,
     packing: tuple[str, ...] = (),
 ) -> None:
-    """Declare `ldmatrix` or `stmatrix` of a shape, whose syntax ends in `tail`; `each` registers
+    """Declares `ldmatrix` or `stmatrix` of a shape, whose syntax ends in `tail`; `registers`
     hold a matrix."""
     for number in numbers:
-        held = f"r:b32*{each * int(number[1:])}"
+        held = f"r:b32*{registers * int(number[1:])}"
         declare(
             f"{name}.sync.aligned.shape.num{tail}",
             OpKind.MATRIX_LOAD if name == "ldmatrix" else OpKind.MATRIX_STORE,
@@ -57,7 +57,7 @@ rows(
     ".trans{.space}.b8",
     "r = 16x16 matrices of bytes, transposed; lanes 16i to 16i+15 point at the rows of matrix i",
     NUMBERS[:2],
-    each=2,
+    registers=2,
     shape="m16n16",
 )
 rows(
@@ -65,7 +65,7 @@ rows(
     ".trans{.space}.b8x16.packing",
     "r = 16x16 matrices of numbers of 6 or 4 bits, as bytes, transposed",
     NUMBERS[:2],
-    each=2,
+    registers=2,
     shape="m16n16",
     packing=PACKINGS,
 )

@@ -45,35 +45,39 @@ def form(
     needs: tuple[str, ...] = (INITIALIZED.name,),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
-    """Declare one syntax line: what it does to the word, and what it gives besides the word."""
+    """Declares one syntax line: what it does to the word, and what it gives besides the word."""
     choices |= {"op": ops, "space": SPACES, "type": ("b64",)}
     return op(syntax, kind, since, dst=dst, src=src, unit=Unit.ATOMIC, needs=needs, **choices)
 
 
 def _up(value: Term, bits: int) -> Term:
+    """Returns `value`, shifted left by `bits`."""
     return shift_left(value, constant(bits, U32))
 
 
 def _down(value: Term, bits: int) -> Term:
+    """Returns `value`, shifted right by `bits`."""
     return shift_right(value, constant(bits, U32))
 
 
 def _field(word: Term, at: int, bits: int) -> Term:
+    """Returns the field of `bits` bits of a word from bit `at` on."""
     return _down(word, at) & ((1 << bits) - 1)
 
 
 def _with(word: Term, at: int, bits: int, value: Term) -> Term:
-    """Return the word with another value in a field, modulo the field's width."""
+    """Returns the word with another value in a field, modulo the field's width."""
     inside = (1 << bits) - 1
     return (word & ~(inside << at)) | _up(value & inside, at)
 
 
 def _added(word: Term, at: int, bits: int, amount: Term) -> Term:
+    """Returns a word with `amount` added to that field, modulo 2^bits."""
     return _with(word, at, bits, _field(word, at, bits) + amount)
 
 
 def _settled(word: Term) -> Term:
-    """Return the word with the next phase begun, where nothing is pending any more."""
+    """Returns the word with the next phase begun, where nothing is pending any more."""
     expected = _field(word, EXPECTED_AT, COUNT_BITS)
     fresh = _with(word, 0, COUNT_BITS, expected) + (1 << PHASE_AT)
     transactions = _field(word, TX_AT, TX_BITS)
@@ -81,7 +85,7 @@ def _settled(word: Term) -> Term:
 
 
 def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
-    """Return the word after `count` arrivals, which with `arrive_drop` are expected no more."""
+    """Returns the word after `count` arrivals, which with `arrive_drop` are expected no more."""
     if m["op"] == "arrive_drop":
         word = _added(word, EXPECTED_AT, COUNT_BITS, -count)
     return _settled(_added(word, 0, COUNT_BITS, -count))

@@ -46,7 +46,7 @@ STORE_DOC = "[a] = b                     PTX ISA, Data Movement and Conversion: 
 
 
 def load(syntax: str, **choices: tuple[str, ...]) -> None:
-    """Declare one syntax line of `ld`: what stands before the hints, the vector and the type."""
+    """Declares one syntax line of `ld`: what stands before the hints, the vector and the type."""
     declare(
         f"ld{syntax}{HINTS}{{.prefetch}}{{.vec}}.type",
         OpKind.LOAD,
@@ -60,7 +60,7 @@ def load(syntax: str, **choices: tuple[str, ...]) -> None:
 
 
 def store(syntax: str, **choices: tuple[str, ...]) -> None:
-    """Declare one syntax line of `st`, likewise."""
+    """Declares one syntax line of `st`, likewise."""
     declare(
         f"st{syntax}{HINTS}{{.vec}}.type",
         OpKind.STORE,
@@ -145,7 +145,7 @@ def hint(
     needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> None:
-    """Declare one syntax line of what only speaks to caches."""
+    """Declares one syntax line of what only speaks to caches."""
     doc = f"{HINT_DOC}   PTX ISA, Data Movement and Conversion: {section}"
     declare(
         syntax,

@@ -100,7 +100,7 @@ _declare("st", ".vec.type", STORE_DOC, **SINGLES)
 
 
 def lowered(operation: Operation) -> Operation:
-    """Return the plain load, store or reduction that an operation is with one device; another
+    """Returns the plain load, store or reduction that an operation is with one device; another
     operation as it is."""
     if operation.name != "multimem":
         return operation

@@ -42,7 +42,7 @@ STORES = {"": DIMS, ".tile": DIMS, ".im2col_no_offs": DIMS[2:], ".tile::scatter4
 
 
 def _copy(kind: OpKind, syntax: str, src: str, doc: str, /, **choices: tuple[str, ...]) -> None:
-    """Declare a form with and without a hint for L2."""
+    """Declares a form with and without a hint for L2."""
     for hint, policy in (("", ""), (f".{HINT}", ", policy:b64")):
         text, operands = syntax.replace("{hint}", hint), src + policy
         declare(
@@ -171,7 +171,7 @@ MAP_SPACES = ("global", "shared::cta")
 
 
 def _replace(fields: tuple[str, ...], type: str, src: str) -> None:
-    """Declare `tensormap.replace` of these fields."""
+    """Declares `tensormap.replace` of these fields."""
     declare(
         f"tensormap.replace.tile.field{{.space}}.b1024.{type}",
         OpKind.TENSOR_MAP,
@@ -203,5 +203,6 @@ declare(
 
 
 def is_wide(operation: Operation) -> bool:
-    """Return whether an operation walks along W alone (`.im2col::w`)."""
+    """Returns whether an operation has one of the modes `.im2col::w` and `.im2col::w::128`, which
+    walk along W alone."""
     return any(mode[1:] in operation.modifiers for mode in WIDE)

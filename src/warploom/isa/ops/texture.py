@@ -23,7 +23,7 @@ GATHER_DOC = "d = a component of the four texels around c   PTX ISA, Texture Ins
 
 
 def fetches(geometries: tuple[str, ...], coordinates: tuple[str, ...]) -> None:
-    """Declare the forms of `tex` for some geometries and types of coordinates."""
+    """Declares the forms of `tex` for some geometries and types of coordinates."""
     for results, destination in ((".v4.dtype", "d:dtype*4"), (".v2.f16x2", "d:f16x2*2")):
         for level, operands, doc in (
             ("{.base}", "", FETCH_DOC),
@@ -134,7 +134,7 @@ declare(
 
 
 def reductions(op: tuple[str, ...], types: tuple[str, ...], formatted: tuple[str, ...]) -> None:
-    """Declare reductions at bytes of a surface, and those of texels."""
+    """Declares reductions at bytes of a surface, and those of texels."""
     for way, chosen in (("b", types), ("p", formatted)):
         declare(
             f"sured.{way}.op.geom.type{{.mode}}",

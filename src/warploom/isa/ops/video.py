@@ -38,12 +38,12 @@ Combine = Callable[[Modifiers, Term, Term], Term]
 
 
 def selectors(name: str, choices: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the slot of an operand's parts."""
+    """Returns the slot of an operand's parts."""
     return {f"{name}sel": tuple(f"{name}={choice}" for choice in choices)}
 
 
 def cut(value: Term, place: int, bits: int, *, signed: bool) -> Term:
-    """`bits` bits of a word from `place` on, extended to 64."""
+    """Returns `bits` bits of a word from `place` on, extended to 64."""
     raised = shift_left(extend(reinterpret(value, U32), S64), constant(64 - place - bits, U32))
     lowered = raised if signed else reinterpret(raised, U64)
     return reinterpret(shift_right(lowered, constant(64 - bits, U32)), S64)
@@ -63,12 +63,13 @@ def chosen(m: Modifiers, name: str) -> str:
 
 
 def bounded(value: Term, bits: int, *, signed: bool) -> Term:
-    """`value` clamped to an integer range."""
+    """Returns `value` clamped to an integer range of `bits` bits."""
     top = (1 << (bits - signed)) - 1
     return minimum(maximum(value, -top - 1 if signed else 0), top)
 
 
 def is_signed(m: Modifiers, name: str) -> bool:
+    """Returns whether the type in a slot is .s32."""
     return m[name] == "s32"
 
 
@@ -76,22 +77,23 @@ def is_signed(m: Modifiers, name: str) -> bool:
 
 
 def operand(m: Modifiers, value: Term, name: str) -> Term:
-    """Return the part of operand a or b that is selected, in 64 bits."""
+    """Returns the part of operand a or b that is selected, in 64 bits."""
     signed = is_signed(m, f"{name}type")
     return cut(value, *whole_part(chosen(m, name)), signed=signed)
 
 
 def finished(m: Modifiers, found: Term, c: Term | None, *, signed: bool) -> Term:
-    """Return the result clamped, then joined with c by a second operation or put among its bits."""
+    """Returns the result clamped, then joined with c by a second operation or put among its
+    bits."""
     place, bits = whole_part(chosen(m, "d"))
     if "sat" in m:
         found = bounded(found, bits, signed=signed)
     if c is None:
         return truncate(found, U32)
     if "op2" in m:
-        third = extend(cut(c, 0, 32, signed=signed), found.type)
-        second = {"add": Term.__add__, "min": minimum, "max": maximum}[m.text("op2", "")]
-        return truncate(second(found, third), U32)
+        addend = extend(cut(c, 0, 32, signed=signed), found.type)
+        second_operation = {"add": Term.__add__, "min": minimum, "max": maximum}[m.text("op2", "")]
+        return truncate(second_operation(found, addend), U32)
     mask = ((1 << bits) - 1) << place
     placed = shift_left(truncate(found, U32), constant(place, U32))
     return (placed & mask) | (reinterpret(c, U32) & ~mask)
@@ -100,7 +102,7 @@ def finished(m: Modifiers, found: Term, c: Term | None, *, signed: bool) -> Term
 def scalar(
     head: str, tail: str, src: str, written: str, **choices: tuple[str, ...]
 ) -> Callable[[Semantics], Semantics]:
-    """Declare the three syntax lines of a scalar instruction: alone, with a second operation, with
+    """Declares the three syntax lines of a scalar instruction: alone, with a second operation, with
     its result put among the bits of c. `head` and `tail` stand before and behind `.sat`'s place."""
     behind = "{.asel}{.bsel}"
     names = choices | selectors("a", PARTS) | selectors("b", PARTS) | selectors("d", PARTS)
@@ -119,7 +121,7 @@ def scalar(
 
 
 def arithmetic(name: str, combine: Combine, formula: str) -> None:
-    """Declare a scalar instruction of two operands."""
+    """Declares a scalar instruction of two operands."""
 
     def semantics(m: Modifiers, a: Term, b: Term, c: Term | None = None) -> Term:
         found = combine(m, operand(m, a, "a"), operand(m, b, "b"))
@@ -132,6 +134,7 @@ def arithmetic(name: str, combine: Combine, formula: str) -> None:
 
 
 def difference(_: Modifiers, a: Term, b: Term) -> Term:
+    """Returns the absolute difference of a and b."""
     return maximum(a - b, b - a)
 
 
@@ -154,7 +157,7 @@ for name, (function, text) in COMBINE.items():
 
 
 def related(m: Modifiers, a: Term, b: Term) -> Term:
-    """1 where a and b stand in the relation that is asked, else 0."""
+    """Returns 1 where a and b stand in the relation of `.cmp`, else 0."""
     return select(compare(m.text("cmp", ""), a, b), constant(1, S64), 0)
 
 
@@ -231,8 +234,8 @@ def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     minus = ("aneg" in m) != ("bneg" in m)
     signed = is_signed(m, "atype") or is_signed(m, "btype") or minus or "cneg" in m
     found = extend(operand(m, a, "a"), S128) * extend(operand(m, b, "b"), S128)
-    third = extend(cut(c, 0, 32, signed=signed), S128)
-    found = (-found if minus else found) + (-third if "cneg" in m else third)
+    addend = extend(cut(c, 0, 32, signed=signed), S128)
+    found = (-found if minus else found) + (-addend if "cneg" in m else addend)
     found = found + 1 if "po" in m else found
     found = shift_right(found, constant(int(m.text("scale", "shr0")[3:]), U32))
     if "sat" in m:
@@ -244,12 +247,12 @@ def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def digits(m: Modifiers, name: str, default: str) -> list[int]:
-    """Return the numbers behind an operand, that of the lowest part first."""
+    """Returns the numbers behind an operand, that of the lowest part first."""
     return [int(digit) for digit in reversed(chosen(m, name)[1:] or default)]
 
 
 def lanes(m: Modifiers, name: str, words: tuple[Term, Term], count: int) -> list[Term]:
-    """Return the parts of {b, a} that operand `name` stands for, lowest first, in 64 bits."""
+    """Returns the parts of {b, a} that operand `name` stands for, lowest first, in 64 bits."""
     bits, signed = 32 // count, is_signed(m, f"{name}type")
     own = "76543210"[-count:] if name == "a" else "76543210"[-2 * count : -count]
     places = digits(m, name, own)
@@ -257,7 +260,7 @@ def lanes(m: Modifiers, name: str, words: tuple[Term, Term], count: int) -> list
 
 
 def gathered(m: Modifiers, found: list[Term], c: Term, *, signed: bool) -> Term:
-    """Return the results that the mask lets through, added to c or put among its parts."""
+    """Returns the results that the mask lets through, added to c or put among its parts."""
     count = len(found)
     bits = 32 // count
     through = digits(m, "d", "3210"[-count:])
@@ -273,7 +276,7 @@ def gathered(m: Modifiers, found: list[Term], c: Term, *, signed: bool) -> Term:
 
 @cache
 def simd(count: int) -> dict[str, tuple[str, ...]]:
-    """Return the slots behind the operands of a two-way or four-way instruction."""
+    """Returns the slots behind the operands of a two-way or four-way instruction."""
     letter = {2: "h", 4: "b"}[count]
     choices = tuple(
         letter + "".join(word) for word in product("01234567"[: 2 * count], repeat=count)
@@ -288,11 +291,11 @@ def simd(count: int) -> dict[str, tuple[str, ...]]:
 def declare_simd(
     name: str, count: int, combine: Combine, head: str, formula: str, *, dtype: str
 ) -> None:
-    """Declare both syntax lines of a two-way or four-way instruction."""
+    """Declares both syntax lines of a two-way or four-way instruction."""
 
     def semantics(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-        first, second = (lanes(m, which, (a, b), count) for which in "ab")
-        found = [combine(m, x, y) for x, y in zip(first, second, strict=True)]
+        lanes_of_a, lanes_of_b = (lanes(m, source, (a, b), count) for source in "ab")
+        found = [combine(m, x, y) for x, y in zip(lanes_of_a, lanes_of_b, strict=True)]
         signed = dtype == "dtype" and is_signed(m, "dtype")
         return reinterpret(gathered(m, found, c, signed=signed), c.type)
 

@@ -76,6 +76,7 @@ def group_product(
 
 
 def _shapes(some: tuple[int, ...], k: int) -> tuple[str, ...]:
+    """Returns the shapes with each of the given n."""
     return tuple(f"m64n{n}k{k}" for n in some)
 
 

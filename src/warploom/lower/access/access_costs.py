@@ -70,14 +70,14 @@ class AccessCosts:
         a new pattern before the rules are called: a load from the host's memory may last longer
         than they do, and so overlaps with them."""
         b = self.b
-        first = self._first(bits, offsets)
-        table_slot = pattern_slot(self.lanes, self.access.rules, bits, first)
+        first_offset = self._first(bits, offsets)
+        table_slot = pattern_slot(self.lanes, self.access.rules, bits, first_offset)
         pattern = self.lanes.slot(self.access.record, table_slot.at)
         relative = b.sub(offsets, self.lanes.splat(table_slot.base))
         with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, repeated):
             with new:
                 if move is not None:
-                    move((first, I64(NO_STEP)))
+                    move((first_offset, I64(NO_STEP)))
                 scratch = stored_offsets or self.access.store_lanes(offsets)
                 should_store = self._should_store(pattern)
                 with b.if_then(should_store):
@@ -103,12 +103,12 @@ class AccessCosts:
                 self.lanes.add_to(self.lanes.slot(pattern, StoredPattern.repeats), I64(1))
                 recorded = b.load(self.lanes.slot(pattern, StoredPattern.step), typ=I64)
                 if move is not None:
-                    move((first, recorded))
+                    move((first_offset, recorded))
                 after_again = b.block
         step = b.phi(I64)
         step.add_incoming(I64(NO_STEP), after_new)
         step.add_incoming(recorded, after_again)
-        return first, step
+        return first_offset, step
 
     def count_without_pattern(self, bits: Value, stored_offsets: Value) -> None:
         """Counts an access by the device's rules and neither compares it with the stored patterns
@@ -179,10 +179,10 @@ class AccessCosts:
         element = b.load(self.lanes.slot(self.access.store_lanes(offsets), lane), typ=I64)
         b.branch(done)
         b.position_at_end(done)
-        first = b.phi(I64)
-        first.add_incoming(zero, lowest)
-        first.add_incoming(element, mismatch)
-        return first
+        first_offset = b.phi(I64)
+        first_offset.add_incoming(zero, lowest)
+        first_offset.add_incoming(element, mismatch)
+        return first_offset
 
     def _should_store(self, pattern: Value) -> Value:
         """Returns true (an i1) if the new pattern replaces the one at address `pattern`. The record

@@ -87,7 +87,7 @@ class AccessMoves:
         only one lane is active (ANY_STEP); else, as for new patterns (NO_STEP), moves lane by lane
         (`each_lane`). The choice is made at run time. `first_and_step` must not be None."""
         assert first_and_step is not None
-        b, (first, step) = self.b, first_and_step
+        b, (first_offset, step) = self.b, first_and_step
         size = self.access.access_type.size
         consecutive = b.or_(
             b.icmp_unsigned("==", step, I64(size)), b.icmp_unsigned("==", step, I64(ANY_STEP))
@@ -97,15 +97,17 @@ class AccessMoves:
                 bits = b.zext(self.access.bits, I64)
                 lowest = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)])
                 # The pattern has the lowest active lane; the masked vector begins at lane 0.
-                self._move_vector(b.sub(first, b.mul(lowest, I64(size))))
+                self._move_vector(b.sub(first_offset, b.mul(lowest, I64(size))))
             with otherwise:
                 self.each_lane(first_and_step)
 
-    def _move_vector(self, first: Value) -> None:
-        """Moves consecutive elements, with all parts, by one masked vector access. `first` is the
-        offset of lane 0 (in global memory the address), also where that lane is off."""
+    def _move_vector(self, lane_0_offset: Value) -> None:
+        """Moves consecutive elements, with all parts, by one masked vector access. `lane_0_offset`
+        is the offset of lane 0 (in global memory the address), also where that lane is off."""
         access_type = self.access.access_type
-        lane_addresses = LaneAddresses(access_type, [first], self.lanes.wide_mask(self.access.bits))
+        lane_addresses = LaneAddresses(
+            access_type, [lane_0_offset], self.lanes.wide_mask(self.access.bits)
+        )
         buffers = [self._part_buffer(part) for part in range(access_type.parts)]
         if access_type.op == "load":
             values = load(self._transfers, Move.VECTOR, lane_addresses)
@@ -115,10 +117,10 @@ class AccessMoves:
             values = [self.b.load(at, typ=vector(access_type.element), align=16) for at in buffers]
             store(self._transfers, Move.VECTOR, lane_addresses, values)
 
-    def _host_pointer(self, _: AccessType, first: Value) -> Value:
+    def _host_pointer(self, _: AccessType, offset: Value) -> Value:
         """Returns the host pointer of an address, an offset in the access's space, in the signature
         that `Transfers` needs; the access type is not used."""
-        return self.pointer(first)
+        return self.pointer(offset)
 
     def _part_buffer(self, part: int) -> Value:
         """Returns the address in the data buffer of the 32 lanes of part `part`."""

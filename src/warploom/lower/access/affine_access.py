@@ -136,7 +136,7 @@ class AffineAccess:
         b.cbranch(hit, on_hit, on_miss).set_weights([99, 1])
         b.position_at_end(on_hit)
         values = self._load_hit(index, group, instruction, on, width)
-        after_short = b.block
+        after_short = b.block  # not `on_hit`, if the move has branches of its own
         b.branch(done)
         b.position_at_end(on_miss)
         miss_values = load_any()
@@ -159,10 +159,10 @@ class AffineAccess:
         self._report(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_lines and _is_global_line(group):
-            first = self.group_addresses.firsts(group, index)[0]
+            first_address = self.group_addresses.firsts(group, index)[0]
             self.transfers.prefetch(
                 group.access_type,
-                first,
+                first_address,
                 range(PREFETCH_DISTANCE, PREFETCH_DISTANCE + LANES * group.access_type.size),
             )
         self._prefetch_for_next_warps(index, group)
@@ -177,10 +177,10 @@ class AffineAccess:
         across pages. Nothing outside of such batches, and unless elements are consecutive in global
         memory."""
         if group.prefetches and _is_global_line(group):
-            first = self.group_addresses.firsts(group, index)[0]
+            first_address = self.group_addresses.firsts(group, index)[0]
             extent = LANES * group.access_type.size
             next_offsets = range(extent, PREFETCH_WARPS * extent)
-            self.transfers.prefetch(group.access_type, first, next_offsets)
+            self.transfers.prefetch(group.access_type, first_address, next_offsets)
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
         """Emits a phi node from pairs of a value and the LLVM block that it comes from, and returns
@@ -202,7 +202,9 @@ class AffineAccess:
             self.memory.store(index, instruction, on)
             return
         type = instruction.operation.modifiers.scalar()
-        values = [self.operands.bits(s, type) for s in elements(instruction.operands[1])]
+        values = [
+            self.operands.bits(element, type) for element in elements(instruction.operands[1])
+        ]
         if group.plan.move is Move.DEFERRED:
             self._report(index, group, instruction.operands[0], on, values)
             self.group_guards.batch_store(index, group, instruction, on)
@@ -235,6 +237,7 @@ class AffineAccess:
         self._prefetch_for_next_warps(index, group)
         lane_addresses = self._lane_addresses(index, group, instruction, on)
         store(self.transfers, group.plan.move, lane_addresses, values)
+        # A batch adds all stores of its iterations at once, after their loop (`strided_loops`).
         if not group.batched:
             record_memory_change(self.lanes, self.frame.environment, I64(1))
 

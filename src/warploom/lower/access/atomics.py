@@ -96,17 +96,19 @@ class AtomicCode:
     def _atomic(self, index: int, instruction: Instruction) -> _Atomic:
         """Returns an atomic with the values of its operands, which it reads."""
         operation = instruction.operation
-        first = len(operation.spec.destinations)
-        sources = instruction.operands[first + 1 :][: operation.value_count]
+        address_at = len(operation.spec.destinations)
+        sources = instruction.operands[address_at + 1 :][: operation.value_count]
         parts = [part for source in sources for part in elements(source)]
         type, waits = operation.modifiers.scalar(), wait_request(instruction) is not None
-        destinations = enumerate(e for o in instruction.operands[:first] for e in elements(o))
+        destinations = enumerate(
+            element for o in instruction.operands[:address_at] for element in elements(o)
+        )
         return _Atomic(
             index,
             operation,
             sources,
             [self.operands.bits(part, type) for part in parts],
-            [each for each in destinations if waits or each[1] in self._read_registers],
+            [numbered for numbered in destinations if waits or numbered[1] in self._read_registers],
             waits=waits,
         )
 

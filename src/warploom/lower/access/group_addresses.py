@@ -33,7 +33,9 @@ class GroupAddresses:
         `safe_firsts`, a run without active lanes has another run's address, which is safe to
         read."""
         offset = I64(dict(group.members)[index])
-        return [self.b.add(first, offset) for first in group.safe_firsts or group.firsts]
+        return [
+            self.b.add(run_address, offset) for run_address in group.safe_firsts or group.firsts
+        ]
 
     def first_vector(self, group: GroupValues, index: int) -> Value:
         """Returns the addresses of the first lane of each lane run as one vector, for the member at

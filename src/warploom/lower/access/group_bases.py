@@ -60,9 +60,11 @@ class GroupBases:
         """Sets the bases where each lane is a run of its own: `bases` has the base register's value
         in all 32 lanes, inactive ones with that of lane 0; `firsts` has that of lane 0 alone."""
         addresses = self._base(group, address)
-        first = self.lanes.lane(addresses, 0)
-        group.bases = self.b.select(on, addresses, self.lanes.splat(first))
-        group.firsts = [first]
+        first_base = self.lanes.lane(addresses, 0)
+        # Pitches of all 32 lanes are compared: what an inactive lane holds must not make them
+        # differ.
+        group.bases = self.b.select(on, addresses, self.lanes.splat(first_base))
+        group.firsts = [first_base]
 
     def _base(self, group: GroupValues, address: Operand, width: int = LANES) -> Value:
         """Returns the register or variable of an address, without its offset, in `width` 64-bit

@@ -132,6 +132,8 @@ class GroupGuards:
         at which exits enter it, by the instruction that follows; empty if no exit was emitted."""
         self._forget()
         self.cache.sets.begin(single_entry=False)
+        # Values of the fast version do not dominate code that is entered from any of its exits:
+        # each access gets a group without them, and evaluates its address again.
         groups, self.groups = self.groups, {}
         for index, group in groups.items():
             if group.plan.guard is not Guard.COMPARED:
@@ -264,6 +266,8 @@ class GroupGuards:
         that `slow_path` returns."""
         b, onward, miss = self.b, *(self.b.append_basic_block() for _ in range(2))
         b.cbranch(holds, onward, miss).set_weights(RARELY)
+        # Entered in the middle: at this instruction, not at the block's begin, since those before
+        # it have had their effects.
         self._slow_paths[index] = b.append_basic_block(f"slow_path{index}")
         b.position_at_end(miss)
         self.exit_fast_path()
@@ -275,8 +279,8 @@ class GroupGuards:
         cache (CACHE) has several accesses, which the slow version would check one by one, and no
         access that is still to be counted and no exit to the slow version was emitted: code enters
         it only at the first guard."""
-        groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
-        shared = any(len(one.members) > 1 for one in groups)
+        groups = [group for group in self._accesses.groups if group.plan.guard is Guard.CACHE]
+        shared = any(len(group.members) > 1 for group in groups)
         return shared and not (self._awaiting_count or self._slow_paths)
 
     def _exit_masked(self, index: int, on: Value) -> None:
@@ -308,7 +312,7 @@ class GroupGuards:
         loads = map(self.groups.__getitem__, group.accesses.crossed)
         # Loads between the first and the last store: those emitted before are compared here, later
         # ones in their own guards.
-        for crossed in {id(one): one for one in loads}.values():
+        for crossed in {id(load_group): load_group for load_group in loads}.values():
             disjoint = self.store_batch.disjoint(crossed) if crossed.hit is not None else None
             holds = holds if disjoint is None else b.and_(holds, disjoint)
         self._exit_unless(index, holds)
@@ -327,7 +331,7 @@ class GroupGuards:
             self._awaiting_count[index] = group
             return
         self._awaiting_count = {
-            i: other for i, other in self._awaiting_count.items() if other is not group
+            i: awaiting for i, awaiting in self._awaiting_count.items() if awaiting is not group
         }
         self.cache.count(group, I64(1))
 

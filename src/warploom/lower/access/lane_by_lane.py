@@ -177,8 +177,8 @@ class LaneByLane:
             counts.append(self.lanes.popcount(some))
         return reduce(b.add, counts)
 
-    def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
-        """Begins a loop over a number that starts at `first`, whose body is run at least once.
+    def _loop(self, type: ir.IntType, start: Value) -> tuple[Value, Callable[[Value, Value], None]]:
+        """Begins a loop over a number that starts at `start`, whose body is run at least once.
         Returns the number's phi, and a function that ends the body with the next number and the
         condition to continue."""
         b, entry = self.b, self.b.block
@@ -186,7 +186,7 @@ class LaneByLane:
         b.branch(body)
         b.position_at_end(body)
         number = b.phi(type)
-        number.add_incoming(first, entry)
+        number.add_incoming(start, entry)
 
         def continue_loop(following: Value, condition: Value) -> None:
             """Ends the body; code after it follows the loop."""

@@ -96,6 +96,7 @@ class LaneSets:
         keys = b.load(self.lanes.slot(table, bucket), typ=ir.VectorType(I64, BUCKET), align=8)
         equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, BUCKET))
         matches = b.zext(b.bitcast(equal, ir.IntType(BUCKET)), I64)
+        # At most one key is equal, and the bucket is compared as one vector: no loop, no branch.
         index = self.lanes.intrinsic("llvm.cttz.i64", I64, [matches, I1(0)])
         # The numbers follow the keys; that of a set without a key, NO_SET, comes last.
         none = b.icmp_unsigned("==", matches, I64(0))

@@ -50,7 +50,7 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
     many lanes as runs."""
     b, access_type = transfers.b, lane_addresses.access_type
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
-    pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
+    pointers = [transfers.pointer(access_type, address) for address in lane_addresses.firsts]
     values: list[Value] = []
     for part in range(access_type.parts):
         value: Value = undefined(ir.VectorType(access_type.element, len(pointers)))
@@ -231,8 +231,8 @@ def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[
     begins = covering(length, step, access_type.parts)
     type = ir.VectorType(access_type.element, length)
     runs: list[list[Value]] = []
-    for first in lane_addresses.firsts:
-        pointer = transfers.pointer(access_type, first)
+    for run_address in lane_addresses.firsts:
+        pointer = transfers.pointer(access_type, run_address)
         starts = [b.gep(pointer, [I64(n)], source_etype=access_type.element) for n in begins]
         vectors = [b.load(start, typ=type, align=access_type.type.bytes) for start in starts]
         wanted = [range(part, step * length, step) for part in range(access_type.parts)]
@@ -259,12 +259,12 @@ def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements
     # In `order`, numbers below `length` select from what is merged so far, others from the next
     # vector. Lanes of later vectors take element 0 until theirs comes.
     order = [at if at < length else 0 for at in elements]
-    for number, other in enumerate(vectors[1:], 1):
+    for number, next_vector in enumerate(vectors[1:], 1):
         for lane, at in enumerate(elements):
             # The last vector begins before number * length: `begins` says where.
             if at // length == number:
                 order[lane] = length + at - begins[number]
-        values = b.shuffle_vector(values, other, selection(order))
+        values = b.shuffle_vector(values, next_vector, selection(order))
         order = list(range(length))
     return values
 
@@ -284,11 +284,11 @@ def load_rows(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value
             words.append(masked_load(transfers.lanes, at, lane_addresses.on, I32))
     if access_type.type.bytes == WORD_BYTES:
         return words
-    wide, each = vector(access_type.element), access_type.type.bytes // WORD_BYTES
+    wide, words_per_part = vector(access_type.element), access_type.type.bytes // WORD_BYTES
     values: list[Value] = []
-    for begin in range(0, len(words), each):
+    for begin in range(0, len(words), words_per_part):
         value = b.zext(words[begin], wide)
-        for start in range(1, each):
+        for start in range(1, words_per_part):
             shift = splat_constant(32 * start, access_type.element)
             value = b.or_(value, b.shl(b.zext(words[begin + start], wide), shift))
         values.append(value)

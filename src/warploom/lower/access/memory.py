@@ -139,7 +139,7 @@ class MemoryCode:
         memory (`store_at`)."""
         type = instruction.operation.modifiers.scalar()
         sources = elements(instruction.operands[1])
-        values = [self.operands.bits(s, type) for s in sources]
+        values = [self.operands.bits(source, type) for source in sources]
         frame_accesses = frame_access(self.frame.program, instruction)
         if frame_accesses is not None:
             self.pieces.store(frame_accesses[0], type, values, mask)
@@ -263,10 +263,10 @@ class MemoryCode:
             return False
         return accesses_cluster(self.frame.program.instructions[index])
 
-    def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
+    def by_space(self, addresses: Value, mask: Value, emit: EachSpace) -> None:
         """Calls the function `by_space` of this module: splits lanes by the space of their generic
-        addresses, and emits `each` for global, shared and local memory."""
-        by_space(self.lanes, addresses, mask, each)
+        addresses, and calls `emit` for global, shared and local memory."""
+        by_space(self.lanes, addresses, mask, emit)
 
     # ---- parameters -----------------------------------------------------------------------------
 
@@ -311,10 +311,10 @@ class MemoryCode:
         return p.load(at, typ=ir.IntType(type.bits), align=1)
 
 
-def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
+def by_space(lanes: Lanes, addresses: Value, mask: Value, emit: EachSpace) -> None:
     """Splits lanes by the state space of their generic addresses (shared and local are windows, all
-    else is global), and emits `each` for global, shared and local memory in turn, in a branch that
-    is taken if some lane of `mask` is in the space. `each` gets the space, offsets in its window
+    else is global), and calls `emit` for global, shared and local memory in turn, in a branch that
+    is taken if some lane of `mask` is in the space. `emit` gets the space, offsets in its window
     (global addresses as they are), and the mask of its lanes."""
     b = lanes.b
     window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
@@ -329,4 +329,4 @@ def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> No
     offsets = b.and_(addresses, splat_constant((1 << WINDOW_BITS) - 1, I64))
     for space, active in ((Space.GLOBAL, elsewhere), *inside.items()):
         with b.if_then(lanes.any(active)):
-            each(space, addresses if space is Space.GLOBAL else offsets, active)
+            emit(space, addresses if space is Space.GLOBAL else offsets, active)

@@ -24,11 +24,13 @@ class PatternSlot:
     base: Value
 
 
-def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternSlot:
+def pattern_slot(
+    lanes: Lanes, rules: AccessRules, bits: Value, first_address: Value
+) -> PatternSlot:
     """Emits the slot, of the 8 in an access record's pattern table, for the pattern of an access,
-    its offset in the record, and the base that its lanes' offsets count from: `first` rounded down
-    to the device's unit (128 or 256 bytes), or `first` itself if one lane is active. `first` is the
-    address of the lowest active lane, `bits` the mask (i64).
+    its offset in the record, and the base that its lanes' offsets count from: `first_address`
+    rounded down to the device's unit (128 or 256 bytes), or `first_address` itself if one lane is
+    active. `first_address` is the address of the lowest active lane, `bits` the mask (i64).
 
     Any slot is right: it is chosen by mask and begin. Accesses of one instruction that alternate
     should have different ones: these are accesses that begin at different multiples of 4, 16 or 32
@@ -37,8 +39,8 @@ def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) ->
     # The cost of a single lane does not depend on its address, so all such accesses share a pattern
     # with offset 0.
     single_lane = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
-    base = b.select(single_lane, first, b.and_(first, I64(-rules.unit)))
-    begin = b.sub(first, base)
+    base = b.select(single_lane, first_address, b.and_(first_address, I64(-rules.unit)))
+    begin = b.sub(first_address, base)
     # The upper 3 bits of the product number the 8 slots.
     hashed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
     words, sectors = b.lshr(begin, I64(2)), b.lshr(begin, I64(5))

@@ -120,6 +120,8 @@ class RangeCache:
         """Returns true (an i1) if a group of all lanes hits in the full warp's entry, both at its
         base address and `distance` bytes (an i64) after it, and so everywhere between. As `hits`,
         does `set_counter` for the counter of its base address."""
+        # Both ends: the pitches and the step that `hits` compares are equal in all warps, so that
+        # only the range has to be tested again.
         hit = self.hits(group, FULL_WARP)
         last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
         return self.b.and_(hit, last)
@@ -168,10 +170,10 @@ class RangeCache:
         # If the step does not change the bits on which costs depend, all iterations use one
         # counter.
         same_counter = b.icmp_unsigned("==", b.and_(step, within), I64(0))
-        with b.if_else(same_counter, likely=True) as (together, others):
+        with b.if_else(same_counter, likely=True) as (together, different_counters):
             with together:
                 self.lanes.add_to(self.lanes.slot(counts, b.lshr(counter_key, shift)), times)
-            with others:
+            with different_counters:
                 call(self.lanes, "count_strided", counts, counter_key, step, within, shift, times)
 
     def _cached_runs(self, group: GroupValues) -> Value:
@@ -192,15 +194,17 @@ class RangeCache:
         """Returns true (an i1) if the distance of each lane run's base address from the first run's
         (pitch) is that of the entry.
         """
-        b, runs, first = self.b, group.base.runs, group.firsts[0]
+        b, runs, first_base = self.b, group.base.runs, group.firsts[0]
         bases = self.lanes.expand(group.bases, runs)
         # One scalar comparison: the first run's distance from itself is 0.
         if runs == 2:
-            second = b.sub(self.lanes.lane(bases, 1), first)
-            return b.icmp_unsigned("==", second, self._word(entry, RangeCacheEntry.pitches + 1))
+            second_pitch = b.sub(self.lanes.lane(bases, 1), first_base)
+            return b.icmp_unsigned(
+                "==", second_pitch, self._word(entry, RangeCacheEntry.pitches + 1)
+            )
         type = ir.VectorType(I64, runs)
         hit = b.load(self.lanes.slot(entry, RangeCacheEntry.pitches), typ=type, align=8)
-        return self.lanes.are_zero(b.xor(b.sub(bases, self.lanes.splat(first, runs)), hit))
+        return self.lanes.are_zero(b.xor(b.sub(bases, self.lanes.splat(first_base, runs)), hit))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
         """Returns, for each lane run, its base address, or that of a run with an active lane if it
@@ -254,6 +258,8 @@ class RangeCache:
         member's entry stands for an access of every member: so for the first member 1 is added
         there and subtracted in the others' own caches; for any other, 1 is added in its own
         cache."""
+        # Counts are sums, so that a negative difference in one cache takes back what the count of
+        # the whole group has added for that member.
         if index == group.members[0][0]:
             self.count(group, I64(1))
             for difference, _ in group.members[1:]:

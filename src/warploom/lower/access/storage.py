@@ -50,8 +50,8 @@ class AccessStorage:
         record = self.record_numbers.get((index, space), 0)
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * record)
 
-    def is_within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
-        """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in shared or
+    def is_within(self, index: int, space: Space, address: Value, extent: Value) -> Value:
+        """Returns true (an i1) if `extent` bytes (an i64) from address `address` lie in shared or
         local memory, or, in global and constant memory, in the allocation that the instruction
         accessed last."""
         b, low, high = self.b, I64(0), self.limit(space)
@@ -61,7 +61,7 @@ class AccessStorage:
         # The comparisons are unsigned: an address below `low` wraps around and is outside.
         span = b.sub(high, low)
         large_enough = b.icmp_unsigned(">=", span, extent)
-        inside = b.icmp_unsigned("<=", b.sub(first, low), b.sub(span, extent))
+        inside = b.icmp_unsigned("<=", b.sub(address, low), b.sub(span, extent))
         return b.and_(large_enough, inside)
 
     def at(self, offset: int) -> Value:
@@ -69,15 +69,15 @@ class AccessStorage:
         operands and results of out-of-line accesses."""
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
 
-    def pointer(self, access_type: AccessType, first: Value) -> Value:
+    def pointer(self, access_type: AccessType, address: Value) -> Value:
         """Returns the host pointer of an address in a space; in local memory, that of lane 0's word
         that the address is in (lanes lie interleaved)."""
         if access_type.space in (Space.GLOBAL, Space.CONST):
-            return self.b.inttoptr(first, PTR)
+            return self.b.inttoptr(address, PTR)
         base, _ = self.space(access_type.space)
         if access_type.space is Space.LOCAL:
-            first = self.b.shl(self.b.lshr(first, I64(2)), I64(LOCAL_ROW_BITS))
-        return self.b.gep(base, [first], source_etype=I8)
+            address = self.b.shl(self.b.lshr(address, I64(2)), I64(LOCAL_ROW_BITS))
+        return self.b.gep(base, [address], source_etype=I8)
 
     def limit(self, space: Space) -> Value:
         """Returns the length in bytes of shared memory, or of one lane's local memory."""

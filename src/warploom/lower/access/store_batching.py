@@ -54,7 +54,7 @@ class _Pending:
     number of bytes from the first to the last one that is stored, both included."""
 
     group: GroupValues
-    first: Value
+    first_base: Value
     step: Value
     extent: Value
     count: int = 0
@@ -86,20 +86,22 @@ class StoreBatch:
         its access record."""
         b, index = self.b, group.members[0][0]
         start, stop = group.accesses.span
-        first = self.lanes.lane(bases, 0)
-        step = b.sub(self.lanes.lane(bases, 1), first)
+        first_base = self.lanes.lane(bases, 0)
+        step = b.sub(self.lanes.lane(bases, 1), first_base)
         extent = b.add(b.mul(step, I64(LANES - 1)), I64(stop - start))
         steps = b.mul(self.lanes.splat(step), lane_numbers(I64))
-        other = b.icmp_unsigned("!=", bases, b.add(self.lanes.splat(first), steps))
-        begin = b.add(first, I64(start))
+        is_irregular = b.icmp_unsigned("!=", bases, b.add(self.lanes.splat(first_base), steps))
+        begin = b.add(first_base, I64(start))
         conditions = [
-            b.not_(self.lanes.any(other)),
+            b.not_(self.lanes.any(is_irregular)),
             # The step is at least as long as the bytes that a lane stores, so lanes do not overlap,
             # and too short for a sum to wrap around.
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
             self.memory.storage.is_within(index, group.access_type.space, begin, extent),
         ]
-        self._pending = _Pending(group, first, step, extent)
+        # Set though the conditions may fail: code of the fast version goes on as if they held, and
+        # the exit flushes nothing, since no store has been appended yet.
+        self._pending = _Pending(group, first_base, step, extent)
         for number in range(len(group.members)):
             conditions += self._pattern_matches(self._pending, number)
         return reduce(b.and_, conditions)
@@ -109,7 +111,7 @@ class StoreBatch:
         record that it must match to be counted as its repetition, all lanes being active, and lane
         0's distance in bytes from the start of its aligned unit (`pattern_slot`)."""
         index, offset = pending.group.members[number]
-        first_byte = self.b.add(pending.first, I64(offset))
+        first_byte = self.b.add(pending.first_base, I64(offset))
         rules = self.frame.layout.rules
         location = pattern_slot(self.lanes, rules, I64(ALL_LANES), first_byte)
         record = self.memory.storage.record_address(index, pending.group.access_type.space)
@@ -138,11 +140,11 @@ class StoreBatch:
         if pending is None or group.access_type.space is not pending.group.access_type.space:
             return None
         start, stop = self._group_addresses.span(group)
-        begin = b.add(pending.first, I64(pending.group.accesses.span[0]))
+        begin = b.add(pending.first_base, I64(pending.group.accesses.span[0]))
         overlap_span = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
         # Ranges overlap exactly if the load's last byte is less than both lengths together, minus
         # one, after the first stored byte (modulo 2^64).
-        lasts = [b.add(first, b.sub(stop, I64(1))) for first in group.firsts]
+        lasts = [b.add(run_first, b.sub(stop, I64(1))) for run_first in group.firsts]
         conditions = [b.icmp_unsigned(">=", b.sub(last, begin), overlap_span) for last in lasts]
         return reduce(b.and_, conditions)
 
@@ -176,7 +178,7 @@ class StoreBatch:
             function = _store_function(
                 self.frame.module, access_type.element, [o - part[0] for o in part]
             )
-            pointer = self._transfers.pointer(access_type, b.add(pending.first, I64(part[0])))
+            pointer = self._transfers.pointer(access_type, b.add(pending.first_base, I64(part[0])))
             data = self.memory.storage.at(number * access_type.part_bytes)
             b.call(function, [pointer, pending.step, data])
         self._count(pending)
@@ -211,7 +213,7 @@ def _emit_lane_loop(
     start, loop_block, done = (
         function.append_basic_block(name) for name in ("start", "lane", "done")
     )
-    b, (first, step, data) = lanes.b, function.args
+    b, (first_pointer, step, data) = lanes.b, function.args
     b.position_at_end(start)
     b.branch(loop_block)
     b.position_at_end(loop_block)
@@ -221,7 +223,10 @@ def _emit_lane_loop(
         value = b.load(b.gep(data, [at], source_etype=element), typ=element)
         b.store(value, b.gep(location, [I64(offset)], source_etype=I8), align=element.width // 8)
     following, next_pointer = b.add(lane, I32(1)), b.gep(location, [step], source_etype=I8)
-    for value, initial, next_value in ((lane, I32(0), following), (location, first, next_pointer)):
+    for value, initial, next_value in (
+        (lane, I32(0), following),
+        (location, first_pointer, next_pointer),
+    ):
         value.add_incoming(initial, start)
         value.add_incoming(next_value, loop_block)
     b.cbranch(b.icmp_unsigned("<", following, I32(LANES)), loop_block, done)

@@ -155,8 +155,8 @@ def store_rows(
     b, access_type, words = transfers.b, lane_addresses.access_type, list(values)
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     if access_type.type.bytes > WORD_BYTES:
-        each = range(access_type.type.bytes // WORD_BYTES)
-        shifts = [splat_constant(32 * n, access_type.element) for n in each]
+        word_numbers = range(access_type.type.bytes // WORD_BYTES)
+        shifts = [splat_constant(32 * n, access_type.element) for n in word_numbers]
         words = [b.trunc(b.lshr(v, shift), vector(I32)) for v in values for shift in shifts]
     for number, word in enumerate(words):
         at = transfers.local_row(pointer, number)

@@ -97,9 +97,9 @@ class Transfers:
         if lane_addresses.run_pointers is not None:
             return lane_addresses.run_pointers
         run_pointers: Value = undefined(ir.VectorType(PTR, len(lane_addresses.firsts)))
-        for run, first in enumerate(lane_addresses.firsts):
+        for run, run_address in enumerate(lane_addresses.firsts):
             run_pointers = self.b.insert_element(
-                run_pointers, self.pointer(lane_addresses.access_type, first), I32(run)
+                run_pointers, self.pointer(lane_addresses.access_type, run_address), I32(run)
             )
         return run_pointers
 
@@ -118,8 +118,8 @@ class Transfers:
         """Returns the mask of those runs of two lanes whose first lane is active."""
         both = ir.VectorType(I32, LANES // 2)
         firsts = ir.Constant(both, [I32(1 << lane) for lane in range(0, LANES, 2)])
-        first = self.b.and_(self.lanes.splat(self.lanes.bits(on), LANES // 2), firsts)
-        return self.b.icmp_unsigned("!=", first, zero(both))
+        pair_bits = self.b.and_(self.lanes.splat(self.lanes.bits(on), LANES // 2), firsts)
+        return self.b.icmp_unsigned("!=", pair_bits, zero(both))
 
     def run_pointer(self, lane_addresses: LaneAddresses, run: int, *, reverse: bool) -> Value:
         """Returns the host pointer of the first lane of a lane run; with `reverse` of the last one,
@@ -169,18 +169,20 @@ class Transfers:
             return gather(self.lanes, pointers, on, element)
         addresses = b.ptrtoint(pointers, vector(I64))
         inside = splat_constant(WORD_BYTES - 1, I64)
+        # Bytes of the word beyond the allocation are dropped; to read them cannot fault, since an
+        # aligned word does not cross a page.
         whole = b.inttoptr(b.and_(addresses, b.not_(inside)), vector(PTR))
         words = gather(self.lanes, whole, on, I32)
         bits = b.shl(b.trunc(b.and_(addresses, inside), vector(I32)), splat_constant(3, I32))
         return b.trunc(b.lshr(words, bits), vector(element))
 
-    def prefetch(self, access_type: AccessType, first: Value, offset: range) -> None:
+    def prefetch(self, access_type: AccessType, address: Value, offset: range) -> None:
         """Prefetches the bytes at `offset` (a range, from an address) into the host's second-level
         cache, line by line. They may lie outside of any allocation: a prefetch cannot fault."""
-        pointer = self.pointer(access_type, first)
+        pointer = self.pointer(access_type, address)
         for line in range(offset.start, offset.stop, HOST_LINE):
             line_address = self.b.gep(pointer, [I64(line)], source_etype=I8)
-            reads, second, data = I32(0), I32(2), I32(1)
+            reads, second_level, data = I32(0), I32(2), I32(1)
             self.lanes.intrinsic(
-                "llvm.prefetch.p0", ir.VoidType(), [line_address, reads, second, data]
+                "llvm.prefetch.p0", ir.VoidType(), [line_address, reads, second_level, data]
             )

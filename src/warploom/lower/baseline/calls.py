@@ -90,6 +90,7 @@ class CallCode:
             else self._calls(index, instruction)
         )
         if calls is None:
+            # The caller emits code, which runs where it stands: after those calls.
             self.flush()
             return False
         for call in calls:
@@ -111,6 +112,7 @@ class CallCode:
         """Emits a call with operands that are known only at run time, after the table's pending
         ones, in the lanes in which its guard holds, which are counted; the words are stored in a
         buffer on the stack. Its fault leaves the warp function."""
+        # Calls in the table come earlier in the program, and may write what this one reads.
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -151,23 +153,27 @@ class CallCode:
             is_copy(instruction) or _moves_special_or_address(instruction)
         ):
             return None
-        first = len(operation.spec.destinations)
-        targets = tuple(flatten_operands(instruction.operands[:first]))
+        first_source = len(operation.spec.destinations)
+        targets = tuple(flatten_operands(instruction.operands[:first_source]))
         types = operation.source_types
-        sources = list(zip(flatten_operands(instruction.operands[first:]), types, strict=False))
+        sources = list(
+            zip(flatten_operands(instruction.operands[first_source:]), types, strict=False)
+        )
         if not all(self._can_be_target(target) for target in targets):
             return None
         if not all(type is None or self._can_be_source(source, type) for source, type in sources):
             return None
-        arguments = [self._argument(s, type) for s, type in sources if type is not None]
-        forms = iter(one.form for one in arguments)
+        arguments = [
+            self._argument(read_operand, type) for read_operand, type in sources if type is not None
+        ]
+        forms = iter(argument.form for argument in arguments)
         function = OperationFunction(
             operation,
             tuple(map(_bits, targets)),
             tuple(SourceForm(0) if type is None else next(forms) for _, type in sources),
         )
         slots = [self._slot(t) for t in targets if isinstance(t, Register)]
-        operands = [*slots, *(one.operand for one in arguments)]
+        operands = [*slots, *(argument.operand for argument in arguments)]
         return SharedCall(function.name, function.define, operands)
 
     @staticmethod
@@ -250,6 +256,7 @@ class CallCode:
         if frame_access(self.frame.program, instruction) is not None:
             return None
         load = instruction.operation.kind is OpKind.LOAD
+        # `ld` names its data first, `st` its address.
         data, address = instruction.operands[:2] if load else instruction.operands[1::-1]
         assert isinstance(address, Address)
         type = instruction.operation.modifiers.scalar()
@@ -260,7 +267,9 @@ class CallCode:
             return None
         if self.memory.clusters.several and accesses_cluster(instruction):
             return None
-        arguments = [self._target(one) if load else self._argument(one, type) for one in moved]
+        arguments = [
+            self._target(operand) if load else self._argument(operand, type) for operand in moved
+        ]
         access_type = self.memory.accesses.access_type_of(
             "load" if load else "store", index, instruction
         )
@@ -273,19 +282,22 @@ class CallCode:
         instruction, base address and offset, numbers of access records, bytes of local memory if it
         may be accessed, and the data operands `arguments`."""
         form, base, offset = self._address(address)
-        forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
+        forms, rules = tuple(argument.form for argument in arguments), self.frame.layout.rules
         records = self.frame.variant.records
         function = AccessFunction(access_type, form, forms, rules, self.shuffles, records)
         operands: list[int | Value] = [index]
         operands += [
             base,
             offset,
-            *(self.memory.storage.record_number(index, s) for s in function.spaces),
+            *(
+                self.memory.storage.record_number(index, accessed_space)
+                for accessed_space in function.spaces
+            ),
         ]
         if Space.LOCAL in function.spaces:
             local = self.frame.program.local_bytes
             operands += [local_stride(local), local]
-        operands += [one.operand for one in arguments]
+        operands += [argument.operand for argument in arguments]
         return SharedCall(function.name, function.define, operands)
 
     def _target(self, target: Operand) -> CallArgument:

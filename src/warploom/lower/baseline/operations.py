@@ -56,6 +56,7 @@ class OperationFunction:
             if type is not None
         ]
         terms = self.operation.terms_for(len(self.sources))
+        # All results before the first write: a register may be a target and a source as well.
         results = [
             (bits, term.type, lower(term, values))
             for bits, term in zip(self.targets, terms, strict=False)

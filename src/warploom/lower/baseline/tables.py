@@ -91,12 +91,12 @@ class CallTable:
         """Ends the table since the last `flush` by an END, and emits the call that runs it in the
         active lanes; returns its result, 0 or the fault of one of its calls. Without calls since
         then it emits nothing and returns None."""
-        first = self._begun
-        if first == len(self._words):
+        begun = self._begun
+        if begun == len(self._words):
             return None
         self._words.append(self.number(END))
         self._begun = len(self._words)
-        return self.call(self.frame.lanes.slot(self._table, first), self.frame.active.bits())
+        return self.call(self.frame.lanes.slot(self._table, begun), self.frame.active.bits())
 
     def call(self, words: Value, on: Value) -> Value:
         """Emits the call that runs the calls from the address `words` up to an END, for the lanes

@@ -98,6 +98,8 @@ class BarrierCode:
             self._store_operands(number, threads)
             self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
+            # Code of one copy has no convergent copy that stands for lanes being together, and
+            # tests it.
             if frame.variant.has_one_copy and _plain_number(instruction) is not None:
                 with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
                     self._wait_together(block, index, instruction, number, threads)

@@ -57,6 +57,8 @@ class ControlFlow:
         )
         self.edges = Edges(self.blocks, self.masked_loops, self.suspension)
         self.divergence = DivergenceCode(self.edges, self.simt_stack, self.layout_recovery)
+        # One variable for all predicated blocks: they have no branches, so that none is inside of
+        # another.
         self._before_predicated = frame.variable(I32)
         """The active lanes before a predicated block: those in it and those that wait."""
 
@@ -84,6 +86,7 @@ class ControlFlow:
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()
+        # Inactive lanes may hold any guard, so both sides are cut to the active ones.
         taken_lanes = b.and_(lanes.bits(guard), active)
         other_lanes = b.xor(active, taken_lanes)
         none_branch, some_branch = (
@@ -181,6 +184,8 @@ class ControlFlow:
         with b.goto_block(none):
             self.edges.jump(copy, self.program.exit, block)
         b.position_at_end(some)
+        # In the convergent copy that is all: code there assumes that all *living* lanes are active,
+        # and those that remain are.
         frame.active.set(self.lanes.bits(rest))
         frame.active.forget(gone_bits)
         # Lanes that exit count as arrived: the innermost node must not wait for them.

@@ -59,7 +59,7 @@ class DivergenceCode:
         if point not in (target, following):
             self._split_sides(block, (target, taken_lanes), (following, other_lanes), instruction)
             return
-        first, mask, waiting = (
+        active_block, mask, waiting = (
             (following, other_lanes, taken_lanes)
             if point == target
             else (target, taken_lanes, other_lanes)
@@ -77,7 +77,7 @@ class DivergenceCode:
         self.simt_stack.add_lanes(
             self.frame.nodes.node(self.frame.get(self.frame.nodes.top), StackNode.arrived), waiting
         )
-        self._run_diverged(mask, first, block)
+        self._run_diverged(mask, active_block, block)
 
     def _split_sides(
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
@@ -93,6 +93,8 @@ class DivergenceCode:
             return
         arguments = frame.pointer(Slot.PLAN_AT), frame.context.at(0), frame.warp
         taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *arguments), I64(0))
+        # The choice is made at run time but both orders push the same node, with the sides
+        # exchanged; only the jump at the end needs two copies.
         waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
         waiting = b.select(taken_first, through[1], taken[1])
         self.simt_stack.push(point, waits_at, waiting, I64(instruction))

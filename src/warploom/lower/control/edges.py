@@ -65,6 +65,8 @@ class Edges:
         """Returns the LLVM block of a loop's back edges, created at the first use: it ends the
         warp's turn if that is due (`Fuel.ends_turn`), then enters a batch of iterations
         (`lower.loops.strided_loops`), if the loop has batches, or else the loop's header."""
+        # One block for all back edges of a loop: a `continue` would otherwise have a fuel test and
+        # a check of a batch of its own.
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header

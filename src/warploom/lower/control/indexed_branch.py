@@ -66,20 +66,24 @@ class IndexedBranchCode:
         mask = self.frame.active.mask()
         on = mask if guard is None else b.and_(mask, guard)
         indices = b.bitcast(self.operands.read(instruction.operands[0], U32), vector(I32))
-        first = lanes.lane(indices, self._lowest(mask))
-        disagreeing = b.and_(mask, b.icmp_unsigned("!=", indices, lanes.splat(first)))
+        first_index = lanes.lane(indices, self._lowest(mask))
+        disagreeing = b.and_(mask, b.icmp_unsigned("!=", indices, lanes.splat(first_index)))
         if guard is not None:
             disagreeing = b.or_(disagreeing, b.and_(mask, b.not_(guard)))
         # An index without a target takes the general path, which faults.
-        valid = b.icmp_unsigned("<", first, I32(len(targets)))
+        valid = b.icmp_unsigned("<", first_index, I32(len(targets)))
         same = b.and_(b.not_(lanes.any(disagreeing)), valid)
         uniform, split, jump_block = (self._append(name) for name in ("agreed", "apart", "going"))
+        # Both paths end in one switch, whose target is a phi: as many successors as a table has
+        # would otherwise be emitted twice.
         b.cbranch(same, uniform, split)
         b.position_at_end(jump_block)
         target = b.phi(I64)
         self._switch(copy, block, target, index)
         b.position_at_end(uniform)
-        target.add_incoming(b.load(self.lanes.slot(table, b.zext(first, I64)), typ=I64), uniform)
+        target.add_incoming(
+            b.load(self.lanes.slot(table, b.zext(first_index, I64)), typ=I64), uniform
+        )
         b.branch(jump_block)
         b.position_at_end(split)
         self._split(_Branch(block, index, indices, on, table, len(targets)), target, jump_block)

@@ -77,6 +77,8 @@ class LayoutRecovery:
         each run (0 for a run without active lanes) to their short slots there. Returns true (an i1)
         if all of them have their shape in the active lanes, also if there are none."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
+        # Dead registers are not tested: that they lost their shape must not keep the warp in
+        # divergent code.
         here = self.blocks.live(index) & frame.position.shapes.keys() & shaped.keys()
         words = [
             word for r in sorted(here, key=lambda r: r.name) for word in self._descriptor_of(r)

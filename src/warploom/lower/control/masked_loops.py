@@ -71,14 +71,14 @@ class MaskedLoopCode:
         for register, variable in self._exited_values[region].items():
             held = b.load(variable, typ=storage_type(register.type))
             b.store(self.lanes.blend(exited, self.frame.registers.load(register), held), variable)
-        first = I64(branch)
+        first_exit = I64(branch)
         # With one exit all lanes leave at the same branch: storing it again changes nothing.
         if len(region.exits) > 1:
             # Reconvergence is counted for the branch at which the first lanes left.
-            first = b.select(
-                self._any_exited(region), self.frame.get(self._first_exit[region]), first
+            first_exit = b.select(
+                self._any_exited(region), self.frame.get(self._first_exit[region]), first_exit
             )
-        b.store(first, self._first_exit[region])
+        b.store(first_exit, self._first_exit[region])
 
     def exit_region_together(self, region: MaskedRegion) -> None:
         """Emits the exit of a region's last lanes: stores its merged registers in 32 lanes. If
@@ -119,8 +119,8 @@ class MaskedLoopCode:
             exited = b.and_(entered_lanes, b.not_(stay))
             with b.if_then(b.icmp_unsigned("!=", exited, I32(0))):
                 frame.active.set(entered_lanes)
-                first = frame.get(self._first_exit[region])
-                self.simt_stack.push(region.point, I64(NONE), I32(0), first)
+                first_exit = frame.get(self._first_exit[region])
+                self.simt_stack.push(region.point, I64(NONE), I32(0), first_exit)
                 top = frame.get(frame.nodes.top)
                 self.simt_stack.add_lanes(frame.nodes.node(top, StackNode.arrived), exited)
                 self._store_exited(region, live, self.lanes.mask(exited))
@@ -149,6 +149,8 @@ class MaskedLoopCode:
     def _any_exited(self, region: MaskedRegion) -> Value:
         """Returns true (an i1) if the active lanes are fewer than those that entered a region: some
         have left it, or another region inside of it."""
+        # Inside the region the active lanes are a subset of those that entered: no lane joins it
+        # later, for a region has one entry. So one comparison tells, and no count is needed.
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: MaskedRegion) -> Value:

@@ -22,12 +22,12 @@ class SimtStackCode:
         self.lanes, self.b = frame.lanes, frame.lanes.b
         _reconvergence_table(frame)
 
-    def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
+    def push(self, point: int, other_block: Value, other_mask: Value, branch: Value) -> None:
         """Pushes a node, which becomes the innermost, for the active lanes, which diverge at
         instruction `branch` (i64) and reconverge at block `point`; of these, the lanes `other_mask`
-        (i32) wait in it to begin at block `other` (NONE with an empty mask: no side waits). No lane
-        has arrived. In programs with calls that are not inlined, the node also has the call depth.
-        The active mask does not change."""
+        (i32) wait in it to begin at block `other_block` (NONE with an empty mask: no side waits).
+        No lane has arrived. In programs with calls that are not inlined, the node also has the call
+        depth. The active mask does not change."""
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
@@ -38,7 +38,7 @@ class SimtStackCode:
             StackNode.point: I64(point),
             StackNode.expected: b.zext(frame.active.bits(), I64),
             StackNode.arrived: I64(0),
-            StackNode.other_block: other,
+            StackNode.other_block: other_block,
             StackNode.other_mask: b.zext(other_mask, I64),
             StackNode.branch: branch,
             StackNode.parent: frame.get(frame.nodes.top),
@@ -56,6 +56,8 @@ class SimtStackCode:
         with calls that are not inlined only if pushed at the present call depth (but for the exit);
         false if the stack is empty."""
         b, frame = self.b, self.frame
+        # One comparison with a stack slot: it holds the innermost node's point, or NONE, which no
+        # block has as its number.
         here = b.icmp_signed("==", frame.get(frame.nodes.point), I64(point))
         if self.program.depth is None or point == self.program.exit:
             return here

@@ -80,6 +80,7 @@ class Suspension:
         if (status, is_whole) not in self._exits:
             name = f"leave.{status.name.lower()}{'.saved' if is_whole else ''}"
             self._exits[status, is_whole] = self.blocks.append(name)
+        # Stored before the jump: the shared block does not know from where it was reached.
         b.store(
             I64(index) if isinstance(index, int) else index, frame.context.table(WarpTable.block)
         )
@@ -235,8 +236,8 @@ class Suspension:
         block."""
         block = self.blocks.append(f"resume.split.{block_index}")
         with self.b.goto_block(block):
-            first = self.blocks.program.blocks[block_index].start
-            if member_mask(self.blocks.program.instructions[first]) is not None:
+            first_index = self.blocks.program.blocks[block_index].start
+            if member_mask(self.blocks.program.instructions[first_index]) is not None:
                 # The convergent copy does not test whether lanes have waited for their member mask:
                 # all are active.
                 self.b.store(I64(0), self.frame.context.table(WarpTable.sync_done))

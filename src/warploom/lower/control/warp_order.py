@@ -70,9 +70,9 @@ class WarpOrder:
         waits at another site, code jumps to the general switch, which ends warp order."""
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
-        first = b.icmp_signed("==", waiting_site, I64(NONE))
+        none_waits = b.icmp_signed("==", waiting_site, I64(NONE))
         with b.if_then(
-            b.not_(b.or_(first, b.icmp_signed("==", waiting_site, I64(site)))), likely=False
+            b.not_(b.or_(none_waits, b.icmp_signed("==", waiting_site, I64(site)))), likely=False
         ):
             self._arrive(site)
         b.store(I64(site), self.state.site)
@@ -80,6 +80,7 @@ class WarpOrder:
         following = b.add(frame.warp, I64(1))
         frame.set_warp(following)
         in_region = b.icmp_unsigned("<", following, frame.get(self.state.full_warps))
+        # Past the full warps there may be a partial one, or none: `after_warp` finds out.
         b.cbranch(in_region, self.state.region, self.state.after_warp)
 
     def run_in_order(self) -> None:

@@ -79,8 +79,8 @@ class WarpSwitch:
                 frame.context.set_state(WarpState.status, I64(Status.ENDED))
                 b.store(I1(1), frame.active.fewer)
             with waits:
-                first = b.icmp_signed("==", site, I64(NONE))
-                same = b.or_(first, b.icmp_signed("==", site, at))
+                none_waits = b.icmp_signed("==", site, I64(NONE))
+                same = b.or_(none_waits, b.icmp_signed("==", site, at))
                 with b.if_then(b.not_(same), likely=False):
                     frame.record(Slot.OWN_SITE, at)
                     frame.leave(Status.BARRIER)
@@ -127,6 +127,7 @@ class WarpSwitch:
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))
+        # Counted in a variable that only a call of the function clears: the limit is on one call.
         b.store(restarts, self.state.restarts)
         none = b.icmp_signed("==", site, I64(NONE))
         long = b.icmp_unsigned(">", restarts, I64(MOST_RESTARTS))

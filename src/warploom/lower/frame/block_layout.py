@@ -73,8 +73,8 @@ class BlockLayout(ABC):
         if type.bits >= 64:
             return ir.Constant(I1, 1)
         # In i64, sums of values of at most 32 bits and of their differences cannot wrap around.
-        first = self.lanes.lane(value, 0)
-        lowest = highest = (b.sext if type.is_signed else b.zext)(first, I64)
+        first_value = self.lanes.lane(value, 0)
+        lowest = highest = (b.sext if type.is_signed else b.zext)(first_value, I64)
         # The least value adds all negative differences, the greatest all positive ones.
         for extent in self._span(value, shape.stride):
             lowest = b.add(lowest, self.lanes.intrinsic("llvm.smin.i64", I64, [extent, I64(0)]))
@@ -98,9 +98,9 @@ class LinearBlockLayout(BlockLayout):
         """Returns `%tid.x` (dimension 0) as the warp's number times 32 plus the lane, `%tid.y` and
         `%tid.z` as zeros, in `width` lanes; a width of 1 gives lane 0's index."""
         warp = self.b.trunc(self.frame.warp, I32)
-        first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
+        first_index = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
         offsets = VectorShape(1, int(dimension == 0)).offsets(width)
-        return self.lanes.expand(self.lanes.splat(first, 1), width, offsets)
+        return self.lanes.expand(self.lanes.splat(first_index, 1), width, offsets)
 
     def step(self, value: Value, stride: int) -> Value | None:
         """Returns 32 times the stride, a constant; None if the stride is 0."""
@@ -135,6 +135,7 @@ class HalfWarpRowLayout(BlockLayout):
 
     def step(self, value: Value, stride: int) -> Value | None:
         """Returns twice the difference of the two rows, None if the value is uniform."""
+        # A warp has two rows of 16 threads.
         row = self._row_step(value)
         return None if row is None else self.b.shl(row, row.type(1))
 

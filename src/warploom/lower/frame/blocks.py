@@ -92,6 +92,7 @@ class Blocks:
     def entry_copy(self, copy: Copy, index: int) -> Copy:
         """Returns the copy of a basic block that code of a given copy branches to: the convergent
         one where the region copy has no such block (its barrier region ends), else the same."""
+        # The convergent copy has all blocks, and registers in the same allocas: a jump suffices.
         ends = copy is Copy.REGION and (copy, index) not in self.copies
         return Copy.CONVERGENT if ends else copy
 

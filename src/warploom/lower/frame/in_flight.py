@@ -116,12 +116,14 @@ class InFlightCode:
         always loaded.
         """
         b, at = self.b, self._entry(self.get(RingWord.COMPLETED))
-        instruction, group, first, second = (
+        instruction, group, first_word, second_word = (
             self.frame.get(self.lanes.slot(at, number)) for number in range(4)
         )
         on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
         metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
-        return InFlightOperation(instruction, group, on, scaled, (first, second), metadata)
+        return InFlightOperation(
+            instruction, group, on, scaled, (first_word, second_word), metadata
+        )
 
     def complete(
         self,
@@ -139,6 +141,7 @@ class InFlightCode:
         head, matched, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
         b.branch(head)
         b.position_at_end(head)
+        # The entry is read and tested even where none is in flight: the conjunction discards it.
         waits = b.icmp_unsigned("!=", self.get(RingWord.COMPLETED), self.get(RingWord.ISSUED))
         entry = self.oldest()
         b.cbranch(b.and_(waits, is_due(entry)), matched, done)
@@ -151,6 +154,7 @@ class InFlightCode:
             b.position_at_end(case)
             complete(entry, index)
             b.branch(after)
+        # Only instructions of `sites` append entries, so no other number can be found.
         b.position_at_end(no_site)
         b.unreachable()
         b.position_at_end(after)

@@ -75,6 +75,8 @@ class RegisterTransfers:
         allocas of 32 lanes. Parameters of inlined calls count as live."""
         layout = self._context_registers.layout
         retained = {*live, *self._call_parameter_registers.values()}
+        # The short form is saved beside the 32 lanes: if the register is not written while lanes
+        # are diverged, it is still right when they reconverge, and need not be recomputed.
         for register in _sorted(retained & layout.by_lane.keys()):
             self._context_registers.write(register, self._registers.load(register))
             if register in self._frame.position.shapes:

@@ -106,6 +106,8 @@ class Registers:
             self._context_registers.write(register, value)
         elif self.has_shape(register):
             shape = self._frame.position.shapes[register]
+            # Results of 32 lanes, such as those of loads, are known to have the shape in active
+            # lanes only; the rest of them is dropped.
             if value.type.count > shape.width:
                 value = values_by_shape(self.lanes, value, self._active.bits(), shape)
             assert value.type.count == shape.width or shape.stride == 0, register

@@ -47,6 +47,8 @@ class SpillCode:
         live lanes, its live registers (but for spilled ones, which are there) and its SIMT stack,
         unless some registers are spilled: then `store_empty_stack` has stored the stack as
         empty."""
+        # In a kernel with spilled registers the context is kept as that of a converged warp: the
+        # stack there was stored as empty when lanes reconverged, and has not changed since.
         if self.frame.position.spilled:
             self._save_lanes()
         else:

@@ -217,8 +217,8 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
     # A break at a lane that is not reported makes the next reported lane a head: adding the break
     # to the mask of missing lanes carries through them to that lane's bit.
     carried = b.add(b.and_(breaks, missing), missing)
-    first = b.and_(reported, b.neg(reported))
-    return b.or_(first, b.and_(reported, b.or_(breaks, carried)))
+    lowest = b.and_(reported, b.neg(reported))
+    return b.or_(lowest, b.and_(reported, b.or_(breaks, carried)))
 
 
 def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
@@ -227,9 +227,9 @@ def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads:
     between; else returns `heads`."""
     b = lanes.b
     # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
-    first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))
+    lowest = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))
     begins = b.sub(addresses, lane_numbers(I64, size))
-    elsewhere = b.icmp_unsigned("!=", begins, lanes.splat(b.extract_element(begins, first)))
+    elsewhere = b.icmp_unsigned("!=", begins, lanes.splat(b.extract_element(begins, lowest)))
     unordered = b.and_(lanes.bits(elsewhere), reported)
     together = b.icmp_unsigned("==", unordered, I32(0))
     return b.select(together, b.and_(reported, b.neg(reported)), heads)

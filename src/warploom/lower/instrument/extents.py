@@ -36,16 +36,16 @@ def extent_of(
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]
     first_on, last_on, adjoin = _active_range(lanes, on)
     low, high = _bounds(lanes, [b.add(firsts[0], b.mul(step, at)) for at in (first_on, last_on)])
-    follow_each_other = (b.icmp_unsigned("==", step, I64(each)) for each in (size, -size))
+    follow_each_other = (b.icmp_unsigned("==", step, I64(distance)) for distance in (size, -size))
     is_dense = b.and_(adjoin, b.or_(*follow_each_other))
     if width > 1:
-        lasts = [b.add(first, b.mul(step, I64(run - 1))) for first in firsts]
+        lasts = [b.add(start, b.mul(step, I64(run - 1))) for start in firsts]
         lowest, highest = _bounds(lanes, [*firsts, *lasts])
         # If each run continues the one before, the active lanes bound the range. Else its bounds
         # are those of all runs, active or not.
         follows: Value = I1(1)
-        for last, first in zip(lasts, firsts[1:], strict=False):
-            follows = b.and_(follows, b.icmp_unsigned("==", b.add(last, step), first))
+        for last, next_start in zip(lasts, firsts[1:], strict=False):
+            follows = b.and_(follows, b.icmp_unsigned("==", b.add(last, step), next_start))
         low, high = b.select(follows, low, lowest), b.select(follows, high, highest)
         is_dense = b.and_(is_dense, follows)
     return AccessExtent(low, b.add(high, I64(size)), is_dense)
@@ -55,11 +55,11 @@ def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
     """Returns the numbers of the first and the last active lane (i64), and true (an i1) if all
     lanes between are active."""
     b, bits = lanes.b, lanes.bits(on)
-    first = b.cttz(bits, I1(0))
+    first_lane = b.cttz(bits, I1(0))
     last = b.sub(I32(LANES - 1), b.ctlz(bits, I1(0)))
-    count = b.add(b.sub(last, first), I32(1))
+    count = b.add(b.sub(last, first_lane), I32(1))
     adjoin = b.icmp_unsigned("==", b.ctpop(bits), count)
-    return b.zext(first, I64), b.zext(last, I64), adjoin
+    return b.zext(first_lane, I64), b.zext(last, I64), adjoin
 
 
 def _bounds(lanes: Lanes, addresses: Sequence[Value]) -> tuple[Value, Value]:

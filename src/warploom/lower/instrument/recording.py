@@ -35,12 +35,18 @@ class RecordingCode:
         frame, layout = self.frame, self.frame.layout
         # The helper reads the active mask and the SIMT stack from the warp's context.
         self._spills.save_head()
-        first = min(layout.branches.values(), default=0)
+        first_branch = min(layout.branches.values(), default=0)
         warps = frame.slot(Slot.WARPS)
         warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)
         hidden = sum(i in frame.program.hidden for i in range(block.start, block.stop))
         size = block.stop - block.start - hidden
-        block_arguments = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
+        block_arguments = (
+            I64(first_branch),
+            I64(len(layout.branches)),
+            warp,
+            I64(block.index),
+            I64(size),
+        )
         call(
             self.lanes,
             "record_block",

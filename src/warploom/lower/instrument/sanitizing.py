@@ -80,6 +80,8 @@ class SanitizingCode:
         with its event before it; lanes that the detector does not permit are left out, and get
         zeros as results. Where the event may have been omitted (not `must_check`, or safe under a
         condition), an access that faults is repeated after its event. Returns the fault code."""
+        # The event comes first, so that the detector sees the memory as it is before the access,
+        # and can take lanes out of it.
         mask, index = event.mask, event.index
         if self.must_check(index, event.access_type):
             mask = self.filter(event)

@@ -62,7 +62,7 @@ class EventCode:
         the detector's state is that of its block; else emits the event by `record_event`."""
         b, whole = self.b, self.b.icmp_unsigned("==", self.lanes.bits(on), I32((1 << LANES) - 1))
         counts = b.and_(whole, is_current(self.lanes, self._block))
-        with b.if_else(counts, likely=True) as (count, other):
+        with b.if_else(counts, likely=True) as (count, ignored):
             # No event is needed: all threads come to the same barriers of the whole block, so that
             # their order follows from the count.
             with count:
@@ -71,7 +71,7 @@ class EventCode:
                 at = b.add(warps, b.mul(self.frame.warp, I64(WarpKnowledge.WORDS)))
                 passed = self.lanes.slot(self._block.state, b.add(at, I64(WarpKnowledge.passed)))
                 self.lanes.add_to(passed, I64(1))
-            with other:
+            with ignored:
                 record_event()
 
     def instruction(self, index: int, instruction: Instruction, on: Value) -> None:

@@ -72,6 +72,8 @@ class TrackingCode:
         if extent is None:
             record_lanes()
             return
+        # Without active lanes `is_dense` is false, and the bounds are of no byte that is accessed:
+        # the loop over lanes then records nothing.
         # All lanes at one address access every byte of the range as well.
         is_one = b.icmp_unsigned("==", b.sub(extent.high, extent.low), I64(size))
         is_one = b.and_(is_one, b.icmp_unsigned("!=", bits, I32(0)))
@@ -93,12 +95,12 @@ class TrackingCode:
         elements, stride = (1, 0) if is_dense else (layout.length, layout.stride)
         length = size + abs(layout.extent) if is_dense else size
         for run in range(layout.width):
-            first = self.lanes.lane(runs.firsts, run)
+            run_address = self.lanes.lane(runs.firsts, run)
             if is_dense and layout.stride < 0:
-                first = self.b.add(first, I64(layout.extent))
+                run_address = self.b.add(run_address, I64(layout.extent))
             counts = I64(elements), I64(stride), warps, step
             function = self._functions.ranges(self._kind(index))
-            self.b.call(function, [access_set, first, I64(length), *counts])
+            self.b.call(function, [access_set, run_address, I64(length), *counts])
 
     def _kind(self, index: int) -> int:
         """Returns the bit of `touched` that the accesses of an instruction set."""
@@ -162,11 +164,13 @@ class TrackingFunctions:
         first_byte, last_byte = b.sub(low, base), b.sub(high, b.add(base, I64(1)))
         first_page, last_page = (b.lshr(at, I64(PAGE_SHIFT)) for at in (first_byte, last_byte))
         _for_each(lanes, first_page, last_page, functools.partial(self._emit_test, kind, lanes))
-        first, last = (b.lshr(byte, I64(self._unit_shift)) for byte in (first_byte, last_byte))
+        first_unit, last_unit = (
+            b.lshr(byte, I64(self._unit_shift)) for byte in (first_byte, last_byte)
+        )
         bitmap = _pointer(lanes, access_set, BITMAPS[kind])
-        first_word, last_word = (b.lshr(unit, I64(WORD_SHIFT)) for unit in (first, last))
-        from_first = b.shl(I64(-1), b.and_(first, I64(63)))
-        to_last = b.lshr(I64(-1), b.sub(I64(63), b.and_(last, I64(63))))
+        first_word, last_word = (b.lshr(unit, I64(WORD_SHIFT)) for unit in (first_unit, last_unit))
+        from_first = b.shl(I64(-1), b.and_(first_unit, I64(63)))
+        to_last = b.lshr(I64(-1), b.sub(I64(63), b.and_(last_unit, I64(63))))
         is_one_word = b.icmp_unsigned("==", first_word, last_word)
         with b.if_else(is_one_word) as (on_one, on_several):
             with on_one:
@@ -174,11 +178,11 @@ class TrackingFunctions:
             with on_several:
                 _set_bits(lanes, bitmap, first_word, from_first)
                 _set_bits(lanes, bitmap, last_word, to_last)
-                second, before_last = b.add(first_word, I64(1)), b.sub(last_word, I64(1))
-                with b.if_then(b.icmp_unsigned("<=", second, before_last)):
+                after_first, before_last = b.add(first_word, I64(1)), b.sub(last_word, I64(1))
+                with b.if_then(b.icmp_unsigned("<=", after_first, before_last)):
                     _for_each(
                         lanes,
-                        second,
+                        after_first,
                         before_last,
                         lambda word: b.store(I64(-1), lanes.slot(bitmap, word)),
                     )
@@ -187,17 +191,17 @@ class TrackingFunctions:
     def _emit_ranges(self, kind: int, lanes: Lanes) -> None:
         """Emits the body of `ranges`: one call of `range` where all adjoin, else one for each."""
         b, record = lanes.b, self.range(kind)
-        access_set, first, length, elements, stride, warps, step = b.function.args
+        access_set, address, length, elements, stride, warps, step = b.function.args
         with b.if_then(b.icmp_unsigned("==", warps, I64(0))):
             b.ret_void()
         adjoin = b.icmp_unsigned("==", step, length)
         with b.if_then(b.and_(adjoin, b.icmp_unsigned("==", elements, I64(1)))):
-            b.call(record, [access_set, first, b.add(first, b.mul(warps, step))])
+            b.call(record, [access_set, address, b.add(address, b.mul(warps, step))])
             b.ret_void()
 
         def record_warp(warp: Value) -> None:
             """Emits the calls for the elements of a warp."""
-            start = b.add(first, b.mul(warp, step))
+            start = b.add(address, b.mul(warp, step))
 
             def record_element(element: Value) -> None:
                 """Emits the call for an element."""
@@ -230,8 +234,8 @@ class TrackingFunctions:
         self._emit_test(kind, lanes, b.lshr(byte, I64(PAGE_SHIFT)))
         # Accesses are aligned, so their units are bits of one word.
         unit = b.lshr(byte, I64(self._unit_shift))
-        ones = (1 << (size >> self._unit_shift)) - 1
-        bits = b.shl(I64(ones), b.and_(unit, I64(63)))
+        unit_bits = (1 << (size >> self._unit_shift)) - 1
+        bits = b.shl(I64(unit_bits), b.and_(unit, I64(63)))
         _set_bits(lanes, bitmap, b.lshr(unit, I64(WORD_SHIFT)), bits)
         left.add_incoming(b.and_(left, b.sub(left, I32(1))), b.block)
         b.branch(head)
@@ -243,6 +247,9 @@ class TrackingFunctions:
         from the function that is emitted if the page is none that is recorded."""
         b, access_set = lanes.b, lanes.b.function.args[0]
         pages = _field(lanes, access_set, Fields.pages)
+        # Addresses below `base` are outside as well: their difference, without sign, is large. What
+        # is not recorded after the return does not matter, as a worker that strayed counts as a
+        # conflict (`machine.compiled.access_sets`).
         outside = b.icmp_unsigned(">=", page, pages)
         with b.if_then(outside, likely=False):
             b.store(I64(1), lanes.slot(access_set, Fields.strayed))
@@ -262,6 +269,10 @@ class TrackingFunctions:
         if kind == READ:
             b.ret_void()
             return
+        # Only `states` and `saved` are shared by the workers. The event is emitted before the
+        # access, so that the page still has the contents that it had before any worker wrote to it.
+        # The maximum claims a page that nobody has claimed, and leaves SAVED, which is greater,
+        # alone.
         state = lanes.slot(_pointer(lanes, access_set, Fields.states), page, I8)
         before = b.atomic_rmw("umax", state, I8(SAVING), "acq_rel")
         with b.if_then(b.icmp_unsigned("==", before, I8(0))):
@@ -281,15 +292,15 @@ class TrackingFunctions:
         b.ret_void()
 
 
-def _for_each(lanes: Lanes, first: Value, last: Value, body: Callable[[Value], object]) -> None:
-    """Emits a loop over the numbers from `first` to `last` (i64), which is not less: both
+def _for_each(lanes: Lanes, start: Value, last: Value, body: Callable[[Value], object]) -> None:
+    """Emits a loop over the numbers from `start` to `last` (i64), which is not less: both
     included."""
     b = lanes.b
     before, head, end = b.block, b.append_basic_block("each"), b.append_basic_block("done")
     b.branch(head)
     b.position_at_end(head)
     number = b.phi(I64)
-    number.add_incoming(first, before)
+    number.add_incoming(start, before)
     body(number)
     number.add_incoming(b.add(number, I64(1)), b.block)
     b.cbranch(b.icmp_unsigned("==", number, last), end, head)

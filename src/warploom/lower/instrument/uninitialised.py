@@ -95,10 +95,10 @@ def emit_range_unwritten(lanes: Lanes) -> None:
         loaded = b.or_(b.load(address, typ=I64), outside)
         return b.icmp_unsigned("==", b.and_(loaded, FULL), FULL)
 
-    def extend(first: Value) -> tuple[Value, Value]:
+    def extend(bitmap: Value) -> tuple[Value, Value]:
         """Returns the ends of the range, extended over written words beside it."""
         _, low, high, limit = lanes.b.function.args
-        return _extended_range(lanes, first, low, high, limit)
+        return _extended_range(lanes, bitmap, low, high, limit)
 
     _emit_range(lanes, check, extend)
 
@@ -131,7 +131,7 @@ def _emit_range(
     returns true."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
-    block, first, unknown = _locate_block(lanes, low, high)
+    block, bitmap, unknown = _locate_block(lanes, low, high)
     ends = [
         lanes.slot(block, word) for word in (ResidentBlock.written_from, ResidentBlock.written_to)
     ]
@@ -142,8 +142,10 @@ def _emit_range(
     is_covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
     b.cbranch(is_covered, done_block, check_words)
     b.position_at_end(check_words)
-    _each_word(lanes, low, high, unknown, lambda at, outside: visit(lanes.slot(first, at), outside))
-    low, high = around(first)
+    _each_word(
+        lanes, low, high, unknown, lambda at, outside: visit(lanes.slot(bitmap, at), outside)
+    )
+    low, high = around(bitmap)
     # Only one range is kept: merge it with an adjoining one, else keep the longer of both.
     adjoins = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
     lower = b.select(b.and_(adjoins, b.icmp_unsigned("<", begin, low)), begin, low)
@@ -204,12 +206,12 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
         b.position_at_end(written)
         b.ret(I1(0))
         b.position_at_end(fallback)
-    _, first, _ = _locate_block(lanes, low, end)
+    _, bitmap, _ = _locate_block(lanes, low, end)
     if writes:
-        _write_lanes(lanes, first, offsets, bits, size)
+        _write_lanes(lanes, bitmap, offsets, bits, size)
         b.ret(I1(0))
     else:
-        b.ret(_some_unwritten(lanes, first, offsets, mask, size))
+        b.ret(_some_unwritten(lanes, bitmap, offsets, mask, size))
 
 
 def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
@@ -252,11 +254,11 @@ def _each_word(
 
 
 def _extended_range(
-    lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
+    lanes: Lanes, bitmap: Value, low: Value, high: Value, limit: Value
 ) -> tuple[Value, Value]:
     """Returns the ends of a range of written bytes (`low`, `high`), moved outwards to word
-    boundaries over up to MOST_WORDS bitmap words at either end whose bytes are all written. `first`
-    is the bitmap's address, `limit` the bytes of shared memory."""
+    boundaries over up to MOST_WORDS bitmap words at either end whose bytes are all written.
+    `bitmap` is the bitmap's address, `limit` the bytes of shared memory."""
     b, most = lanes.b, I64(MOST_WORDS)
     below = b.lshr(b.add(low, I64((1 << WORD_SHIFT) - 1)), I64(WORD_SHIFT))
     above, of_memory = (b.lshr(at, I64(WORD_SHIFT)) for at in (high, limit))
@@ -264,7 +266,7 @@ def _extended_range(
     last = b.add(above, most)
     last = b.select(b.icmp_unsigned("<", last, of_memory), last, of_memory)
     lower, upper = (
-        b.shl(_past_full_words(lanes, first, at, end, step), I64(WORD_SHIFT))
+        b.shl(_past_full_words(lanes, bitmap, at, end, step), I64(WORD_SHIFT))
         for at, end, step in ((below, least, -1), (above, last, 1))
     )
     return (
@@ -273,7 +275,7 @@ def _extended_range(
     )
 
 
-def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step: int) -> Value:
+def _past_full_words(lanes: Lanes, bitmap: Value, start: Value, end: Value, step: int) -> Value:
     """Returns the word boundary at which a scan of the bitmap from boundary `start` to `end` stops:
     before the first word (downwards: below it) whose 32 bits are not all set. `step` is 1 upwards,
     -1 downwards."""
@@ -288,7 +290,7 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
     b.cbranch(b.icmp_unsigned("==", at, end), stop, test_word)
     b.position_at_end(test_word)
     following = b.add(at, I64(step))
-    word = _word(lanes, first, at if step > 0 else following)
+    word = _word(lanes, bitmap, at if step > 0 else following)
     b.cbranch(b.icmp_unsigned("==", word, FULL), scan, stop)
     at.add_incoming(start, before)
     at.add_incoming(following, test_word)
@@ -296,14 +298,14 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
     return at
 
 
-def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, size: int) -> Value:
+def _some_unwritten(lanes: Lanes, bitmap: Value, offsets: Value, mask: Value, size: int) -> Value:
     """Returns true (an i1) if the `size` bytes (fewer than 32) of some lane of `mask` are not all
-    marked in the bitmap at `first`, or lie in two of its words."""
+    marked in the bitmap at `bitmap`, or lie in two of its words."""
     b = lanes.b
     # The bits of an aligned access of up to 32 bytes lie in one word. A misaligned one may cross
     # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.
     words_at = b.lshr(offsets, splat_constant(WORD_SHIFT, I32))
-    at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
+    at = b.gep(lanes.splat(bitmap), [b.zext(words_at, vector(I64))], source_etype=I64)
     # A 32-bit gather reads the low half of the word, in which all its bits are.
     loaded = gather(lanes, at, mask, I32)
     within = b.and_(offsets, splat_constant((1 << WORD_SHIFT) - 1, I32))
@@ -312,25 +314,25 @@ def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, siz
     return lanes.any(b.and_(mask, missing))
 
 
-def _write_lanes(lanes: Lanes, first: Value, offsets: Value, bits: Value, size: int) -> None:
+def _write_lanes(lanes: Lanes, bitmap: Value, offsets: Value, bits: Value, size: int) -> None:
     """Marks the `size` bytes of each lane in `bits` (an i32, which may be 0) as written in the
-    bitmap at `first`, one lane after the other: several lanes may have bits in one word."""
+    bitmap at `bitmap`, one lane after the other: several lanes may have bits in one word."""
     b, buffer = lanes.b, lanes.alloca(vector(I32))
     b.store(offsets, buffer)
     before = b.block
-    each, done = (b.append_basic_block(name) for name in ("each", "done"))
-    b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), each, done)
-    b.position_at_end(each)
+    next_lane, done = (b.append_basic_block(name) for name in ("each", "done"))
+    b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), next_lane, done)
+    b.position_at_end(next_lane)
     left = b.phi(I32)
     lane = b.cttz(left, I1(1))
     offset = b.zext(b.load(lanes.slot(buffer, b.zext(lane, I64), I32), typ=I32), I64)
-    at = lanes.slot(first, b.lshr(offset, I64(WORD_SHIFT)))
+    at = lanes.slot(bitmap, b.lshr(offset, I64(WORD_SHIFT)))
     written = b.shl(I64((1 << size) - 1), b.and_(offset, I64((1 << WORD_SHIFT) - 1)))
     b.store(b.or_(b.load(at, typ=I64), written), at)
-    others = b.and_(left, b.sub(left, I32(1)))
-    b.cbranch(b.icmp_unsigned("!=", others, I32(0)), each, done)
+    remaining = b.and_(left, b.sub(left, I32(1)))
+    b.cbranch(b.icmp_unsigned("!=", remaining, I32(0)), next_lane, done)
     left.add_incoming(bits, before)
-    left.add_incoming(others, b.block)
+    left.add_incoming(remaining, b.block)
     b.position_at_end(done)
 
 

@@ -157,10 +157,10 @@ class GridBlocks:
             self.set_current(block)
             slot, warps = self.env.word(plan, Plan.slot), self.env.get(Slot.WARPS)
             stride = self.env.word(plan, Plan.table_stride)
-            first = b.mul(slot, warps)
+            first_warp = b.mul(slot, warps)
             sizes = {
-                Slot.STATES_AT: b.mul(first, I64(8 * WarpState.WORDS)),
-                Slot.CONTEXTS_AT: b.mul(b.shl(first, I64(3)), stride),
+                Slot.STATES_AT: b.mul(first_warp, I64(8 * WarpState.WORDS)),
+                Slot.CONTEXTS_AT: b.mul(b.shl(first_warp, I64(3)), stride),
                 Slot.SHARED_AT: b.mul(slot, self.env.get(Slot.SHARED_STRIDE)),
                 Slot.LOCAL_AT: b.mul(slot, self._local_bytes()),
             }

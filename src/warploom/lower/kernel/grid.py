@@ -59,14 +59,14 @@ class GridFunction:
     turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
-        """Declares `run`, whose arguments `first` and `last` (exclusive) delimit the thread blocks
-        of an unscheduled launch.
+        """Declares `run`, whose arguments `first_block` and `end_block` (exclusive) delimit the
+        thread blocks of an unscheduled launch.
         """
         self.module, self.options = module, options
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
-        _, self.counts, self.records, self.first, self.last = self.function.args
+        _, self.counts, self.records, self.first_block, self.end_block = self.function.args
         self.env = GridEnvironment(module, self.function)
         self.lanes, self.b = self.env.lanes, self.env.b
         self.blocks = GridBlocks(self.env, blocks)
@@ -103,7 +103,7 @@ class GridFunction:
         `run` returns ENDED. An observer gets the begin and the end of each."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
-        thread_block, end_iteration, done = self._loop("block", self.first, self.last)
+        thread_block, end_iteration, done = self._loop("block", self.first_block, self.end_block)
         self.blocks.set_current(thread_block)
         self.blocks.clear_memory()
         self.blocks.report_begin()
@@ -116,7 +116,7 @@ class GridFunction:
         b.ret(I64(int(Status.ENDED)))
 
     def _loop(
-        self, name: str, first: Value, last: Value
+        self, name: str, start: Value, end: Value
     ) -> tuple[Value, Callable[[], None], ir.Block]:
         """Begins a loop `for i in range(first, last)` (i64), in whose body code continues. Returns
         i, a function that emits the end of the body, and the LLVM block after the loop."""
@@ -126,8 +126,8 @@ class GridFunction:
         b.branch(head)
         b.position_at_end(head)
         index = b.phi(I64)
-        index.add_incoming(first, before)
-        b.cbranch(b.icmp_signed("<", index, last), body, done)
+        index.add_incoming(start, before)
+        b.cbranch(b.icmp_signed("<", index, end), body, done)
         b.position_at_end(body)
 
         def end_iteration() -> None:
@@ -223,11 +223,11 @@ class GridFunction:
         before = b.block
         b.cbranch(b.icmp_signed("==", start, I64(NONE)), separately, warp_order)
         b.position_at_end(warp_order)
-        first = b.phi(I64)
-        first.add_incoming(warp, before)
+        first_warp = b.phi(I64)
+        first_warp.add_incoming(warp, before)
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         b.store(I64(NONE), self.env.at(Slot.OWN_SITE))
-        status = self._run_turn(plan, first)
+        status = self._run_turn(plan, first_warp)
         b.store(I64(0), self.env.at(Slot.TOGETHER))
         stopped = self.env.get(Slot.WARP)
         # All warps have run if the number at return is past the last; none waits if the block has
@@ -245,7 +245,7 @@ class GridFunction:
         with b.if_then(b.icmp_unsigned("==", follows, I64(0)), likely=False):
             b.branch(turn)
         self.blocks.make_current(plan)
-        first.add_incoming(I64(0), b.block)
+        first_warp.add_incoming(I64(0), b.block)
         b.branch(warp_order)
         b.position_at_end(over)
         b.store(I1(0), self.blocks.only_warp_order)

@@ -88,7 +88,7 @@ class WarpFunction:
         self.indexed_branches = IndexedBranchCode(self.control, self.operands)
         detector, observer = self.instruments.detector, self.instruments.observer
         arrivals = detector.events if detector and detector.synchronisation else None
-        listeners = [one for one in (arrivals, observer) if one is not None]
+        listeners = [listener for listener in (arrivals, observer) if listener is not None]
         self.barriers = BarrierCode(self.control, self.operands, listeners, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
@@ -243,11 +243,11 @@ class WarpFunction:
             with self.frame.at(replace(position, remaining=block.stop - index)):
                 self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
 
-    def _emit_body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
-        """Emits the instructions of a basic block from number `first` on, each as an entry of the
+    def _emit_body(self, copy: Copy, block: ProgramBlock, start: int) -> None:
+        """Emits the instructions of a basic block from number `start` on, each as an entry of the
         call table in baseline code if it can be. If no instruction ends the block, ends the open
         call table, suspends if `SyncCode.after` does, and jumps to the next block."""
-        for index in range(first, block.stop):
+        for index in range(start, block.stop):
             instruction = self.program.instructions[index]
             with self.frame.at(replace(self.frame.position, remaining=block.stop - index)):
                 if self.calls is not None and self.calls.emit(index, instruction):

@@ -71,6 +71,8 @@ class IterationLimits:
         is not negative; no limit if `step` is not negative. Adds the condition that `value` is not
         negative in the first, for any step: without it there is no batch."""
         b = self.b
+        # `down` is never 0. Of a negative value the quotient means nothing, but then the condition
+        # below allows no iteration at all.
         rises = b.icmp_signed(">=", step, I64(0))
         down = b.select(rises, I64(1), b.neg(step))
         times = b.add(b.udiv(value, down), I64(1))
@@ -91,31 +93,34 @@ class IterationLimits:
         differ = self.b.icmp_unsigned("!=", values, self.lanes.splat(value, values.type.count))
         return self.b.not_(self.lanes.some(differ))
 
-    def stays_in_type(self, first: LinearOperand, second: LinearOperand) -> Value:
+    def stays_in_type(self, operand: LinearOperand, next_operand: LinearOperand) -> Value:
         """Limits the iterations to those in which no lane of an operand leaves its type's range,
         and adds the conditions that the first is one of them and that all lanes have one step;
         none of these if it is loop-invariant, without stride and below 64 bits. A 64-bit operand
         gets no limit: the conditions are that its step and its first values are small (MAX_STEP,
-        MAX_VALUE). `first` and `second`: the operand in two successive iterations. Returns its
-        step, an i64."""
-        b, bits = self.b, first.type.bits
-        delta = b.sub(second.value, first.value)
+        MAX_VALUE). `operand` and `next_operand`: the operand in two successive iterations. Returns
+        its step, an i64."""
+        b, bits = self.b, operand.type.bits
+        # The second value may have wrapped around, and the difference is right all the same: it
+        # wraps around in the same type. Read as a signed number it is the shorter way round, and
+        # the limit below ends the batch before a value takes it past the end of the type.
+        delta = b.sub(next_operand.value, operand.value)
         step = self.lanes.lane(delta, 0)
-        if first.value.type.count > 1 and first.is_loop_variant:
+        if operand.value.type.count > 1 and operand.is_loop_variant:
             self.require(self.all_equal(delta, step))
         step = b.sext(step, I64) if bits < 64 else step
-        low, high = self._extremes(first)
-        least, most = _range(first.type)
+        low, high = self._extremes(operand)
+        least, most = _range(operand.type)
         if bits == 64:
             # A 64-bit value has no wider type in which a wraparound could be computed: only small
             # steps and values are accepted. One unsigned comparison tests |step| <= MAX_STEP.
             is_small = b.icmp_unsigned("<=", b.add(step, I64(MAX_STEP)), I64(2 * MAX_STEP))
             self.require(is_small)
             least, most = max(least, -MAX_VALUE), min(most, MAX_VALUE)
-        if first.is_loop_variant or first.shape.stride or bits == 64:
+        if operand.is_loop_variant or operand.shape.stride or bits == 64:
             self.require(b.icmp_signed(">=", low, I64(least)))
             self.require(b.icmp_signed("<=", high, I64(most)))
-        if first.is_loop_variant and bits < 64:
+        if operand.is_loop_variant and bits < 64:
             rises = b.icmp_signed(">", step, I64(0))
             distance = b.select(rises, b.sub(I64(most), high), b.sub(low, I64(least)))
             self.bound(distance, b.select(rises, b.neg(step), step))
@@ -132,6 +137,8 @@ class IterationLimits:
         equal or cross, and no lane of them leaves its type; no batch if it does not hold in the
         first. `left` and `right` are the operands, each given in two successive iterations."""
         b = self.b
+        # Where neither side leaves its type, comparing their numbers in 64 bits, with the type's
+        # sign, is what the instruction does: the limits of types come first.
         steps = [self.stays_in_type(*operand) for operand in (left, right)]
         (low, high), (other_low, other_high) = (
             self._extremes(operand[0]) for operand in (left, right)

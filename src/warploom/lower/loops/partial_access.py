@@ -90,8 +90,8 @@ class PartialAccess:
         if tracker is None or not tracker.tracks(index):
             return
         group, on = self._groups[index], lane_addresses.on
-        first = self.lanes.splat(lane_addresses.firsts[0], 1)
-        addresses = self.lanes.expand(first, offsets=group.base.offsets(LANES))
+        run_address = self.lanes.splat(lane_addresses.firsts[0], 1)
+        addresses = self.lanes.expand(run_address, offsets=group.base.offsets(LANES))
         step = I64(group.base.stride)
         extent = extent_of(self.lanes, group.access_type.size, 1, step, addresses, on)
         event = self.memory.event(index, group.access_type, addresses, on)
@@ -101,5 +101,5 @@ class PartialAccess:
         """Returns how an access moves its data (`Move`), and the address of its lane 0, active or
         not, with the active lanes `on`."""
         group = self._groups[index]
-        first = self.b.add(group.firsts[0], I64(dict(group.members)[index]))
-        return group.plan.move, LaneAddresses(group.access_type, [first], on)
+        first_address = self.b.add(group.firsts[0], I64(dict(group.members)[index]))
+        return group.plan.move, LaneAddresses(group.access_type, [first_address], on)

@@ -119,6 +119,7 @@ class StridedLoopCode:
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
         shapes = {**self.frame.shapes.at(header), **batched.shapes}
+        # Stack slots, which are 0 at each call: the warps that one call runs in order share them.
         with self.frame.at_block(header, convergent=True):
             backoff, backoff_length = (self.frame.variable(I64) for _ in range(2))
             self._skip_during_backoff(backoff, ordinary)
@@ -155,8 +156,8 @@ class StridedLoopCode:
     def _fill_cache(self, batch: _Batch) -> None:
         """Emits the filling of the range cache for the groups whose lookup in the check missed, so
         that the next attempt may hit."""
-        for first, group in batch.groups.items():
-            with self.b.if_then(self.b.not_(batch.hits[first])):
+        for first_member, group in batch.groups.items():
+            with self.b.if_then(self.b.not_(batch.hits[first_member])):
                 self._group_guards.cache.fill(group, batch.lanes)
 
     # ---- the check ------------------------------------------------------------------------------
@@ -189,20 +190,28 @@ class StridedLoopCode:
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.warp_ir.live(loop.header)
         advancing = (self.program.instructions[index] for index in loop.advances)
-        changed = sorted({r for one in advancing for r in writes(one)} & live, key=lambda r: r.name)
+        changed = sorted(
+            {r for instruction in advancing for r in writes(instruction)} & live,
+            key=lambda r: r.name,
+        )
         before = {r: registers.load(r, registers.width(r)) for r in changed}
         # The evaluated values are not those of the current iteration: do not store them in the
         # context.
         with frame.at(replace(frame.position, spilled={})):
             # The second evaluation continues from the registers that the first one has advanced.
-            first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
+            first_evaluation, second_evaluation = (
+                self._evaluate(batched, shapes, limits) for _ in range(2)
+            )
             for register, value in before.items():
                 registers.store(register, value)
         length = sum(map(self._length, loop.blocks))
         # Each iteration uses `length` instructions of the turn.
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
         for index, relation in loop.compared:
-            operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
+            operands = [
+                (first_evaluation.operands[index, n], second_evaluation.operands[index, n])
+                for n in range(2)
+            ]
             limits.compare(relation, *operands)
         enough = self.blocks.append("batch.enough")
         b.cbranch(b.icmp_unsigned("<", limits.count(), I64(LEAST)), few, enough)
@@ -210,24 +219,30 @@ class StridedLoopCode:
         lane_set = self._group_guards.cache.sets.full_warp()
         steps: dict[int, Value] = {}
         hits: dict[int, Value] = {}
-        for index, group in first.groups.items():
-            bounds = self._bound_group(limits, lane_set, group, second.groups[index])
+        for index, group in first_evaluation.groups.items():
+            bounds = self._bound_group(limits, lane_set, group, second_evaluation.groups[index])
             steps[index], hits[index] = bounds
         for number in loop.widened:
-            limits.stays_in_type(first.operands[number], second.operands[number])
+            limits.stays_in_type(
+                first_evaluation.operands[number], second_evaluation.operands[number]
+            )
         count, prefetches = limits.count(), self._prefetches(steps.values())
-        return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
+        return _Batch(
+            batched, shapes, count, lane_set, first_evaluation.groups, steps, hits, prefetches
+        )
 
     def _prefetches(self, steps: Iterable[Value]) -> Value:
         """Returns true (an i1) if the batch prefetches for the next warps: the running warp's
         number is a multiple of PREFETCH_WARPS, and addresses of some group advance by a page or
         more, in either direction. `steps`: those of the groups, of which there is one at least."""
         b = self.b
-        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
+        leads_group = b.icmp_unsigned(
+            "==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0)
+        )
         # One unsigned comparison tests a step in either direction: PAGE or more, or less than
         # -PAGE.
-        distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
-        return b.and_(first, reduce(b.or_, distant))
+        distant = (b.icmp_unsigned(">=", b.add(step, I64(PAGE)), I64(2 * PAGE)) for step in steps)
+        return b.and_(leads_group, reduce(b.or_, distant))
 
     def _length(self, index: int) -> int:
         """Returns the number of instructions of a basic block that count towards a warp's turn: all
@@ -277,7 +292,9 @@ class StridedLoopCode:
         shape = self.frame.position.operand_shapes.shape(operand, type)
         value = self.instructions.operands.read(operand, type, width=shape.width)
         changed = (writes(self.program.instructions[index]) for index in advances)
-        is_loop_variant = isinstance(operand, Register) and any(operand in each for each in changed)
+        is_loop_variant = isinstance(operand, Register) and any(
+            operand in registers for registers in changed
+        )
         return LinearOperand(value, shape, type, is_loop_variant)
 
     def _bound_group(
@@ -289,6 +306,8 @@ class StridedLoopCode:
         bytes, and whether the entry allows the first iteration (an i1).
         """
         b, width = self.b, group.base.width
+        # Addresses are bounded by those of the first run alone: other runs follow it at the pitches
+        # of the cache entry as long as all have one step.
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
             delta = b.sub(later.bases, group.bases)
@@ -344,7 +363,7 @@ class StridedLoopCode:
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
-        groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
+        groups = [group for group in batch.batched.groups if group.members[0][0] in inside]
         self._group_guards.begin_batch(groups, batch.groups.keys(), prefetches=prefetches)
         for at in range(block.start, block.stop):
             instruction = self.program.instructions[at]
@@ -412,6 +431,7 @@ class StridedLoopCode:
         with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)
         blocks = batch.batched.loop.blocks
+        # A batch has all 32 lanes active throughout, so that threads follow from iterations.
         for position, index in enumerate(blocks):
             times = with_partial if position <= left_at else complete_iterations
             block, threads = self.program.blocks[index], b.mul(times, I64(LANES))
@@ -422,10 +442,10 @@ class StridedLoopCode:
                 taken = b.mul(complete_iterations, I64(LANES)) if position == left_at else threads
                 frame.counters.add(frame.layout.guarded[block.stop - 1], taken)
             used = b.add(used, b.mul(times, I64(self._length(index))))
-            for first, group in batch.groups.items():
-                if block.start <= first < block.stop:
+            for first_member, group in batch.groups.items():
+                if block.start <= first_member < block.stop:
                     self._group_guards.cache.count_batch(
-                        group, batch.lanes, batch.steps[first], times
+                        group, batch.lanes, batch.steps[first_member], times
                     )
                     if group.access_type.op == "store":
                         stores = b.add(stores, b.mul(times, I64(len(group.members))))

@@ -46,17 +46,17 @@ class WarpLoopBody:
     # ---- each warp ------------------------------------------------------------------------------
 
     def for_each_warp(
-        self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
+        self, start: Value, end: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
-        """Emits `for warp in range(first, last): body()` (i64 numbers), each made the running warp.
-        Afterwards the running warp is `last`, or `first` if the range is empty. `rolled` prevents
+        """Emits `for warp in range(start, end): body()` (i64 numbers), each made the running warp.
+        Afterwards the running warp is `end`, or `start` if the range is empty. `rolled` prevents
         LLVM from unrolling the loop."""
         b, frame = self.b, self.frame
         head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
-        frame.set_warp(first)
+        frame.set_warp(start)
         b.branch(head)
         b.position_at_end(head)
-        b.cbranch(b.icmp_unsigned("<", frame.warp, last), inside, done)
+        b.cbranch(b.icmp_unsigned("<", frame.warp, end), inside, done)
         b.position_at_end(inside)
         body()
         frame.set_warp(b.add(frame.warp, I64(1)))
@@ -76,14 +76,16 @@ class WarpLoopBody:
         plan.access.track()
         if warp_loop.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
+        # Threads of the body are the block's first, so warps come in this order: full ones, at most
+        # one partial one, and those past it.
         if warp_loop.body is None:
             return
         if warp_loop.allows_partial_warp:
             with b.if_then(b.icmp_unsigned("!=", plan.partial_threads, I64(0))):
                 self._emit_partial_warp(plan, warp_loop.body, finish)
         if warp_loop.has_common_work:
-            first = b.add(plan.full_warps, plan.partial_warps(b))
-            self._emit_warps(plan, first, self.frame.slot(Slot.WARPS), (), finish)
+            first_partial = b.add(plan.full_warps, plan.partial_warps(b))
+            self._emit_warps(plan, first_partial, self.frame.slot(Slot.WARPS), (), finish)
 
     def _emit_partial_warp(self, plan: WarpLoopPlan, body: int, finish: Callable[[], None]) -> None:
         """Emits the code of the warp of which only some lanes run the body, under their mask; of
@@ -100,12 +102,12 @@ class WarpLoopBody:
     def _emit_warps(
         self,
         plan: WarpLoopPlan,
-        first: Value,
-        last: Value,
+        start: Value,
+        end: Value,
         body_blocks: tuple[int, ...],
         finish: Callable[[], None],
     ) -> None:
-        """Emits the loop over the warps from number `first` up to, but not including, `last`. All
+        """Emits the loop over the warps from number `start` up to, but not including, `end`. All
         threads of each run the loop's blocks and `body_blocks` (empty for warps that skip the body)
         without a mask; `finish` emits what each warp does after its own blocks."""
         # The host's hardware prefetcher learns a stride for each load instruction. In an unrolled
@@ -113,7 +115,7 @@ class WarpLoopBody:
         rolled = plan.access.accesses_global_memory
         # No block has a mask (None): all threads of these warps run it.
         masks = dict.fromkeys((*plan.warp_loop.blocks, *body_blocks))
-        self.for_each_warp(first, last, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)
+        self.for_each_warp(start, end, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)
 
     def _emit_warp(
         self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
@@ -148,6 +150,8 @@ class WarpLoopBody:
         warp_loop, registers = plan.warp_loop, self.frame.registers
         merged = () if mask is None else sorted(warp_loop.merged, key=lambda r: r.name)
         with self.frame.at_block(block, convergent=True):
+            # In convergent code a write replaces all 32 lanes. What inactive lanes have got is
+            # replaced below, where something reads it later.
             before = {register: registers.load(register) for register in merged}
             for index in warp_loop.steps((block,)):
                 kind, instruction = warp_loop.kinds[index], self.program.instructions[index]

@@ -73,9 +73,12 @@ class WarpLoopAccess:
         group.firsts = [self.lanes.lane(base, run) for run in range(group.base.width)]
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
+        # The addresses of warps lie on a line, and an entry allows a contiguous range: where the
+        # first and the last warp hit, so do all between.
         hit = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
         # All warps are counted at once in one counter: their offsets in the unit must be equal.
         hit = b.and_(hit, self._cache.retains_counter(group, step))
+        # Without warps the last address would be one step before the first: no access, no matter.
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def track(self) -> None:
@@ -120,5 +123,5 @@ class WarpLoopAccess:
         b, group = self.b, self._groups[index]
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))
-        firsts = [b.add(first, offset) for first in group.firsts]
+        firsts = [b.add(run_address, offset) for run_address in group.firsts]
         return LaneAddresses(group.access_type, firsts, repeats=group.base.repeats)

@@ -126,6 +126,9 @@ class WarpLoopCheck:
         count, is_prefix = self._prefix_masks.count_prefix(
             instruction, self._operand_shapes, threads, opposite=warp_loop.condition_is_negated
         )
+        # Code is emitted as if the condition held: if it does not, what follows computes with a
+        # count that means nothing, but only computes, and the conjunction of all conditions is
+        # false.
         plan.conditions.append(is_prefix)
         plan.full_warps, partial_threads = b.lshr(count, I64(5)), b.and_(count, I64(LANES - 1))
         if warp_loop.allows_partial_warp:
@@ -197,4 +200,5 @@ class WarpLoopCheck:
 
 def prefix_mask(b: Value, count: Value) -> Value:
     """Returns a mask of the first `count` lanes (an i64 below 32), as an i32."""
+    # Shifted in 64 bits, so that no count is as large as the type; a count of 0 gives 0.
     return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)

@@ -79,6 +79,7 @@ class WarpLoopCode:
             return None
         begin = self._begin_block("static_schedule")
         plans = self._make_plans(static_schedule)
+        # Each loop runs all warps before the next one begins, which is what its barrier demands.
         for plan in plans:
             with self._at_beginning(plan.warp_loop):
                 # Between loops only the warp's own results need its context: affine registers are
@@ -133,6 +134,8 @@ class WarpLoopCode:
             warp_loop.length((*warp_loop.blocks, *warp_loop.body_blocks))
             for warp_loop in warp_loops
         ]
+        # A limit that would be passed in the middle of a loop has to be found by ordinary code,
+        # which tests it after each warp and can stop there.
         budget = frame.get(frame.lanes.slot(frame.environment, int(Slot.BUDGET)))
         return [
             b.icmp_signed(">=", frame.slot(Slot.FUEL), I64(max(lengths))),

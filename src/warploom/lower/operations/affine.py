@@ -44,7 +44,8 @@ class AffineCode:
             return None
         shapes_of_results = dict(self.frame.position.operand_shapes.results(instruction))
         shaped = all(
-            s.is_affine and self._can_store_shape(r, s) for r, s in shapes_of_results.items()
+            shape.is_affine and self._can_store_shape(r, shape)
+            for r, shape in shapes_of_results.items()
         )
         return shapes_of_results if shapes_of_results and shaped else None
 

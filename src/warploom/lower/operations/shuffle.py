@@ -112,12 +112,14 @@ class ShuffleCode:
         registers of 16 words; LLVM IR has no variable shuffle."""
         b, half = self.b, ir.VectorType(I32, HALF)
         low, high = (range(start, start + HALF) for start in (0, HALF))
-        first, second = (b.shuffle_vector(value, value, selection(part)) for part in (low, high))
+        low_half, high_half = (
+            b.shuffle_vector(value, value, selection(part)) for part in (low, high)
+        )
         parts = [
             self.lanes.intrinsic(
                 "llvm.x86.avx512.vpermi2var.d.512",
                 half,
-                [first, b.shuffle_vector(source, source, selection(part)), second],
+                [low_half, b.shuffle_vector(source, source, selection(part)), high_half],
             )
             for part in (low, high)
         ]

@@ -47,6 +47,7 @@ class WarpVoteCode:
         head, body, done = (b.append_basic_block(name) for name in ("groups", "group", "grouped"))
         b.branch(head)
         b.position_at_end(head)
+        # Each iteration removes at least the lowest lane that is left, so the loop ends.
         left = b.load(self._ungrouped, typ=I32)
         b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
         b.position_at_end(body)
@@ -54,6 +55,7 @@ class WarpVoteCode:
         own = lanes.mask(group)
         slots: list[tuple[Value, ScalarType]] = []
         for value, type in self.together(instruction, own):
+            # The slot is not initialised: lanes in no group do not execute the instruction.
             slot = self.operands.frame.variable(value.type)
             b.store(lanes.blend(own, value, b.load(slot, typ=value.type)), slot)
             slots.append((slot, type))
@@ -128,8 +130,8 @@ class WarpVoteCode:
 
     def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:
         """Returns the lanes (i32) of `lanes` whose value equals that of lane `lane`."""
-        one = self.lanes.splat(self.lanes.lane(value, lane))
-        return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
+        lane_value = self.lanes.splat(self.lanes.lane(value, lane))
+        return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, lane_value)), lanes)
 
     def _match_any(self, value: Value, mask: Value) -> Value:
         """Emits `match.any`: a loop with an iteration for each distinct value, taken from the
@@ -146,6 +148,7 @@ class WarpVoteCode:
         left = b.load(self._remaining, typ=I32)
         b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
         b.position_at_end(body)
+        # Lanes matched before have other values, so the lanes that equal this one are all left.
         equal = self._equal_to(value, self._lowest(left), lanes)
         before = b.load(self._matched, typ=vector(I32))
         b.store(b.select(self.lanes.mask(equal), self.lanes.splat(equal), before), self._matched)
@@ -184,6 +187,7 @@ class WarpVoteCode:
         bits = b.bitcast(value, vector(I32))
         if "abs" in modifiers:
             bits = b.and_(bits, size)
+        # The mapping keeps the sign, so applying it again maps the extreme key back to its number.
         key = b.xor(bits, b.and_(b.ashr(bits, splat_constant(31, I32)), size))
         numbers = b.and_(mask, b.not_(nan))
         extreme = self._reduce_integers("s" + modifiers.text("op", ""), key, numbers)

@@ -64,7 +64,7 @@ class CopyCode:
         `asynchronous.late_copies`: both addresses, the bytes copied and those filled with zeros.
         `byte_counts`: the bytes of each lane, None if all copy `size`; those above `size` count as
         `size`."""
-        addresses = {CopyOperands.shared: target, CopyOperands.other: source}
+        addresses = {CopyOperands.shared: target, CopyOperands.opposite: source}
         whole = splat_constant(size, I64)
         if byte_counts is None:
             return {**addresses, CopyOperands.size: whole}
@@ -86,6 +86,8 @@ class CopyCode:
         bytes to the second: loaded as words in lanes whose `byte_counts` is `size` (None: in all),
         in others byte by byte, `byte_counts` but at most `size` bytes, with zeros after them."""
         b, (source, target) = self.b, addresses
+        # A lane that copies fewer bytes must not touch the bytes behind them, which may lie outside
+        # of the allocation: only whole copies are loaded as words.
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
             whole = b.and_(on, b.icmp_unsigned("==", byte_counts, splat_constant(size, I32)))
@@ -115,11 +117,11 @@ class CopyCode:
         rows = {
             CopyOperands.size: byte_counts,
             CopyOperands.shared: target_address,
-            CopyOperands.other: source,
+            CopyOperands.opposite: source,
         }
         # The rows name shared and global side, whichever of them is the source.
         if origin is Space.SHARED:
-            rows |= {CopyOperands.shared: source, CopyOperands.other: target_address}
+            rows |= {CopyOperands.shared: source, CopyOperands.opposite: target_address}
         signals = "mbarrier::complete_tx::bytes" in instruction.operation.modifiers
         if signals:
             rows[CopyOperands.barrier] = operands.address(instruction.operands[3])
@@ -156,10 +158,10 @@ class CopyCode:
         self._pieces(byte_counts, on, BULK_FILL_BYTES, clear)
 
     def _pieces(
-        self, byte_counts: Value, on: Value, step: int, each: Callable[[Value, Value], None]
+        self, byte_counts: Value, on: Value, step: int, emit_piece: Callable[[Value, Value], None]
     ) -> None:
-        """Emits a loop of `each` over pieces of `step` bytes, with the piece's offset in all lanes
-        and the lanes whose `byte_counts` include all of it, until there are none: sizes are
+        """Emits a loop of `emit_piece` over pieces of `step` bytes, with the piece's offset in all
+        lanes and the lanes whose `byte_counts` include all of it, until there are none: sizes are
         multiples of a piece."""
         b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
@@ -171,7 +173,7 @@ class CopyCode:
         active = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), byte_counts))
         b.cbranch(self.lanes.any(active), body, done)
         b.position_at_end(body)
-        each(self.lanes.splat(offset), active)
+        emit_piece(self.lanes.splat(offset), active)
         b.store(after, done_bytes)
         b.branch(head)
         b.position_at_end(done)

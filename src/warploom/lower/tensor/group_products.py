@@ -136,12 +136,12 @@ class _GroupProductBody:
         counted_loop(self.b, columns, lambda column: self._sum(column, rows, selectors))
         self.b.ret_void()
 
-    def _words(self, first: Value, count: int) -> list[Value]:
-        """Loads `count` vectors of 32 words from the buffer, beginning with vector number `first`
+    def _words(self, start: Value, count: int) -> list[Value]:
+        """Loads `count` vectors of 32 words from the buffer, beginning with vector number `start`
         (an i64).
         """
         b = self.b
-        positions = [b.add(first, I64(n)) for n in range(count)]
+        positions = [b.add(start, I64(n)) for n in range(count)]
         return [
             b.load(vector_at(b, self.buffer, position), typ=vector(I32), align=64)
             for position in positions
@@ -152,8 +152,8 @@ class _GroupProductBody:
         buffer: for each k, a vector with one column in each lane."""
         b, operand = self.b, self.group_product.shared_b
         words = operand.requests * WORDS
-        first = b.add(I64(self.layout.b), b.mul(block, I64(words)))
-        numbers = self.code.numbers(operand.fragment, self._words(first, words))
+        start = b.add(I64(self.layout.b), b.mul(block, I64(words)))
+        numbers = self.code.numbers(operand.fragment, self._words(start, words))
         for k in range(operand.columns):
             row = self.code.elements_at(operand.fragment, numbers, [(n, k) for n in range(LANES)])
             position = b.add(block, I64(self.layout.numbers + k * operand.blocks))
@@ -191,8 +191,8 @@ class _GroupProductBody:
         """
         b, code = self.b, self.code
         fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
-        first = b.mul(column, I64(fragment.registers))
-        starts = code.numbers(fragment, self._words(first, fragment.registers))
+        start_at = b.mul(column, I64(fragment.registers))
+        starts = code.numbers(fragment, self._words(start_at, fragment.registers))
         totals = [code.initial(start) for start in starts]
         for k, halves in enumerate(rows):
             columns = self._columns(column, k)
@@ -205,7 +205,7 @@ class _GroupProductBody:
                 totals[element] = code.step(halves[half], right, totals[element])
         sums = [code.finish(start, total) for start, total in zip(starts, totals, strict=True)]
         for number, word in enumerate(code.registers(fragment, sums)):
-            position = b.add(first, I64(number))
+            position = b.add(start_at, I64(number))
             b.store(word, vector_at(b, self.buffer, position), align=64)
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:

@@ -108,17 +108,17 @@ class GroupSums:
             loaded = self._blocks.load(
                 operand, descriptor, block, index, whole=operand.rows % operand.block_rows == 0
             )
-            first = self.b.add(I64(layout.b), self.b.mul(block, I64(words)))
+            start = self.b.add(I64(layout.b), self.b.mul(block, I64(words)))
             for number, word in enumerate(loaded):
-                slot = self.b.add(first, I64(number))
+                slot = self.b.add(start, I64(number))
                 self.b.store(word, vector_at(self.b, self._buffer, slot), align=64)
 
         counted_loop(self.b, operand.blocks, load)
 
-    def _store(self, first: int, words: list[Value]) -> None:
-        """Stores words to the buffer, from vector number `first` on."""
+    def _store(self, start: int, words: list[Value]) -> None:
+        """Stores words to the buffer, from vector number `start` on."""
         for number, word in enumerate(words):
-            self.b.store(word, self._at(first + number), align=64)
+            self.b.store(word, self._at(start + number), align=64)
 
     def _at(self, slot: int) -> Value:
         """Returns the address of vector number `slot` of the buffer."""

@@ -110,7 +110,8 @@ class MatrixCode:
         that the selectors name to those that hold them with selectors 0."""
         b, word = self.b, self.operands.read(scales, U32)
         byte, thread = (
-            b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
+            b.zext(self.operands.read(selector, U16), vector(I32))
+            for selector in elements(selectors)
         )
         register_operand = word
         # One of `threads` neighbouring lanes contributes, as the selector's low bits say.
@@ -145,8 +146,10 @@ class MatrixCode:
         registers that each lane holds (`isa.moves.Piece`: elements that are neighbours in memory);
         returns the registers of a load with their values, an empty list for a store."""
         b, move = self.b, matrix_move(instruction.operation)
-        first, second, *stride = instruction.operands
-        address, register_operand = (first, second) if move.stores else (second, first)
+        first_operand, second_operand, *stride = instruction.operands
+        address, register_operand = (
+            (first_operand, second_operand) if move.stores else (second_operand, first_operand)
+        )
         type = register_type(move.fragment)
         start = self.operands.address(address)
         leading = splat_constant(move.leading, I64)
@@ -175,7 +178,7 @@ class MatrixCode:
         """Returns the bytes from the start of the matrix to each lane's piece, in 64-bit lanes;
         `stride`: the elements from one row (or column) to the next."""
         steps = [piece.steps(lane) for lane in range(LANES)]
-        strides, offsets = (constant([s[n] for s in steps], I64) for n in (0, 1))
+        strides, offsets = (constant([step[n] for step in steps], I64) for n in (0, 1))
         offset = self.b.add(self.b.mul(strides, stride), offsets)
         bits = self.b.mul(offset, splat_constant(piece.element_bits, I64))
         return self.b.lshr(bits, splat_constant(3, I64))

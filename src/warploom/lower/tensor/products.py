@@ -206,22 +206,22 @@ class _ProductBody:
         """Emits the body: loads and converts A, B and C, sums each element of D in all lanes, and
         stores D's registers over the operands from the buffer's start."""
         p = self.product
-        first = 0
+        first_word = 0
         held: list[list[Value]] = []
         for fragment in (p.a, p.b, p.c):
-            words = self._words(fragment, first, fragment.registers)
+            words = self._words(fragment, first_word, fragment.registers)
             held.append(self.code.numbers(fragment, words))
-            first += fragment.registers
+            first_word += fragment.registers
         a, b, c = held
         sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
         for register, word in enumerate(self.code.registers(p.d, sums)):
             self.b.store(word, slot(self.b, self.buffer, register), align=64)
         self.b.ret_void()
 
-    def _words(self, fragment: Fragment, first: int, count: int) -> list[Value]:
-        """Loads registers of a fragment's type from the buffer, beginning with number `first`."""
+    def _words(self, fragment: Fragment, start: int, count: int) -> list[Value]:
+        """Loads registers of a fragment's type from the buffer, beginning with number `start`."""
         type = register_vector(register_type(fragment))
-        positions = range(first, first + count)
+        positions = range(start, start + count)
         return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in positions]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:

@@ -54,8 +54,8 @@ class SharedBlocks:
     def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
         """Returns the lanes whose units are of rows that the matrix has: the last block may have
         fewer than `block_rows`."""
-        first = request * operand.unit
-        rows = [operand.fragment.position(lane, first)[0] for lane in range(LANES)]
+        first_element = request * operand.unit
+        rows = [operand.fragment.position(lane, first_element)[0] for lane in range(LANES)]
         row = self._from(block, operand.block_rows, rows)
         return self.b.icmp_unsigned("<", row, splat_constant(operand.rows, I32))
 

@@ -121,9 +121,9 @@ class TensorMemoryCode:
         is one at least, and the lowest one's address and distance of the columns' second half.
         Stores the marker NOT_LOADED as the values of its registers, in all lanes of their buffer.
         If the ring is full, all loads in flight complete first."""
-        first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
+        leader = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (
-            self._operand(row, first) for row in (TensorMemoryOperands.d, TensorMemoryOperands.a)
+            self._operand(row, leader) for row in (TensorMemoryOperands.d, TensorMemoryOperands.a)
         )
         with self.b.if_then(self.flight.is_full(), likely=False):
             self._complete_loads()

@@ -61,7 +61,10 @@ class TensorCode:
         lanes at run time, passes it to the race detector, the log and the helper that executes it,
         and exits if it faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
-        rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
+        rows = {
+            operand_input[0]: self._input(operand_input, request.map_space)
+            for operand_input in request.inputs
+        }
         self.fill(rows)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
@@ -271,7 +274,9 @@ class TensorWaitCode:
         if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
             type = instruction.operation.modifiers.scalar()
             bits = self.operands.bits(instruction.operands[1], type)
-            rows[CopyOperands.other] = bits if type.bits == 64 else self.b.zext(bits, vector(I64))
+            rows[CopyOperands.opposite] = (
+                bits if type.bits == 64 else self.b.zext(bits, vector(I64))
+            )
         return rows
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:

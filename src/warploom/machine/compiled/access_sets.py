@@ -35,10 +35,13 @@ def recorded_pages(memory: DeviceMemory) -> range | None:
     elsewhere."""
     live = memory.live()
     last = memory.base + memory.capacity
-    if not live or any(not memory.base <= each.address < last for each in live):
+    if not live or any(not memory.base <= allocation.address < last for allocation in live):
         return None
-    start = min(each.address for each in live) // PAGE_BYTES * PAGE_BYTES
-    end = -(-max(each.address + each.size for each in live) // PAGE_BYTES) * PAGE_BYTES
+    start = min(allocation.address for allocation in live) // PAGE_BYTES * PAGE_BYTES
+    end = (
+        -(-max(allocation.address + allocation.size for allocation in live) // PAGE_BYTES)
+        * PAGE_BYTES
+    )
     return range(start, end)
 
 
@@ -64,7 +67,10 @@ class AccessSets:
         sets = arrays[flags + len(recorded) :].reshape(workers, of_worker)
         self._touched = sets[:, :pages]
         self._reads, self._writes, self._stores = (
-            [each[at:][: 8 * pages * words].view(np.uint64).reshape(pages, words) for each in sets]
+            [
+                storage[at:][: 8 * pages * words].view(np.uint64).reshape(pages, words)
+                for storage in sets
+            ]
             for at in (flags, flags + bitmap, flags + 2 * bitmap)
         )
         self._records = np.zeros((workers, AccessSet.WORDS), np.int64)
@@ -75,7 +81,7 @@ class AccessSets:
             record[: AccessSet.strayed] = (
                 recorded.start,
                 pages,
-                *(each.ctypes.data for each in addressed),
+                *(storage.ctypes.data for storage in addressed),
             )
 
     @property
@@ -103,11 +109,13 @@ class AccessSets:
         """Returns whether two workers conflict, or one has accessed memory that is not recorded."""
         if self._records[:, AccessSet.strayed].any():
             return True
+        # Few pages are compared unit by unit: those that several workers touched, one of them to
+        # write. Units that are only STORED are in none of the bitmaps compared.
         compared = self._touched & np.uint8(READ | WRITTEN)
         several = np.count_nonzero(compared, axis=0) > 1
         [pages] = np.nonzero(several & ((compared & WRITTEN) != 0).any(axis=0))
         return len(pages) > 0 and _overlap(
-            [each[pages] for each in self._reads], [each[pages] for each in self._writes]
+            [bitmap[pages] for bitmap in self._reads], [bitmap[pages] for bitmap in self._writes]
         )
 
     def undo(self, memory: DeviceMemory) -> None:
@@ -117,13 +125,16 @@ class AccessSets:
         contents = memory.bytes[start : start + len(self.recorded)].reshape(-1, PAGE_BYTES)
         [pages] = np.nonzero(self._states == SAVED)
         for page in pages:
-            written = np.bitwise_or.reduce([each[page] for each in (*self._writes, *self._stores)])
+            written = np.bitwise_or.reduce(
+                [bitmap[page] for bitmap in (*self._writes, *self._stores)]
+            )
             units = np.unpackbits(written.view(np.uint8), bitorder="little")
             is_written = np.repeat(units.astype(bool), self.unit)
             np.copyto(contents[page], self._saved[page], where=is_written)
 
     def clear(self) -> None:
         """Empties the access sets."""
+        # Only what has been touched: to write all would make the system's pages of all.
         for touched, *bitmaps in zip(self._touched, *self._bitmaps, strict=True):
             [pages] = np.nonzero(touched)
             for bitmap in bitmaps:
@@ -141,6 +152,7 @@ def _whole_pages(size: int) -> int:
 def _overlap(reads: Sequence[Words], writes: Sequence[Words]) -> bool:
     """Returns whether a unit that one worker writes is read or written by another, by the bitmaps
     of each worker."""
+    # Each worker is compared with all before it together, so each pair of workers is compared once.
     read_before = np.zeros_like(reads[0])
     written_before = np.zeros_like(reads[0])
     for read, written in zip(reads, writes, strict=True):

@@ -177,19 +177,19 @@ def _add_record(
             if is_local:
                 begin = (begin + steps[0]) // unit * unit
                 steps = _CONSECUTIVE
-            _store_example(tally.records[record], lanes, [begin + each for each in steps])
+            _store_example(tally.records[record], lanes, [begin + distance for distance in steps])
 
 
 def _first_address(entry: RangeCacheEntry, offset: int, size: int, unit: int) -> int:
     """Returns the first address of an access that `entry` counted at `offset` (in elements of
-    `size` bytes) of the unit: the entry's FIRST, or if it counts at several offsets, the address at
-    this offset that is nearest to `first`."""
-    first = entry.first
+    `size` bytes) of the unit: its first recorded one, or if it counts at several offsets, the
+    address at this offset that is nearest to the recorded one."""
+    recorded = entry.first_address
     if entry.within < size:
-        return first
-    # The entry counts several offsets, and `first` may be at another one: the nearest at this one.
-    distance = offset * size - first
-    return first + distance - unit * round(distance / unit)
+        return recorded
+    # The entry counts several offsets, and the recorded address may be at another one of them.
+    distance = offset * size - recorded
+    return recorded + distance - unit * round(distance / unit)
 
 
 def _store_example(record: Counts, lanes: int, addresses: list[int]) -> None:

@@ -81,14 +81,14 @@ class Counted:
         )
 
 
-def in_sequence(first: Counted, rest: Counted) -> Callable[[], Tally]:
+def in_sequence(head: Counted, rest: Counted) -> Callable[[], Tally]:
     """Returns a function that builds the tally of a launch whose first blocks one worker has run,
     and the others the workers of `rest`, perhaps in other code."""
 
     def tally() -> Tally:
         """Returns the sums of both, with the workers, the reason and the tier of `rest`."""
         return replace(
-            combined_tally([first, rest]),
+            combined_tally([head, rest]),
             workers=rest.workers,
             serial_reason=rest.serial_reason,
             tier=rest.kernel.tier,
@@ -104,11 +104,11 @@ def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
     tally; tallies of the latter are merged first."""
     groups: dict[CompiledKernel, list[Counted]] = {}
     tallies: list[Tally] = []
-    for each in counted:
-        if isinstance(each, Counted):
-            groups.setdefault(each.kernel, []).append(each)
+    for part in counted:
+        if isinstance(part, Counted):
+            groups.setdefault(part.kernel, []).append(part)
         else:
-            tallies.append(each())
+            tallies.append(part())
     return merge_tallies([*tallies, *map(_tally, groups.values())])
 
 
@@ -117,7 +117,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     instructions, the costs in their access records, and the costs of the accesses that pattern
     tables, range caches and lists of deferred atomics counted."""
     layout, records_at = counted[0].kernel.layout, counted[0].records_at
-    parts = [part.view(np.int64) for each in counted for part in each.parts]
+    parts = [part.view(np.int64) for launch in counted for part in launch.parts]
     count = len(layout.records)
     caches_at = records_at + layout.caches_at
     # A row for each part of each launch: range caches, which follow, differ in length.

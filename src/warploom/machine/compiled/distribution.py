@@ -186,7 +186,7 @@ class DistributedLaunch:
         part that did not end."""
         seconds_of_block, blocks = work.seconds / len(work.blocks), self.launch.blocks
         self.template.block_times.record(seconds_of_block * blocks, blocks)
-        first = self._counted(work)
+        head = self._counted(work)
         rest = self._speculate(shared.left, seconds_of_block, progress)
         if rest is None:
             work = self._prepare(shared.left)
@@ -194,7 +194,7 @@ class DistributedLaunch:
             if status != Status.ENDED:
                 raise error_of(work, Status(status))
             rest = self._counted(work, failure_of(self.program) or shared.serial_reason)
-        return in_sequence(first, rest)
+        return in_sequence(head, rest)
 
 
 def _rising(progress: Progress) -> Progress:

@@ -134,7 +134,7 @@ class LaunchTemplate:
             address_slots,
             bytes_per_slot,
             any(service_of(instruction) for instruction in kernel.program.instructions),
-            any(one.operation.spec.unit is Unit.TEXTURE for one in kernel.program.instructions),
+            any(i.operation.spec.unit is Unit.TEXTURE for i in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
             full_lane_sets_of(launch.block, kernel.layout.caches.sets),
         )
@@ -214,7 +214,8 @@ class LaunchBuffers:
         return self._is_reusable_with(self.counted)
 
     def _is_reusable_with(self, counted: Bytes) -> bool:
-        """Returns `are_reusable`, given the counts in use."""
+        """Returns whether another launch may reuse the buffers (`are_reusable`), given the view of
+        the counts in use (`counted`), which costs a little to make."""
         small = self._launch_template.size <= REUSED_BYTES
         return small and counted.nbytes <= REUSED_COUNT_BYTES
 

@@ -24,20 +24,20 @@ def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words
     distance of each of 32 lanes, 0 for inactive ones.
     """
     columns = rows[:, [LogAccess.instruction, LogAccess.kind, LogAccess.lanes, LogAccess.stride]]
-    first = rows[:, LogAccess.first] - bases
+    first_offset = rows[:, LogAccess.first_address] - bases
     # Rows are compared before strides are expanded to lanes, while they are short.
     short, _, of_short = unique_rows(
-        np.column_stack([columns, first, rows[:, LogAccess.scattered]])
+        np.column_stack([columns, first_offset, rows[:, LogAccess.scattered]])
     )
-    lanes, stride, first, scattered = short[:, 2:].T
+    lanes, stride, first_offset, scattered = short[:, 2:].T
     numbers = np.arange(WARP_SIZE)
-    # The lowest active lane, whose address is `first`: its bit is a power of 2.
+    # The lowest active lane, whose address is `first_offset`: its bit is a power of 2.
     leaders = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
     distances = (numbers - leaders[:, None]) * stride[:, None]
     single = scattered != NONE
     region = log.rows(log.head.scattered, ScatteredRow.WORDS)
     distances[single] = region[scattered[single]]
     is_active = (lanes[:, None] >> numbers) & 1
-    offsets = np.where(is_active, first[:, None] + distances, 0)
+    offsets = np.where(is_active, first_offset[:, None] + distances, 0)
     distinct, _, of_distinct = unique_rows(np.concatenate([short[:, :3], offsets], axis=1))
     return distinct, of_distinct[of_short]

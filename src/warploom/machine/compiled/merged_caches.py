@@ -30,9 +30,9 @@ def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Word
     merged: list[Words] = []
     # Mostly the first part has all entries.
     while left:
-        first, *others = left
-        merged.append(first)
-        left = columns.move_counts(others, first) if others else []
+        target, *rest = left
+        merged.append(target)
+        left = columns.move_counts(rest, target) if rest else []
     return merged
 
 
@@ -50,7 +50,10 @@ class _Columns:
         sizes = [layout.entry(record) - layout.counts for record in layout.entries]
         first_counts = [start + layout.counts for start in layout.entries.values()]
         self._counts = np.concatenate(
-            [first + np.arange(size) for first, size in zip(first_counts, sizes, strict=True)]
+            [
+                first_count + np.arange(size)
+                for first_count, size in zip(first_counts, sizes, strict=True)
+            ]
         )
         self._record_of_count = np.repeat(np.arange(len(starts)), sizes)
         headers = np.array(list(layout.headers.values()))
@@ -59,21 +62,22 @@ class _Columns:
     def move_counts(self, sources: Sequence[Words], target: Words) -> list[Words]:
         """Moves the counts of entries of several parts to equal ones of `target`; returns the parts
         that have counts left."""
-        entries, others = self._entries(target), [self._entries(each) for each in sources]
-        rows = [self._rows_of_same_lanes(each, target) for each in sources]
-        compared = np.stack([each[at] for each, at in zip(others, rows, strict=True)])
+        target_entries = self._entries(target)
+        source_entries = [self._entries(source) for source in sources]
+        rows = [self._rows_of_same_lanes(source, target) for source in sources]
+        compared = np.stack([entries[at] for entries, at in zip(source_entries, rows, strict=True)])
         # By part, number of the entry in the target, and access record.
-        equal = (compared[..., self._identity] == entries[:, self._identity]).all(axis=3)
-        headers = np.stack([each[self._headers] for each in sources])
+        equal = (compared[..., self._identity] == target_entries[:, self._identity]).all(axis=3)
+        headers = np.stack([source[self._headers] for source in sources])
         equal &= (headers == target[self._headers]).all(axis=2)[:, None]
         moved = compared[..., self._counts] * equal[..., self._record_of_count]
-        entries[:, self._counts] += moved.sum(axis=0)
-        for each, at, counts in zip(others, rows, moved, strict=True):
-            each[at[:, None], self._counts] -= counts
+        target_entries[:, self._counts] += moved.sum(axis=0)
+        for entries, at, counts in zip(source_entries, rows, moved, strict=True):
+            entries[at[:, None], self._counts] -= counts
         return [
             source
-            for source, each in zip(sources, others, strict=True)
-            if each[:, self._counts].any()
+            for source, entries in zip(sources, source_entries, strict=True)
+            if entries[:, self._counts].any()
         ]
 
     def _rows_of_same_lanes(self, source: Words, target: Words) -> Words:

@@ -118,18 +118,18 @@ class LaunchParts:
             self._stuck[work] = began
             if self._left or self._preparing:
                 return False
-            return all(self._stuck.get(each) == self._progress for each in self._running)
+            return all(self._stuck.get(running) == self._progress for running in self._running)
 
     def finish(self, work: WorkerLaunch, status: int) -> None:
         """Adds a part that has run to `status` to `ended`. If it did not end, it stops the parts of
         later blocks, whose failures would not be reported, or all where they may wait for it."""
         ended = EndedPart.of(work, status)
         with self._lock:
-            self._running = [each for each in self._running if each is not work]
+            self._running = [running for running in self._running if running is not work]
             self.ended.append(ended)
-            for other in self._running if ended.counts is None else ():
-                is_later = other.blocks.start > work.blocks.start
-                other.is_stopped |= is_later or work.launch.schedule.any_order
+            for unfinished in self._running if ended.counts is None else ():
+                is_later = unfinished.blocks.start > work.blocks.start
+                unfinished.is_stopped |= is_later or work.launch.schedule.any_order
 
     def _next_part(self) -> range | None:
         """Returns the blocks of the next part; None if there is none, or if a part did not end."""
@@ -177,8 +177,8 @@ def _parts_of(blocks: range, workers: int, smallest: int) -> Iterator[range]:
         size = len(blocks) * 2 // (3 * workers)
         yield blocks[:size]
         blocks = blocks[size:]
-    for each in range(min(workers, len(blocks)), 0, -1):
-        size = ceil(len(blocks) / each)
+    for workers_left in range(min(workers, len(blocks)), 0, -1):
+        size = ceil(len(blocks) / workers_left)
         yield blocks[:size]
         blocks = blocks[size:]
 

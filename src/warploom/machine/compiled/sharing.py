@@ -87,9 +87,14 @@ class SharedLaunch:
         return self._work_off(parts, progress)
 
     def at_pause(self, work: WorkerLaunch) -> None:
-        """Lets others join a launch that one worker has begun whole, and that pauses, if that
-        pays; or leaves the blocks that have not begun to several, once the first worker has ended
-        (`left`), if blocks may conflict."""
+        """Decides, when a launch pauses that one worker has begun whole, who runs the blocks that
+        have not begun. If sharing pays and no reason forbids it, they become parts, which the other
+        workers start on at once. If a reason forbids it, such as blocks that may conflict, and
+        speculation pays, they are left (`left`) to several workers that record what they access,
+        for once the first worker has ended. Else the first worker runs them as well.
+
+        Of a kernel with atomics on global memory, records how long a block runs while one worker is
+        alone: `_work_off` compares with that."""
         begun = work.following - work.blocks.start
         left = len(work.blocks) - begun
         seconds_of_block = work.seconds / max(1, begun)
@@ -123,9 +128,11 @@ class SharedLaunch:
         return self._runner.start(blocks, seconds_of_block, running)
 
     def _work_off(self, parts: LaunchParts, progress: Progress | None) -> list[EndedPart]:
-        """Runs parts in this thread as well, waits for the other workers, and stores how long the
-        blocks ran, and of a kernel with atomics whether that saved time; returns all parts in
-        order."""
+        """Runs parts in this thread as well, waits for the other workers, and returns all parts in
+        order. Records how long the parts ran, added up, from which later launches estimate the time
+        of a block; and of a kernel with atomics on global memory the wall time of a block, by which
+        `BlockTimes.record_contention` decides whether workers that share the blocks contend for the
+        same memory."""
         ended = self._runner.work_off(parts, progress)
         if self._updates_memory:
             wall = self._runner.wall_seconds / self._shared_blocks

@@ -136,7 +136,7 @@ class Tiers:
         """Returns the levels that launches go through: baseline code or level 0, then level 1 and
         level 3 as far as the size of the program allows."""
         most = effort(self.program)
-        better = tuple(one for one in (Effort.LESS, Effort.FULL) if one.value <= most.value)
+        better = tuple(level for level in (Effort.LESS, Effort.FULL) if level.value <= most.value)
         if better and self.variant.runs_side_by_side:
             return better
         return (Effort.NONE if self._has_baseline else Effort.LEAST, *better)

@@ -104,12 +104,12 @@ def _parked_lanes(
         position = end if split.vote else end - 1
         waits_for = _awaited_at_barrier(barrier, threads)
         return WaitingLanes(block, warp, lanes, position, waits_for, barrier, threads)
-    first = program.blocks[start].start
+    first_index = program.blocks[start].start
     if status == AT_SYNC:
         members = split.argument
-        return WaitingLanes(block, warp, lanes, first, _awaited_members(table, members))
+        return WaitingLanes(block, warp, lanes, first_index, _awaited_members(table, members))
     return WaitingLanes(
-        block, warp, lanes, first, SPINS if _reads_in_loop(program, start) else LOOPS
+        block, warp, lanes, first_index, SPINS if _reads_in_loop(program, start) else LOOPS
     )
 
 
@@ -118,8 +118,8 @@ def _reads_in_loop(program: Program, start: int) -> bool:
     call: it may poll what another thread could write."""
     return any(
         accesses(instruction) or instruction.operation.kind is OpKind.CALL
-        for block in _loop(program, start)
-        for instruction in program.instructions[block.start : block.stop]
+        for basic_block in _loop(program, start)
+        for instruction in program.instructions[basic_block.start : basic_block.stop]
     )
 
 
@@ -129,9 +129,9 @@ def _loop(program: Program, start: int) -> list[ProgramBlock]:
     # A basic block is on a cycle with `start` if each can be reached from the other.
     after = _reachable({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}
-    for block in program.blocks:
-        for successor in block.successors:
-            before.setdefault(successor, []).append(block.index)
+    for basic_block in program.blocks:
+        for successor in basic_block.successors:
+            before.setdefault(successor, []).append(basic_block.index)
     both = after & _reachable(before, start)
     return [program.blocks[index] for index in sorted(both | {start}) if index < program.exit]
 
@@ -227,12 +227,12 @@ def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[
         at_barrier = [w for w in in_block if w.barrier == barrier]
         arrived = sum(w.lanes.bit_count() if w.lanes else w.threads for w in at_barrier)
         awaited = max(w.threads for w in at_barrier if w.lanes)
-        others = [
+        absent = [
             f"warp {w.warp} {_mask_text(w.lanes)}"
             for w in in_block
             if w.lanes and w.barrier != barrier
         ]
-        missing = ", ".join(others[:SHOWN]) or "nobody who could come"
+        missing = ", ".join(absent[:SHOWN]) or "nobody who could come"
         yield (
             f"    barrier {barrier} of block {launch.block_index(block)}: {arrived} of"
             f" {awaited or 'all'} threads have come; of the others there is {missing}"

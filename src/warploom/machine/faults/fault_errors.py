@@ -299,13 +299,13 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
             f" block was launched with {launch.registers} registers for each of its {warps} warps'"
             f" threads: ask for fewer in some warp group, or release more in another."
         )
-    verb, less, other = (
+    verb, less, opposite = (
         ("releases", "fewer", "inc") if code == HAS_LESS else ("asks for", "more", "dec")
     )
     return (
         f"{opcode} {fault.address} in a warp whose threads have {number} registers\n    {at}\n   "
         f' PTX ISA, "setmaxnreg": what happens where one {verb} registers and has {less} than it'
-        f" names is undefined. Take .{other} here, or another number."
+        f" names is undefined. Take .{opposite} here, or another number."
     )
 
 

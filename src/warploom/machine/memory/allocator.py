@@ -23,8 +23,8 @@ class Allocator:
     def __init__(self, start: int, end: int) -> None:
         """Begins with one free range: the addresses from `start`, rounded up to ALIGNMENT, to
         `end`, which is excluded."""
-        first = _round_up(start, ALIGNMENT)
-        self._gaps: list[tuple[int, int]] = [(first, end)]
+        aligned_start = _round_up(start, ALIGNMENT)
+        self._gaps: list[tuple[int, int]] = [(aligned_start, end)]
 
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:

@@ -81,12 +81,12 @@ class DeviceMemory:
         self._lock = FinalizerLock("use device memory")
         forget_in_child(self)
 
-    def check_owner(self, owner: DeviceMemory | None, *what: object) -> None:
+    def check_owner(self, owner: DeviceMemory | None, *description: object) -> None:
         """Raises LaunchError where an object of the device with memory `owner` is used with the
-        device of this one; `what` are texts and objects that name it. None stands for an object of
-        no device."""
+        device of this one; `description` are texts and objects that name it. None stands for an
+        object of no device."""
         if owner is not None and owner is not self:
-            named = ": ".join(map(str, what))
+            named = ": ".join(map(str, description))
             raise LaunchError(f"{named} belongs to another device; make it with this one")
 
     def forget(self) -> None:
@@ -140,12 +140,13 @@ class DeviceMemory:
             index = bisect_right(self._addresses, address)
             # Only the allocation that begins at or below the address and the next one can overlap.
             neighbours = (
-                self._live[other] for other in self._addresses[max(0, index - 1) : index + 1]
+                self._live[neighbour]
+                for neighbour in self._addresses[max(0, index - 1) : index + 1]
             )
             overlaps_device = self._base < address + size and address < self._base + self.capacity
             if overlaps_device or any(
-                other.address < address + size and address < other.address + other.size
-                for other in neighbours
+                neighbour.address < address + size and address < neighbour.address + neighbour.size
+                for neighbour in neighbours
             ):
                 raise WarploomError(f"kernels can reach {name} at {address:#x} already")
             self._register(allocation)
@@ -195,8 +196,8 @@ class DeviceMemory:
             with self._lock:
                 # An allocation was freed when launch `last` was the newest: only launches up to it
                 # can access the memory.
-                first = min(self._launches, default=self._begun + 1)
-                for address in [a for a, last in self._retained.items() if last < first]:
+                oldest = min(self._launches, default=self._begun + 1)
+                for address in [a for a, last in self._retained.items() if last < oldest]:
                     del self._retained[address]
                     self._release(address)
 
@@ -295,11 +296,11 @@ class DeviceMemory:
         bits = None if allocation is None else self.unwritten.get(allocation.address)
         if allocation is None or bits is None:
             return
-        first, end = address - allocation.address, address - allocation.address + size
-        whole = -(-first // WRITTEN_BITS), end // WRITTEN_BITS
+        start, end = address - allocation.address, address - allocation.address + size
+        whole = -(-start // WRITTEN_BITS), end // WRITTEN_BITS
         bits[whole[0] : whole[1]] = ALL_WRITTEN
-        for byte in (*range(first, min(end, whole[0] * WRITTEN_BITS)),
-                     *range(max(first, whole[1] * WRITTEN_BITS), end)):  # fmt: skip
+        for byte in (*range(start, min(end, whole[0] * WRITTEN_BITS)),
+                     *range(max(start, whole[1] * WRITTEN_BITS), end)):  # fmt: skip
             bits[byte // WRITTEN_BITS] |= 1 << byte % WRITTEN_BITS
 
     def state(self) -> MemoryState:

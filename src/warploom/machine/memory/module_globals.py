@@ -153,7 +153,12 @@ class ModuleGlobals:
 def _variables(module: Module) -> Iterator[Variable]:
     """Yields every `.global` and `.const` variable that the module defines, including those in
     functions; of `extern` ones only arrays of a constant bank, which their declaration defines."""
-    in_functions = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
+    in_functions = (
+        statement
+        for f in module.functions
+        for statement in f.body or ()
+        if isinstance(statement, Variable)
+    )
     for variable in (*module.variables, *in_functions):
         is_defined = variable.linkage != "extern" or variable.bank
         if variable.space in (Space.GLOBAL, Space.CONST) and is_defined:

@@ -61,7 +61,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     count = len(operation.spec.destinations)
     address, *sources = instruction.operands[count:]
     values = sources[: operation.value_count]
-    operand_values = [[read(warp, e, type) for e in elements_of(source)] for source in values]
+    operand_values = [[read(warp, part, type) for part in elements_of(source)] for source in values]
     parts = len(operand_values[0]) if operand_values else 1
     old_values = [[0] * warp.size for _ in range(parts)]
     precondition = operation.spec.memory_precondition

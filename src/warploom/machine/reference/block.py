@@ -215,7 +215,7 @@ class Grid:
                 tensors.retire_block(self.run, warps[0].block)
         if status == schedule_layout.DEADLOCK:
             slots = self.run.slots
-            blocks = {s: w[0].block for s, w in self.resident.items() if slots[s] >= 0}
+            blocks = {slot: w[0].block for slot, w in self.resident.items() if slots[slot] >= 0}
             raise _deadlock(self.run, blocks, self.resident)
 
 

@@ -122,9 +122,9 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
         return jump(warp, taken.block if taken.mask else fall_through.block)
     warp.run.tally.divergent[index] += 1
     point = program.reconvergence[block.index]
-    first, other = _order_sides(warp, point, taken, fall_through)
-    splits.diverge(index, point, first, other, warp.level)
-    return _run_side(warp, first.block)
+    active_side, waiting_side = _order_sides(warp, point, taken, fall_through)
+    splits.diverge(index, point, active_side, waiting_side, warp.level)
+    return _run_side(warp, active_side.block)
 
 
 def _order_sides(
@@ -157,19 +157,19 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
     # `split_targets` replaces each lane's index by its target, and stores a lane whose index is
     # invalid in `argument`.
     lane_targets = indices.copy()
-    first = splits.split_targets(
+    first_block = splits.split_targets(
         index, point, lane_targets, targets, mask, fall_through, warp.level
     )
-    if first == NONE:
+    if first_block == NONE:
         lane = splits.table.argument
         fault = Fault(
             *(FaultKind.BAD_INDEX, index, warp.block.number, warp.number, lane, int(indices[lane]))
         )
         raise fault_error(fault, program, warp.run.launch, None)
     if splits.active == active_before:
-        return jump(warp, first)
+        return jump(warp, first_block)
     warp.run.tally.divergent[index] += 1
-    return _run_side(warp, first)
+    return _run_side(warp, first_block)
 
 
 def _run_side(warp: Warp, block: int) -> int:

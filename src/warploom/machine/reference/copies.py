@@ -53,7 +53,7 @@ def copy_async(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
     bytes_read = np.minimum(copied_bytes.astype(np.int64), size.value)
     rows = {
         CopyOperands.shared: address_words(warp, target),
-        CopyOperands.other: address_words(warp, source),
+        CopyOperands.opposite: address_words(warp, source),
         CopyOperands.size: bytes_read,
         CopyOperands.value: size.value - bytes_read,
     }
@@ -99,13 +99,13 @@ def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> N
     copied_bytes = read(warp, size, U32).astype(np.int64)
     rows = {
         CopyOperands.shared: address_words(warp, target),
-        CopyOperands.other: address_words(warp, source),
+        CopyOperands.opposite: address_words(warp, source),
         CopyOperands.size: copied_bytes,
     }
     if origin is Space.SHARED:
         rows |= {
             CopyOperands.shared: address_words(warp, source),
-            CopyOperands.other: address_words(warp, target),
+            CopyOperands.opposite: address_words(warp, target),
         }
     barrier = rest[0] if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers else None
     if barrier is not None:
@@ -161,7 +161,7 @@ def update_memory(warp: Warp, index: int, instruction: Instruction, mask: int, o
         return
     operand = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
     rows = _late_copy_operands(warp, instruction) | {
-        CopyOperands.other: resized(operand, 64).view(np.int64)
+        CopyOperands.opposite: resized(operand, 64).view(np.int64)
     }
     with deferring(warp, instruction, mask, rows):
         access.atomic(warp, index, instruction, mask, on)

@@ -140,7 +140,8 @@ def _count_ones(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _leading_zeros(term: Term, args: Sequence[Values]) -> Values:
-    """Returns the number of zero bits above the highest one, the width for 0."""
+    """Returns, for each lane, the number of zero bits above the highest bit that is set; for the
+    value 0 the width of the type."""
     width = term.args[0].type.bits
     return collect((width - int(value).bit_length() for value in args[0]), term.type)
 
@@ -227,8 +228,8 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
 
 def _rounding_error(a: Values, b: Values, total: Values) -> Values:
     """Returns the exact sum of two numbers minus `total`, the rounded one (Knuth's TwoSum)."""
-    second = total - a
-    return (a - (total - second)) + (b - second)
+    rounded_b = total - a
+    return (a - (total - rounded_b)) + (b - rounded_b)
 
 
 def _round_to_odd(total: Values, error: Values) -> Values:
@@ -304,11 +305,11 @@ def _range(type: ScalarType) -> tuple[int, int]:
 def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
     """Returns minimumNumber (`fmin`) or maximumNumber (IEEE 754-2019): the other operand if one is
     NaN, the first if both are; -0 is below +0."""
-    first, second = args
+    bits_of_a, bits_of_b = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))
     is_first_chosen = below if term.op == "fmin" else ~below
-    return np.where(np.isnan(b) | (is_first_chosen & ~np.isnan(a)), first, second)
+    return np.where(np.isnan(b) | (is_first_chosen & ~np.isnan(a)), bits_of_a, bits_of_b)
 
 
 def _is_nan(term: Term, args: Sequence[Values]) -> Values:

@@ -111,11 +111,11 @@ class LaneAccess:
 class LaneRequest:
     """The accesses of a warp that memory serves in one request: up to 32 lanes, numbered from 0.
 
-    `addresses_by_lane` has 0 for lanes that are not in `mask` (of the request's lanes); `first` is
-    the warp's lane that is lane 0 of the request.
+    `addresses_by_lane` has 0 for lanes that are not in `mask` (of the request's lanes);
+    `first_lane` is the warp's lane that is lane 0 of the request.
     """
 
-    first: int
+    first_lane: int
     lanes: dict[int, LaneAccess]
     addresses_by_lane: Addresses
     mask: int
@@ -169,7 +169,7 @@ def count_accesses(
         store_example(request_addresses, mask, before, words)
         # The example has 32 lanes; shift its mask to the half of the warp that it was taken from.
         if record.example_cost > costliest:
-            words[CostRecord.example_mask] <<= lane_request.first
+            words[CostRecord.example_mask] <<= lane_request.first_lane
         if request.op == "atomic":
             count_passes(request_addresses, mask, request.size, words)
         if writes is not None:

@@ -19,7 +19,12 @@ def locked_turn(run: LaunchState, warp: tuple[int, int]) -> int | None:
     full, as the schedule would do."""
     plan, (block, number) = run.plan, warp
     slot = next(
-        (s for s, resident_block in enumerate(run.slots.tolist()) if resident_block == block), None
+        (
+            slot_number
+            for slot_number, resident_block in enumerate(run.slots.tolist())
+            if resident_block == block
+        ),
+        None,
     )
     if slot is None:
         return None

@@ -93,7 +93,7 @@ def _side_scales(
     selector), after which those of the next blocks follow."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
-        read(warp, each, U16).tolist() for each in elements_of(selectors)
+        read(warp, selector, U16).tolist() for selector in elements_of(selectors)
     )
     lane_of_row = [side.holder(row) for row in range(row_count)]
     scale_values = np.zeros((row_count, scales.count), np.float64)

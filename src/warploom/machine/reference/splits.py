@@ -53,24 +53,27 @@ class Splits:
         return self.table.block
 
     def diverge(
-        self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
+        self, branch: int, point: int, active_side: BranchSide, waiting_side: BranchSide, level: int
     ) -> None:
         """Splits the active lanes at branch instruction `branch`, which reconverge at basic block
-        `point`: those of `first` stay active, those of `other` stand in a new node of the SIMT
-        stack until `arrive` makes them active. The caller enters the block of `first`.
+        `point`: those of `active_side` stay active, those of `waiting_side` stand in a new node of
+        the SIMT stack until `arrive` makes them active. The caller enters the block of
+        `active_side`.
 
         If the other side is at the reconvergence point already, it has nothing to run and counts as
         arrived, in an outer node if that has the same point and level (so that loops do not grow
         the stack). `level` is the call depth of the lanes.
         """
-        if other.block != point:
-            push(self.table, point, self.active, other.block, other.mask, branch, level)
+        if waiting_side.block != point:
+            push(
+                self.table, point, self.active, waiting_side.block, waiting_side.mask, branch, level
+            )
         else:
             if not self._gathers_at(point, level):
                 # The other side has nothing to run: its block and mask are 0.
                 push(self.table, point, self.active, 0, 0, branch, level)
-            node_of(self.table, self.table.top).arrived |= other.mask
-        self.table.mask = first.mask
+            node_of(self.table, self.table.top).arrived |= waiting_side.mask
+        self.table.mask = active_side.mask
 
     def split_targets(
         self,

@@ -32,7 +32,8 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     for offset, operand, type in request.inputs:
         operand_rows[offset // LANES] = resized(read(warp, operand, type), 64)
     space = next(
-        (s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.record_numbers), None
+        (space for space in (Space.TEXTURE, Space.SURFACE) if (index, space) in run.record_numbers),
+        None,
     )
     counts, path = np.zeros(CostRecord.WORDS, np.int64), NO_PATH
     if space is not None:

@@ -36,7 +36,10 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
     """Yields accesses whose plan at any addresses is neither the one that the table has for them
     nor that out of line; or only that the plans are not those of the program's accesses. An IR
     without any plans has none of these errors."""
-    types = {(one.instruction, one.space): access_type_of(ir, one) for one in ir.layout.records}
+    types = {
+        (record.instruction, record.space): access_type_of(ir, record)
+        for record in ir.layout.records
+    }
     planned = {key for key, access_type in types.items() if access_type is not None}
     if ir.plans and set(ir.plans) != planned:
         yield "it has plans for other accesses than those of its program"

@@ -42,8 +42,10 @@ def _errors(ir: WarpIR) -> Iterator[str]:
     yield from _reconvergence_errors(ir)
     bodies = if_bodies(ir.program)
     for index, block in enumerate(ir.blocks):
-        yield from (f"block b{index}: {one}" for one in _branch_errors(ir, index, block, bodies))
-        yield from (f"block b{index}: {one}" for one in access_errors(ir, index, block))
+        yield from (
+            f"block b{index}: {error}" for error in _branch_errors(ir, index, block, bodies)
+        )
+        yield from (f"block b{index}: {error}" for error in access_errors(ir, index, block))
     yield from plan_errors(ir)
     yield from loop_errors(ir)
 
@@ -52,7 +54,7 @@ def _option_errors(ir: WarpIR) -> Iterator[str]:
     """Yields access rules that do not exist, a count layout for another layout of warps than the
     variant's, and shapes in a variant that stores all registers lane by lane."""
     rules = ir.layout.rules
-    for name in (getattr(rules, one.name) for one in fields(rules) if one.name != "paths"):
+    for name in (getattr(rules, field.name) for field in fields(rules) if field.name != "paths"):
         if name not in RULES:
             yield f"{name} is no rule"
     if ir.layout.warp_layout is not ir.variant.warp_layout:

@@ -26,9 +26,9 @@ def loop_errors(ir: WarpIR) -> Iterator[str]:
     """Yields what is wrong with the strided loops of an IR, its warp loops, and those of its static
     schedule."""
     for batched in ir.strided_loops:
-        yield from (f"strided loop: {one}" for one in _strided_errors(ir, batched))
+        yield from (f"strided loop: {error}" for error in _strided_errors(ir, batched))
     for path in chain(ir.warp_loops, ir.static_schedule):
-        yield from (f"warp loop: {one}" for one in _path_errors(ir, path))
+        yield from (f"warp loop: {error}" for error in _path_errors(ir, path))
 
 
 def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
@@ -74,8 +74,8 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
     if path.site not in (None, *range(program.exit)):
         yield "it begins at a block that does not exist"
         return
-    first = 0 if path.site is None else program.blocks[path.site].successors[-1]
-    if path.before[0] != first:
+    entry_block = 0 if path.site is None else program.blocks[path.site].successors[-1]
+    if path.before[0] != entry_block:
         yield "it does not begin at its site"
     if body and not _follow(program, (path.before[-1], *body, *path.after[:1])):
         yield "its body does not follow"

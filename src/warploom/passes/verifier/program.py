@@ -187,8 +187,8 @@ def _memory_errors(program: Program) -> Iterator[str]:
     for (space, _), end in ends.items():
         if end != taken[space, _]:
             yield f"the variables in {space.value} memory have {taken[space, _]} bytes, not {end}"
-    first, begin = program.shared_bytes, program.dynamic_shared_offset
-    if not first <= begin < first + MOST_ALIGNED or begin % DYNAMIC_SHARED_ALIGNMENT:
+    declared_end, begin = program.shared_bytes, program.dynamic_shared_offset
+    if not declared_end <= begin < declared_end + MOST_ALIGNED or begin % DYNAMIC_SHARED_ALIGNMENT:
         yield "dynamic shared memory does not follow static shared memory"
     if program.reserved_shared_bytes != reserved_bytes(program.instructions):
         yield f"it reserves {program.reserved_shared_bytes} bytes of shared memory"

@@ -41,8 +41,8 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
     before = predecessors(ir.program)
     for region in ir.exits:
         yield from (
-            f"masked region of b{region.header}: {one}"
-            for one in _region_errors(ir, region, before)
+            f"masked region of b{region.header}: {error}"
+            for error in _region_errors(ir, region, before)
         )
 
 

@@ -44,7 +44,7 @@ def event_of(instruction: Instruction) -> int | None:
         case OpKind.BLOCK_BARRIER | OpKind.WARP_GROUP_BARRIER:
             return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
         case OpKind.FENCE:
-            if any(each.startswith("proxy") for each in modifiers.values):
+            if any(modifier.startswith("proxy") for modifier in modifiers.values):
                 return words.PROXY_FENCE if _fences_copies(instruction) else None
             return None if "mbarrier_init" in modifiers else words.FENCE
         case OpKind.TENSOR_FENCE:
@@ -59,4 +59,4 @@ def _fences_copies(instruction: Instruction) -> bool:
     """Returns whether a proxy fence orders the async proxy, in which asynchronous copies access
     memory."""
     modifiers = instruction.operation.modifiers
-    return modifiers["kind"] == "async" or any("async" in each for each in modifiers.values)
+    return modifiers["kind"] == "async" or any("async" in modifier for modifier in modifiers.values)

@@ -146,7 +146,7 @@ def _move(
     if "pack::16b" in modifiers or "unpack::16b" in modifiers:
         request |= w.HALVES
     inputs: list[RequestOperand] = [(TensorMemoryOperands.d, address, None)]
-    inputs += [(TensorMemoryOperands.a, each, U32) for each in split]
+    inputs += [(TensorMemoryOperands.a, half, U32) for half in split]
     return TensorMemoryRequest(request, tuple(inputs), held)
 
 
@@ -195,7 +195,8 @@ def _commit(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryReque
     barrier, *blocks = instruction.operands
     inputs: list[RequestOperand] = [(TensorMemoryOperands.shared, barrier, None)]
     return TensorMemoryRequest(
-        w.COMMIT, (*inputs, *((TensorMemoryOperands.blocks, each, U16) for each in blocks))
+        w.COMMIT,
+        (*inputs, *((TensorMemoryOperands.blocks, block_mask, U16) for block_mask in blocks)),
     )
 
 
@@ -224,11 +225,13 @@ def _multiply(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryReq
             (TensorMemoryOperands.scale_a, rest.pop(0), None),
             (TensorMemoryOperands.scale_b, rest.pop(0), None),
         ]
-    first = rest[0]
-    if isinstance(first, Vector):
+    # Of the optional operands only the list of disabled lanes stands before the predicate, and only
+    # it is a vector.
+    scale_or_mask = rest[0]
+    if isinstance(scale_or_mask, Vector):
         inputs += [
             (TensorMemoryOperands.disabled + LANES * number, word, U32)
-            for number, word in enumerate(first.elements)
+            for number, word in enumerate(scale_or_mask.elements)
         ]
         rest.pop(0)
     inputs.append((TensorMemoryOperands.enable, rest.pop(0), PRED))

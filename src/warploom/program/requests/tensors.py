@@ -125,13 +125,13 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     map_address, coordinates = _elements(tensor)
     inputs.append((CopyOperands.map, map_address, None))
     inputs += [
-        (CopyOperands.coordinates + LANES * axis, each, S32)
-        for axis, each in enumerate(_elements(coordinates))
+        (CopyOperands.coordinates + LANES * axis, element, S32)
+        for axis, element in enumerate(_elements(coordinates))
     ]
     for operand in offsets:
         inputs += [
-            (CopyOperands.offsets + LANES * axis, each, U16)
-            for axis, each in enumerate(_elements(operand))
+            (CopyOperands.offsets + LANES * axis, element, U16)
+            for axis, element in enumerate(_elements(operand))
         ]
     return TensorRequest(request, tuple(inputs))
 
@@ -159,12 +159,12 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
         inputs.append((CopyOperands.blocks, operands.pop(), U16))
     target, source, size, *barrier = operands
     rows = (
-        (CopyOperands.other, CopyOperands.shared)
+        (CopyOperands.opposite, CopyOperands.shared)
         if "bulk_group" in modifiers
-        else (CopyOperands.shared, CopyOperands.other)
+        else (CopyOperands.shared, CopyOperands.opposite)
     )
     inputs += [(rows[0], target, None), (rows[1], source, None), (CopyOperands.size, size, U32)]
-    inputs += [(CopyOperands.barrier, each, None) for each in barrier]
+    inputs += [(CopyOperands.barrier, operand, None) for operand in barrier]
     return TensorRequest(request, tuple(inputs))
 
 

@@ -70,7 +70,7 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     offsets. Modifiers decide where the level comes from (base level, operand, or gradients) and the
     type of coordinates and results; a second destination receives residency."""
     modifiers = instruction.operation.modifiers
-    target, texels, *others = instruction.operands
+    target, texels, *optional = instruction.operands
     coordinate_type = F32 if modifiers["ctype"] != "s32" else S32
     request = _shape(modifiers) | _field(d.INTEGER, coordinate_type is S32)
     request |= _field(d.OP, d.GATHER if "comp" in modifiers else d.FETCH)
@@ -79,12 +79,13 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     level = next((LEVELS[name] for name in LEVELS if name in modifiers), d.BASE_LEVEL)
     request |= _field(d.LOD, level)
     if level == d.GIVEN_LEVEL:
-        inputs.append((TexelOperands.lod, others.pop(0), coordinate_type))
+        inputs.append((TexelOperands.lod, optional.pop(0), coordinate_type))
     elif level == d.GRADIENTS:
-        inputs += _spatial(modifiers, TexelOperands.dx, others.pop(0), F32)
-        inputs += _spatial(modifiers, TexelOperands.dy, others.pop(0), F32)
-    if others:
-        inputs += _spatial(modifiers, TexelOperands.offset, others[0], S32)
+        inputs += _spatial(modifiers, TexelOperands.dx, optional.pop(0), F32)
+        inputs += _spatial(modifiers, TexelOperands.dy, optional.pop(0), F32)
+    # Offsets come last in the syntax: what level or gradients have left are they.
+    if optional:
+        inputs += _spatial(modifiers, TexelOperands.offset, optional[0], S32)
     resident = None
     if isinstance(target, Pair):
         target, resident = target.first, target.second
@@ -120,6 +121,7 @@ def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
     elements, the reduction and its signedness, and the behaviour outside of the surface."""
     modifiers, kind = instruction.operation.modifiers, instruction.operation.kind
+    # Values are moved as bits; whether a reduction compares signed numbers is a field of its own.
     type = unsigned(modifiers.scalar().bits)
     target, texels, source = _surface_operands(instruction)
     parts = {"v2": 2, "v4": 4}.get(modifiers.text("vec", ""), 1)
@@ -132,7 +134,7 @@ def _surface(instruction: Instruction) -> TexelRequest:
     inputs = _coordinates(modifiers, texels, S32)
     if source is not None:
         inputs += [
-            (TexelOperands.value + LANES * i, e, type) for i, e in enumerate(elements(source))
+            (TexelOperands.value + LANES * i, part, type) for i, part in enumerate(elements(source))
         ]
     results = tuple((element, type) for element in elements(target)) if target else ()
     return TexelRequest(request, _handles(texels)[0], None, tuple(inputs), results)
@@ -183,12 +185,15 @@ def _coordinates(modifiers: Modifiers, texels: Operand, type: ScalarType) -> lis
 
 
 def _spatial(
-    modifiers: Modifiers, first: int, operand: Operand, type: ScalarType
+    modifiers: Modifiers, row_offset: int, operand: Operand, type: ScalarType
 ) -> list[RequestOperand]:
-    """Returns the operands for the spatial axes of a texture access, in rows from offset `first`
-    on: the first elements of `operand`, in which a layer would follow them."""
+    """Returns the operands for the spatial axes of a texture access, in rows from offset
+    `row_offset` on: the first elements of `operand`, in which a layer would follow them."""
     count = sum(row != TexelOperands.layer for row in AXES[modifiers.text("geom", "")])
-    return [(first + LANES * i, e, type) for i, e in enumerate(elements(operand)[:count])]
+    return [
+        (row_offset + LANES * i, element, type)
+        for i, element in enumerate(elements(operand)[:count])
+    ]
 
 
 ENCODERS: dict[OpKind, Callable[[Instruction], TexelRequest]] = {

@@ -110,7 +110,7 @@ class PatternTable:
         """Returns, for each of the `rows` of a log's accesses, the number of its pattern, and its
         base in bytes: the first lane's address rounded down to a multiple of `unit`, 0 in local
         memory. New patterns are added to the table."""
-        first = rows[:, LogAccess.first]
+        first = rows[:, LogAccess.first_address]
         local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         base = np.where(local, 0, first - first % self._rules.unit)
         distinct, index = distinct_accesses(log, rows, base)

@@ -228,7 +228,7 @@ class RecordBuilder:
         phase_id, arrivals = phase_id[order], arrivals[order]
         warp = entries[entry, SortedEntry.warp]
         pattern, base = self.patterns.of(log, rows)
-        offset = rows[:, LogAccess.first] % self.patterns.unit
+        offset = rows[:, LogAccess.first_address] % self.patterns.unit
         columns = {
             TimedAccess.pattern: pattern,
             TimedAccess.instruction: rows[:, LogAccess.instruction],
