@@ -191,6 +191,25 @@ def test_copies_of_arguments_and_buffers_are_in_the_timeline():
     assert len(timeline.works) == 5
 
 
+def test_further_launches_of_a_shape_get_the_mean_of_the_first() -> None:
+    """The last four of twelve are beyond the first eight; the one after them has another shape."""
+    gpu = wl.Device("h100", record=True)
+    triad = gpu.compile(SOURCE)["triad"]
+    n = 2048
+    a, b, c = (gpu.zeros(n, np.float32) for _ in range(3))
+    with gpu.timeline() as timeline:
+        for launch in range(12):
+            triad[n // 256, 256](a, b, c, n if launch < 8 else 0)
+        triad[1, 256](a, b, c, n)
+    works = [scheduled.work for scheduled in timeline.works]
+    replayed = [work.demand.seconds for work in works[:8]]
+    assert [work.demand.seconds for work in works[8:12]] == [pytest.approx(np.mean(replayed))] * 4
+    assert works[9].name == "triad, as the first 8"
+    assert works[12].name == "triad"
+    assert works[12].demand.block_share == works[0].demand.block_share
+    assert works[12].demand.shares[0] == works[0].demand.block_share  # one block
+
+
 def test_a_timeline_needs_records():
     gpu = wl.Device("v100")
     with pytest.raises(WarploomError, match="record=True"), gpu.timeline():

@@ -3,18 +3,20 @@ which the host issued them, with what orders them among streams."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from warploom.core.errors import Dim3
 from warploom.core.lazy import cached_property
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import find_timing
 from warploom.host.arguments import Arguments
+from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Run
 from warploom.sanitize.stream_order import HOST, IssuedWork, StreamOrder
 from warploom.timing.timeline.demands import copy_demand, launch_demand, limits_of
 from warploom.timing.timeline.schedule import schedule
-from warploom.timing.timeline.work import Engine, ScheduledWork, TimelineWork
+from warploom.timing.timeline.work import Demand, Engine, ScheduledWork, TimelineWork
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,21 @@ class Copy:
 
     engine: Engine
     size: int
+
+
+REPLAYED = 8
+"""Launches of a kernel in one shape that are replayed; further ones get the mean of their times, so
+that a program of thousands of launches needs neither their records nor their replays."""
+
+Shape = tuple[LoadedKernel, Dim3, Dim3]
+"""A kernel, its grid and its block."""
+
+
+@dataclass(frozen=True)
+class RepeatedLaunch:
+    """Stands for a launch beyond the first REPLAYED of its shape."""
+
+    shape: Shape
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,9 @@ class IssuedLaunch:
         return self.launch if self.after is None else self.after[0]
 
 
+Work = Run | RepeatedLaunch | Copy
+
+
 @dataclass(eq=False)
 class Timeline:
     """Holds the launches and copies of a device in the order of their issue, and models when each
@@ -60,19 +80,22 @@ class Timeline:
 
     spec: DeviceSpec
     order: StreamOrder
-    _works: list[tuple[IssuedWork, Run | Copy]] = field(
-        default_factory=list[tuple[IssuedWork, Run | Copy]]
-    )
+    _works: list[tuple[IssuedWork, Work]] = field(default_factory=list[tuple[IssuedWork, "Work"]])
+    _launches: dict[Shape, list[Run]] = field(default_factory=dict[Shape, list[Run]])
 
     @cached_property
     def works(self) -> tuple[ScheduledWork, ...]:
         """Returns each launch and copy with its beginning and end, in seconds from the first
-        beginning; in the order of issue. Replays each launch, once. Raises WarploomError for a
-        launch that cannot be timed."""
+        beginning; in the order of issue. Replays the first REPLAYED launches of each shape, once.
+        Raises WarploomError for a launch that cannot be timed."""
         timing = find_timing(self.spec)
+        demands = {
+            shape: [launch_demand(run.time()) for run in runs]
+            for shape, runs in self._launches.items()
+        }
         # Several threads of the host may add works; a work knows those issued before it.
         in_order = sorted(self._works, key=lambda item: item[0].moment)
-        works = [self._described(issued, work) for issued, work in in_order]
+        works = [self._described(issued, work, demands) for issued, work in in_order]
         return schedule(works, limits_of(self.spec, timing))
 
     @property
@@ -93,7 +116,13 @@ class Timeline:
 
     def add_launch(self, issued: IssuedLaunch, run: Run) -> None:
         """Adds a launch, which may still wait in its stream, and the copies of its arguments."""
-        for work in (issued.before, (issued.launch, run), issued.after):
+        shape = run.kernel, run.launch.grid, run.launch.block
+        runs = self._launches.setdefault(shape, [])
+        launch: Run | RepeatedLaunch = RepeatedLaunch(shape)
+        if len(runs) < REPLAYED:
+            runs.append(run)
+            launch = run
+        for work in (issued.before, (issued.launch, launch), issued.after):
             if work is not None:
                 self._works.append(work)
 
@@ -106,11 +135,20 @@ class Timeline:
         engine = Engine.TO_DEVICE if writes else Engine.TO_HOST
         self.add_copy(self.order.issue(HOST), Copy(engine, size))
 
-    def _described(self, issued: IssuedWork, work: Run | Copy) -> TimelineWork:
-        """Returns a work with its demand."""
+    def _described(
+        self, issued: IssuedWork, work: Work, demands: Mapping[Shape, Sequence[Demand]]
+    ) -> TimelineWork:
+        """Returns a work with its demand; `demands` are those of the launches that are replayed."""
         if isinstance(work, Run):
-            demand = launch_demand(work.time())
+            shape = work.kernel, work.launch.grid, work.launch.block
+            demand = demands[shape][self._launches[shape].index(work)]
             return TimelineWork(work.kernel.program.title, issued, Engine.SMS, demand)
+        if isinstance(work, RepeatedLaunch):
+            replayed = demands[work.shape]
+            seconds = sum(demand.seconds for demand in replayed) / len(replayed)
+            demand = replace(replayed[-1], seconds=seconds)
+            name = f"{work.shape[0].program.title}, as the first {REPLAYED}"
+            return TimelineWork(name, issued, Engine.SMS, demand)
         demand = copy_demand(work.engine, work.size, find_timing(self.spec))
         name = f"{work.engine.value}, {work.size:,} bytes"
         return TimelineWork(name, issued, work.engine, demand)
