@@ -104,6 +104,7 @@ class Session:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.capture = settings.make_capture()
         self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
         self.host_work: defaultdict[str, HostWork] = defaultdict(HostWork)
         """Operators of a framework that the host computed, by name."""
@@ -128,7 +129,7 @@ class Session:
             from warploom.debug.terminal.face import attach_in_program
 
             attach_in_program(self.settings.debug)
-        made = self.settings.make_device(self.record)
+        made = self.settings.make_device(self.record, self.capture)
         if "race" in self.settings.tools:
             made.streams.findings = self.findings
         return made
@@ -168,8 +169,9 @@ class Session:
 
     @property
     def reports(self) -> bool:
-        """True if the settings want a report at the end."""
-        return self.settings.report != "none" or bool(self.settings.json)
+        """True if the settings want a report or captured launches at the end."""
+        settings = self.settings
+        return settings.report != "none" or bool(settings.json or settings.capture)
 
     def report_once(self) -> None:
         """Writes the report, once, to where the settings say."""
@@ -185,6 +187,8 @@ class Session:
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
             write_text(name, json.dumps(self.data(), indent=2))
+        if self.capture is not None:
+            self.capture.write()
         if self.settings.sanitize:
             self._report_findings()
 
