@@ -110,9 +110,9 @@ def test_a_command_wins_over_a_folder_of_its_name(
     (tmp_path / "simulate").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(commands))
-    assert programs._command("simulate", ()) == ["simulate"]
+    assert programs.program_command("simulate", ()) == ["simulate"]
     (tmp_path / "own").write_text("#!/bin/sh\n", "utf-8")
-    assert programs._command("own", ()) == [str(tmp_path / "own")]
+    assert programs.program_command("own", ()) == [str(tmp_path / "own")]
 
 
 def test_settings_travel_through_the_environment() -> None:

@@ -23,6 +23,18 @@ FLAGS_OF_CHECK = (*FLAGS, "--json", "--view")
 OF_KERNEL = ("--kernel", "--arg")
 """Options that launch a kernel of a file."""
 
+ONE_LAUNCH = ("profile", "time", "view", "sass", "explore", "tune", CHECK)
+"""Commands that show one launch of a program."""
+
+OF_ONE_LAUNCH = ("--launch", "--capture", "--kernel")
+"""Options that choose a launch of a program."""
+
+SHAPES = ("--grid", "--block", "--arg", "--shared")
+"""Options that a launch of a kernel has, and a program has not."""
+
+AS_PROGRAM = "--program"
+"""The option that has a file run as a program."""
+
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 DIRECTIVE = re.compile(r"\s*#\s*(define|if|ifdef|ifndef|else|endif)\b\s*(\w*)")
 
@@ -36,6 +48,8 @@ def verbs(args: Sequence[str]) -> list[str]:
         return [DEBUG_ADAPTER, *args[1:]]
     if args and args[0] == DEBUG and (file_of(args[1:]) or "").endswith(SUFFIX):
         return [DEBUG_CORE, *args[1:]]
+    if args and args[0] in ONE_LAUNCH and _wants_launch(args):
+        return _before_program(args)
     flags = FLAGS_OF_CHECK if args[:1] == [CHECK] else FLAGS
     if args and args[0] in hidden and is_program(args[1:], flags):
         return [hidden[args[0]], *args[1:]]
@@ -55,6 +69,50 @@ def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
     # A source with a main is no program where one of its kernels is to be launched.
     launches = file.endswith(".cu") and any(arg.partition("=")[0] in OF_KERNEL for arg in args)
     return not launches and _names_program(file)
+
+
+def _wants_launch(args: Sequence[str]) -> bool:
+    """Returns whether one launch of the program is wanted among a command's arguments: `check`
+    checks all launches where none is chosen."""
+    flags = _flags(args[0])
+    file = file_of(args[1:], flags)
+    if file is None or file.endswith(SUFFIX):
+        return False
+    before, after = _parted(args, file)
+    names = {arg.partition("=")[0] for arg in before}
+    if AS_PROGRAM in names:
+        return True
+    if args[0] == CHECK and not names.intersection(OF_ONE_LAUNCH):
+        return False
+    if not is_program([*([] if "--" not in before else ["--"]), file], flags):
+        return False
+    # Of a source with a main, a kernel is launched alone where its launch is given.
+    launch = {arg.partition("=")[0] for arg in (*before, *after)}.intersection(SHAPES)
+    named = any(arg.partition("=")[0] == "--kernel" for arg in after)
+    return not (file.endswith(".cu") and (launch or named))
+
+
+def _before_program(args: Sequence[str]) -> list[str]:
+    """Returns the arguments of a command with all from the program's name on as they are."""
+    file = file_of(args[1:], _flags(args[0]))
+    assert file is not None
+    before, after = _parted(args, file)
+    options = [arg for arg in before if arg not in ("--", AS_PROGRAM)]
+    return [*options, AS_PROGRAM, "--", file, *after]
+
+
+def _parted(args: Sequence[str], file: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Returns the arguments before a file and those after it."""
+    at = args.index(file, 1)
+    return args[:at], args[at + 1 :]
+
+
+def _flags(command: str) -> tuple[str, ...]:
+    """Returns the options of a command that have no value."""
+    from warploom.cli.commands import imported  # which imports this module
+
+    flags = (option for option in imported(command).params if getattr(option, "is_flag", False))
+    return tuple(name for flag in flags for name in (*flag.opts, *flag.secondary_opts))
 
 
 def is_command(name: str) -> bool:

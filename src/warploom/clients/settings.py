@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from warploom.core.errors import WarploomError
@@ -119,6 +119,10 @@ class Settings:
             core=self.core or None,
             capture=capture,
         )
+
+    def capturing(self, folder: str, kernel: str, launch: int) -> Settings:
+        """Returns these settings with launches captured."""
+        return replace(self, capture=folder, capture_kernel=kernel, capture_launch=launch)
 
     def make_capture(self) -> LaunchCapture | None:
         """Returns what captures launches, None where they are not to be."""

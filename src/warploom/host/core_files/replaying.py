@@ -5,6 +5,7 @@ timed, traced or checked. Memory is each time as it was before the launch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -12,6 +13,8 @@ import numpy as np
 
 from warploom.core.errors import WarploomError
 from warploom.core.lazy import cached_property
+from warploom.core.source import Text
+from warploom.core.source_files import provide_sources
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -25,6 +28,7 @@ from warploom.host.engines import choose_engine
 from warploom.host.kernel import Kernel
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
+from warploom.host.programs.signatures import signature_of
 from warploom.host.requests import Prepared
 from warploom.machine.launch import ORDERS, Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -53,9 +57,11 @@ class ReplayDevice(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReplayLauncher(Launcher):
-    """A launcher whose arguments are known: the parameter block of a saved launch."""
+    """A launcher whose arguments are known: those of the launch that is saved in `file`, as its
+    parameter block."""
 
-    parameters: bytes = b""
+    file: Path
+    parameters: bytes
 
     def _pack(self, args: tuple[Any, ...], options: LaunchOptions) -> Arguments:
         return Arguments(bytearray(self.parameters))
@@ -68,6 +74,7 @@ class SavedLaunch:
         """Opens the file. Raises what `open_core` does."""
         self.file = file
         self._opened: OpenedCore = open_core(file)
+        provide_sources(self._opened.sources)
         self._snapshots = MemorySnapshots(self.memory, allocates=True, constants=True)
         self._before = self._snapshots.capture()
         self._unwritten = {at: bits.copy() for at, bits in self.memory.unwritten.items()}
@@ -113,7 +120,7 @@ class SavedLaunch:
         kernel = self._kernel(given)
         launch = self.launch
         shape = launch.grid, launch.block, None, launch.dynamic_shared_bytes
-        launcher = ReplayLauncher(kernel, *shape, launch.parameters)
+        launcher = ReplayLauncher(kernel, *shape, self.file, launch.parameters)
         return Prepared(launcher, [], self.buffers)
 
     def _kernel(self, given: ReplayDevice) -> Kernel:
@@ -139,8 +146,17 @@ class SavedLaunch:
             record=record,
             sampled=bool(given.get("sampled")),
         )
-        module = opened.program.module
-        return Kernel(context, module, opened.image, opened.name, opened.source, opened.terms)
+        loaded = context, opened.program.module, opened.image, opened.name
+        return Kernel(*loaded, self._source, opened.terms)
+
+    @cached_property
+    def _source(self) -> Text:
+        """Returns the source of the kernel: the file that its first line is in, as the modules of
+        programs are PTX; else what was compiled."""
+        opened, place = self._opened, self._opened.kernel.program.instructions[0].location
+        if place is None or place.file not in opened.sources:
+            return opened.kernel.source
+        return Text(place.file, opened.sources[place.file])
 
     def _schedule(self, spec: DeviceSpec, given: ReplayDevice) -> Schedule:
         """Returns the schedule that is wanted, else that of the saved launch."""
@@ -171,7 +187,9 @@ class SavedLaunch:
         """Returns the parameters that are pointers, as far as the source says which, by their
         values: names and types of elements."""
         kernel, found = self._opened.kernel, dict[int, tuple[str, np.dtype[Any]]]()
-        declared = zip(kernel.function.parameters, kernel.signature, strict=True)
+        module, parameters = kernel.program.module, kernel.function.parameters
+        signature = signature_of(kernel.name, parameters, self._source.content, module.text)
+        declared = zip(parameters, signature, strict=True)
         for number, (parameter, source) in enumerate(declared):
             if source.type is None or not source.type.pointers:
                 continue
@@ -182,6 +200,13 @@ class SavedLaunch:
             name = source.name or f"argument {number}"
             found.setdefault(int.from_bytes(data, "little"), (name, dtype))
         return found
+
+
+@cache
+def saved_launch(file: Path) -> SavedLaunch:
+    """Returns the launch of a core file, opened once in a process: its addresses are taken then.
+    Raises what `open_core` does."""
+    return SavedLaunch(file)
 
 
 def _memory_options(saved: MemoryOptions, given: ReplayDevice) -> MemoryOptions:
