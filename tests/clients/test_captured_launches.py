@@ -117,7 +117,7 @@ def test_a_replay_counts_what_the_program_counted(app: Path, tmp_path: Path) -> 
         assert json.loads(outcome.stdout)["counters"] == expected["counters"]
 
 
-def test_launches_are_listed_costliest_first(app: Path) -> None:
+def test_the_list_of_launches_begins_with_the_costliest(app: Path) -> None:
     """`scale` twice, then `total`; of 1,024 threads each, so that no other launch is chosen."""
     outcome = succeeded("profile", str(app))
     lines = [line.split() for line in outcome.stderr.splitlines() if line.startswith("  ")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
+from warploom.cli.launches.targets import CaptureOptions, LaunchSource, Target
 from warploom.cli.options import (
     DeviceOptions,
     LaunchOptions,
@@ -20,7 +21,6 @@ from warploom.cli.options import (
 )
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
-from warploom.cli.targets import CaptureOptions, LaunchSource, Target
 from warploom.cli.tracing import TraceOptions, recorded_launch
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_text

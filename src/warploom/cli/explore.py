@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import LaunchOptions, SpreadOptions, WarpSize, grouped
-from warploom.cli.targets import CaptureOptions, Target
 from warploom.host.exploration.explore import Exploration
 from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order

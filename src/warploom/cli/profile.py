@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.launching import launch
+from warploom.cli.launches.launching import launch
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
     DeviceOptions,
     Json,
@@ -16,7 +17,6 @@ from warploom.cli.options import (
     RuleOptions,
     grouped,
 )
-from warploom.cli.targets import CaptureOptions, Target
 from warploom.report.console import terminal
 from warploom.report.export import as_csv as report_as_csv
 from warploom.report.export import as_json as report_as_json

@@ -12,7 +12,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from warploom.cli.launching import Launched, launch
+from warploom.cli.launches.launching import Launched, launch
+from warploom.cli.launches.targets import Target
 from warploom.cli.options import (
     DeviceOptions,
     Json,
@@ -22,7 +23,6 @@ from warploom.cli.options import (
     grouped,
 )
 from warploom.cli.starting.expectations import differences
-from warploom.cli.targets import Target
 from warploom.core.streams import report
 from warploom.host.buffer import Buffer
 from warploom.host.run import Run

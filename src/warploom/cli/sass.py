@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from warploom.cli.launching import launch
+from warploom.cli.launches.launching import launch
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import Json, LaunchOptions, RuleOptions, Sample, Scheduler, grouped
-from warploom.cli.targets import CaptureOptions, Target
 from warploom.report.console import terminal
 from warploom.report.sass import render_sass, render_sass_text, sass_as_json, sass_rows
 

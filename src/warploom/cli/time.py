@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from warploom.cli.launching import launch
+from warploom.cli.launches.launching import launch
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
     Code,
     Json,
@@ -22,7 +23,6 @@ from warploom.cli.options import (
     StrictTarget,
     grouped,
 )
-from warploom.cli.targets import CaptureOptions, Target
 from warploom.cli.tracing import TraceOptions, recorded_launch
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_bytes, write_text

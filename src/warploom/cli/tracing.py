@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warploom.cli.launches.targets import LaunchSource, ReplayedLaunch
 from warploom.cli.options import LaunchOptions, RuleOptions
-from warploom.cli.targets import LaunchSource, ReplayedLaunch
 from warploom.core.errors import WarploomError
 from warploom.core.source_files import printable_name
 from warploom.host.core_files.replaying import ReplayDevice

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
     Json,
     LaunchOptions,
@@ -21,7 +22,6 @@ from warploom.cli.options import (
     SpreadOptions,
     grouped,
 )
-from warploom.cli.targets import CaptureOptions, Target
 from warploom.core.errors import WarploomError
 from warploom.core.input_files import decode_json, read_limited, reading
 from warploom.host.core_files import SUFFIX

@@ -78,7 +78,7 @@ def _wants_launch(args: Sequence[str]) -> bool:
     file = file_of(args[1:], flags)
     if file is None or file.endswith(SUFFIX):
         return False
-    before, after = _parted(args, file)
+    before, after = _split_at(args, file)
     names = {arg.partition("=")[0] for arg in before}
     if AS_PROGRAM in names:
         return True
@@ -96,12 +96,12 @@ def _before_program(args: Sequence[str]) -> list[str]:
     """Returns the arguments of a command with all from the program's name on as they are."""
     file = file_of(args[1:], _flags(args[0]))
     assert file is not None
-    before, after = _parted(args, file)
+    before, after = _split_at(args, file)
     options = [arg for arg in before if arg not in ("--", AS_PROGRAM)]
     return [*options, AS_PROGRAM, "--", file, *after]
 
 
-def _parted(args: Sequence[str], file: str) -> tuple[Sequence[str], Sequence[str]]:
+def _split_at(args: Sequence[str], file: str) -> tuple[Sequence[str], Sequence[str]]:
     """Returns the arguments before a file and those after it."""
     at = args.index(file, 1)
     return args[:at], args[at + 1 :]

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from warploom.cli.launches.targets import CaptureOptions, FileLaunch, Target
 from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
-from warploom.cli.targets import CaptureOptions, FileLaunch, Target
 from warploom.cli.tracing import TraceOptions, recorded_launch
 from warploom.core.errors import WarploomError
 from warploom.core.input_files import InputFileError, read_limited, reading

@@ -30,7 +30,7 @@ from warploom.observe.counters import Counters
 from warploom.program.program import Program
 
 
-class ListedLaunch(msgspec.Struct, frozen=True):
+class LaunchEntry(msgspec.Struct, frozen=True):
     """A launch of a program: its number among those of kernels that are wanted, from 1, the kernel
     with its template arguments, its shape, the warp instructions that it executed (None where an
     error ended it), and the seconds that the simulation took."""
@@ -47,7 +47,7 @@ class Captured(msgspec.Struct, frozen=True):
     """The launches of one process, the number of the one that is saved (0 for none), the kernels
     that were launched and not wanted, and when the first launch began."""
 
-    launches: tuple[ListedLaunch, ...] = ()
+    launches: tuple[LaunchEntry, ...] = ()
     saved: int = 0
     other_kernels: tuple[str, ...] = ()
     began: float = 0.0
@@ -63,10 +63,10 @@ class LaunchCapture:
         """`folder` is where `write` writes. Raises WarploomError for no regular expression."""
         self._folder, self._number = Path(folder), number
         self._pattern = kernel_pattern(kernel)
-        self._launches: list[ListedLaunch] = []
+        self._launches: list[LaunchEntry] = []
         self._others: dict[str, None] = {}
         self._images: dict[int, MemorySnapshots] = {}
-        self._kept: tuple[Snapshot, ListedLaunch] | None = None
+        self._kept: tuple[Snapshot, LaunchEntry] | None = None
         self._began = 0.0
 
     def wraps(self, kernel: LoadedKernel, execute: Execute, findings: object = None) -> Execute:
@@ -103,16 +103,16 @@ class LaunchCapture:
             return counted
         finally:
             seconds = time.perf_counter() - started
-            listed = ListedLaunch(number, name, launch.grid, launch.block, instructions, seconds)
-            self._launches.append(listed)
-            if snapshot is not None and self._is_costlier(listed):
-                self._kept = snapshot, listed
+            entry = LaunchEntry(number, name, launch.grid, launch.block, instructions, seconds)
+            self._launches.append(entry)
+            if snapshot is not None and self._is_costlier(entry):
+                self._kept = snapshot, entry
 
-    def _is_costlier(self, listed: ListedLaunch) -> bool:
+    def _is_costlier(self, entry: LaunchEntry) -> bool:
         """Returns whether a launch is kept instead of the one before."""
         if self._kept is None or self._number:
             return True
-        return (listed.instructions or 0) > (self._kept[1].instructions or 0)
+        return (entry.instructions or 0) > (self._kept[1].instructions or 0)
 
     def _images_of(self, memory: DeviceMemory) -> MemorySnapshots:
         """Returns the snapshots of a device's memory."""
@@ -128,8 +128,8 @@ class LaunchCapture:
             return
         stem, file, saved = str(os.getpid()), "", 0
         if self._kept is not None:
-            snapshot, listed = self._kept
-            file, saved = f"{stem}{SUFFIX}", listed.number
+            snapshot, entry = self._kept
+            file, saved = f"{stem}{SUFFIX}", entry.number
             snapshot.save(self._folder / file, Cause("launch", "", 0))
         captured = Captured(tuple(self._launches), saved, tuple(self._others), self._began, file)
         write_bytes(self._folder / f"{stem}.json", msgspec.json.encode(captured))

@@ -1,4 +1,4 @@
-"""What a command launches: a kernel of a file, a launch of a program, or a saved launch."""
+"""Finds what a command launches: a kernel of a file, a launch of a program, or a saved launch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, cast
 
 import typer
 
-from warploom.cli.captures import ProgramRun
+from warploom.cli.launches.captures import ProgramRun
 from warploom.cli.options import LaunchOptions
 from warploom.cli.programs import Arguments
 from warploom.clients.settings import Settings
@@ -31,8 +31,8 @@ LaunchNumber = Annotated[
         "--launch",
         min=1,
         metavar="N",
-        help="Of a program: the launch to show, counted from 1 among those of kernels that --kernel"
-        " (a regular expression) matches. Default: the one that executes most.",
+        help="The launch to show, counted from 1 among those of kernels that --kernel (a regular"
+        " expression) matches. Default: the one that executes most.",
     ),
 ]
 CaptureFile = Annotated[
@@ -40,7 +40,7 @@ CaptureFile = Annotated[
     typer.Option(
         "--capture",
         metavar=f"FILE{SUFFIX}",
-        help="Of a program: save the launch to a file, which commands take in place of a kernel's.",
+        help="Save the launch to a file, which commands take in place of a kernel's file.",
     ),
 ]
 IsProgram = Annotated[

@@ -19,7 +19,7 @@ from warploom.core.streams import report
 from warploom.host.core_files import SUFFIX
 from warploom.host.core_files.capturing import (
     Captured,
-    ListedLaunch,
+    LaunchEntry,
     kernel_pattern,
     read_captures,
 )
@@ -121,7 +121,7 @@ def _check_target(to: Path) -> None:
 
 def list_launches(program: str, captured: Captured) -> str:
     """Returns a list of a program's launches: each kernel in one shape, the costliest first."""
-    groups: defaultdict[tuple[str, Dim3, Dim3], list[ListedLaunch]] = defaultdict(list)
+    groups: defaultdict[tuple[str, Dim3, Dim3], list[LaunchEntry]] = defaultdict(list)
     for each in captured.launches:
         groups[each.kernel, each.grid, each.block].append(each)
     costs = {key: sum(each.instructions or 0 for each in some) for key, some in groups.items()}
@@ -132,7 +132,8 @@ def list_launches(program: str, captured: Captured) -> str:
         grid, block = ("x".join(map(str, dims)) for dims in shape)
         share = f"{100 * costs[key] / total:.1f} %"
         table.append((_numbers(groups[key]), kernel, grid, block, f"{costs[key]:,}", share))
-    lines = [f"{program} makes {len(captured.launches):,} launches:", "", *_aligned(table)]
+    name = Path(program).name
+    lines = [f"{name} makes {len(captured.launches):,} launches:", "", *_aligned(table)]
     if len(shown) > MOST_KERNELS:
         lines.append(f"  ... and {len(shown) - MOST_KERNELS} more kernels and shapes")
     chosen = captured.launches[captured.saved - 1]
@@ -141,13 +142,13 @@ def list_launches(program: str, captured: Captured) -> str:
             *lines,
             "",
             f"Shown is the costliest: launch {chosen.number}, {chosen.kernel}.",
-            f"Choose another with --launch N, or kernels with --kernel REGEX, before {program}.",
+            f"Choose another with --launch N, or kernels with --kernel REGEX, before {name}.",
             "",
         ]
     )
 
 
-def _numbers(launches: Sequence[ListedLaunch]) -> str:
+def _numbers(launches: Sequence[LaunchEntry]) -> str:
     """Returns the numbers of some launches, the first of many."""
     first = ", ".join(str(each.number) for each in launches[:MOST_NUMBERS])
     more = len(launches) - MOST_NUMBERS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from warploom.cli.launches.targets import LaunchSource
 from warploom.cli.progress import ProgressLine
-from warploom.cli.targets import LaunchSource
 from warploom.core.errors import WarploomError
 from warploom.core.mangled import read_symbol
 from warploom.core.output_files import writing
