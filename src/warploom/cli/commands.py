@@ -57,6 +57,7 @@ COMMANDS = {
     "debug": Command("debug", "debug", FIND, "Step through a launch, forward and back."),
     "profile": Command("profile", "profile", MEASURE, "Report what a launch cost, with advice."),
     "time": Command("time", "time", MEASURE, "Model a launch's time and what bounds it."),
+    "compare": Command("compare", "compare", MEASURE, "Compare two runs: better, worse, by what."),
     "tune": Command("tune", "tune", MEASURE, "Try many configurations and rank them."),
     "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
     "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
