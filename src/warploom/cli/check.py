@@ -148,7 +148,12 @@ def _findings(source: LaunchSource, schedule: str, tools: tuple[str, ...]) -> tu
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:
-    """Prints a summary as text or as JSON."""
+    """Prints a summary as text or as JSON; in a terminal with colours."""
+    if sys.stdout.isatty() and not as_json:
+        from warploom.report.findings import render_findings
+
+        render_findings(summary)
+        return
     print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="", flush=True)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from warploom.cli.launches.targets import CaptureOptions, Target
@@ -203,7 +202,7 @@ def _tuned(
         cooperative = launch.cooperative
         # As many threads as the launch has, unless something else is asked for.
         problem = problem or tuple(map(operator.mul, grid, block))
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+    with Progress(console=terminal(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("configurations", total=None)
         return tune_kernel(
             file,
