@@ -19,19 +19,11 @@ RACE = """__global__ void total(const int *x, int *sum)
 }
 """
 
+ARGUMENTS = ("--block", "64", "--arg", "i32[64]=ones", "--arg", "i32[64]=zeros")
+
 COMMANDS = {
-    "check": (
-        "check",
-        "total.cu",
-        "--block",
-        "64",
-        "--arg",
-        "i32[64]=ones",
-        "--arg",
-        "i32[1]=zeros",
-    ),
-    "profile": ("profile", str(ROOT / "examples" / "reverse.cu"), "--block", "64")
-    + ("--arg", "i32[64]=arange", "--arg", "i32[64]=zeros"),
+    "check": ("check", "total.cu", *ARGUMENTS),
+    "profile": ("profile", str(ROOT / "examples" / "reverse.cu"), *ARGUMENTS),
     "devices": ("devices", "h100"),
     "occupancy": ("occupancy", "total.cu", "--block", "256"),
     "error": ("devices", "nothing"),
