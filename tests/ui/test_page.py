@@ -533,7 +533,7 @@ SMALLEST = """
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["1280", "390"])
 @pytest.mark.parametrize("name", ["coalescing", "branch", "reduction", "banks"])
-def test_values_and_buttons_have_room(
+def test_values_and_buttons_fit(
     chromium: Any, tmp_path: Path, name: str, size: tuple[int, int]
 ) -> None:
     """Values of lanes have up to six characters, those of a comparison four."""
