@@ -140,6 +140,12 @@ def without_collections() -> Generator[None]:
             gc.enable()
 
 
+def flags_of(name: str) -> tuple[str, ...]:
+    """Returns the options of a command that have no value."""
+    flags = (option for option in imported(name).params if getattr(option, "is_flag", False))
+    return tuple(option for flag in flags for option in (*flag.opts, *flag.secondary_opts))
+
+
 @cache
 def imported(name: str) -> Any:
     """Imports the module of a command, and returns the command as typer makes it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warploom.host.core_files import SUFFIX
@@ -39,17 +39,25 @@ MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 DIRECTIVE = re.compile(r"\s*#\s*(define|if|ifdef|ifndef|else|endif)\b\s*(\w*)")
 
 
-def verbs(args: Sequence[str]) -> list[str]:
+FlagsOf = Callable[[str], Sequence[str]]
+
+
+def _usual_flags(command: str) -> Sequence[str]:
+    return FLAGS_OF_CHECK
+
+
+def verbs(args: Sequence[str], flags_of: FlagsOf = _usual_flags) -> list[str]:
     """Returns the arguments of the command line; `run`, `check` or `debug` before a program becomes
     the hidden verb for it, `debug` before a core file and without a file those for them and for
-    editors."""
+    editors, and a command that shows one launch gets a program's arguments as they are. `flags_of`
+    returns the options of a command that have no value."""
     hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM, DEBUG: DEBUG_PROGRAM}
     if args and args[0] == DEBUG and (args[1:2] == ["--dap"] or args[1:2] == ["--port"]):
         return [DEBUG_ADAPTER, *args[1:]]
     if args and args[0] == DEBUG and (file_of(args[1:]) or "").endswith(SUFFIX):
         return [DEBUG_CORE, *args[1:]]
-    if args and args[0] in ONE_LAUNCH and _wants_launch(args):
-        return _before_program(args)
+    if args and args[0] in ONE_LAUNCH and _wants_launch(args, flags_of(args[0])):
+        return _before_program(args, flags_of(args[0]))
     flags = FLAGS_OF_CHECK if args[:1] == [CHECK] else FLAGS
     if args and args[0] in hidden and is_program(args[1:], flags):
         return [hidden[args[0]], *args[1:]]
@@ -71,10 +79,9 @@ def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
     return not launches and _names_program(file)
 
 
-def _wants_launch(args: Sequence[str]) -> bool:
+def _wants_launch(args: Sequence[str], flags: Sequence[str]) -> bool:
     """Returns whether one launch of the program is wanted among a command's arguments: `check`
     checks all launches where none is chosen."""
-    flags = _flags(args[0])
     file = file_of(args[1:], flags)
     if file is None or file.endswith(SUFFIX):
         return False
@@ -92,9 +99,9 @@ def _wants_launch(args: Sequence[str]) -> bool:
     return not (file.endswith(".cu") and (launch or named))
 
 
-def _before_program(args: Sequence[str]) -> list[str]:
+def _before_program(args: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Returns the arguments of a command with all from the program's name on as they are."""
-    file = file_of(args[1:], _flags(args[0]))
+    file = file_of(args[1:], flags)
     assert file is not None
     before, after = _split_at(args, file)
     options = [arg for arg in before if arg not in ("--", AS_PROGRAM)]
@@ -105,14 +112,6 @@ def _split_at(args: Sequence[str], file: str) -> tuple[Sequence[str], Sequence[s
     """Returns the arguments before a file and those after it."""
     at = args.index(file, 1)
     return args[:at], args[at + 1 :]
-
-
-def _flags(command: str) -> tuple[str, ...]:
-    """Returns the options of a command that have no value."""
-    from warploom.cli.commands import imported  # which imports this module
-
-    flags = (option for option in imported(command).params if getattr(option, "is_flag", False))
-    return tuple(name for flag in flags for name in (*flag.opts, *flag.secondary_opts))
 
 
 def is_command(name: str) -> bool:
