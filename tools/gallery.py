@@ -12,6 +12,7 @@ from pathlib import Path
 from warploom.ui.lessons import SYLLABUS, find_lesson, labels_of, requests_of
 from warploom.ui.page import export
 from warploom.ui.record import record
+from warploom.ui.schema import Lesson
 from warploom.ui.shows import exported_show
 
 STYLE = """
@@ -21,40 +22,52 @@ li { margin: 0.5rem 0; }
 """
 
 
-def write_gallery(folder: Path) -> list[Path]:
-    """Write a page for each lesson and the index; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    sections: list[str] = []
+def lesson_sections() -> list[tuple[str, list[Lesson]]]:
+    """Returns the lessons by the parts of the syllabus."""
+    sections: list[tuple[str, list[Lesson]]] = []
     for part, names in SYLLABUS.items():
-        items: list[str] = []
-        for name in names:
-            written.append(folder / f"{name}.html")
-            items.append(_item(name, _write_lesson(name, written[-1])))
-        sections.append(f"<h2>{html.escape(part)}</h2><ol>{''.join(items)}</ol>")
-    index = folder / "index.html"
+        found = [lesson for name in names if (lesson := find_lesson(name)) is not None]
+        sections.append((part, found))
+    return sections
+
+
+def write_gallery(folder: Path, *, index: bool = True) -> list[Path]:
+    """Write a page for each lesson, and the index where it is wanted; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [
+        _write_lesson(lesson, folder / f"{lesson.id}.html")
+        for _, lessons in lesson_sections()
+        for lesson in lessons
+    ]
+    return [*written, _write_index(folder / "index.html")] if index else written
+
+
+def _write_index(index: Path) -> Path:
+    """Write a page with links to all lessons; returns its file."""
+    sections = [
+        f"<h2>{html.escape(part)}</h2><ol>{''.join(map(_item, lessons))}</ol>"
+        for part, lessons in lesson_sections()
+    ]
     index.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Warploom lessons</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
         f"<h1>Warploom lessons</h1>{''.join(sections)}</html>",
         "utf-8",
     )
-    return [*written, index]
+    return index
 
 
-def _write_lesson(name: str, file: Path) -> tuple[str, str]:
-    """Write the page of a lesson; returns its title and its summary."""
-    lesson = find_lesson(name)
-    assert lesson is not None
+def _write_lesson(lesson: Lesson, file: Path) -> Path:
+    """Write the page of a lesson; returns its file."""
     traces = [record(request).to_bytes() for request in requests_of(lesson)]
     show = exported_show(lesson.title, labels_of(lesson), lesson=lesson, gallery=True)
     file.write_text(export(show, traces), "utf-8")
-    return lesson.title, lesson.summary
+    return file
 
 
-def _item(name: str, output: tuple[str, str]) -> str:
-    title, summary = (html.escape(text) for text in output)
-    return f'<li><a href="{name}.html"><b>{title}</b></a><br>{summary}</li>'
+def _item(lesson: Lesson) -> str:
+    title, summary = (html.escape(text) for text in (lesson.title, lesson.summary))
+    return f'<li><a href="{lesson.id}.html"><b>{title}</b></a><br>{summary}</li>'
 
 
 def main() -> None:

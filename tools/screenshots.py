@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/view.md: each view of the page, in Chromium.
+"""Makes the pictures of the documentation: each view of the page, in Chromium.
 
 python tools/screenshots.py [NAME ...]
 """
@@ -30,8 +30,8 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images"
 @dataclass(frozen=True)
 class Picture:
     """A lesson, the keys to press, and how the page is looked at. `timed`: with modelled time;
-    `checked`: with the findings of the sanitizer, and without the lesson. Without a lesson: the
-    PIPELINE, at `step`."""
+    `checked`: with the findings of the sanitizer, and without the lesson. Without a lesson, a
+    launch of LAUNCHES, at the step that is the `nth` with PTX that begins with `step`."""
 
     name: str
     lesson: str
@@ -40,8 +40,12 @@ class Picture:
     scheme: str = "light"
     timed: bool = False
     checked: bool = False
+    launch: str = ""
     step: str = ""
+    nth: int = 0
 
+
+COPY = "cp.async.bulk"
 
 PICTURES = (
     Picture("warp", "branch", "n n n"),
@@ -56,24 +60,47 @@ PICTURES = (
     Picture("timeline", "reduction", "n n", (1280, 720), "dark"),
     Picture("compare", "lock", "n n n", (1440, 900)),
     Picture("finding", "exchange", "", (1280, 860), checked=True),
-    Picture("in-flight", "", "3", (1280, 900), step="cp.async.bulk"),
-    Picture("copies", "", "5", (1280, 1040), step="cp.async.bulk"),
+    Picture("in-flight", "", "3", (1280, 900), launch="pipeline", step=COPY, nth=3),
+    Picture("copies", "", "5", (1280, 1040), launch="pipeline", step=COPY, nth=3),
+    Picture("saxpy", "", "6", (1280, 720), launch="saxpy", step="@%p1 bra", nth=-1),
     Picture("lesson", "lockstep", ""),
     Picture("task", "banks", "n n n n n", (1280, 860)),
+    Picture("home-memory", "structures", "n 1", (600, 520)),
+    Picture("home-race", "exchange", "2", (600, 520), checked=True),
+    Picture("home-time", "reduction", "5", (600, 520), timed=True, checked=True),
     Picture("phone", "coalescing", "n n", (390, 844)),
     Picture("tablet", "coalescing", "n n", (800, 1000)),
     Picture("large", "banks", "n n", (1920, 1080)),
 )
 
-PIPELINE = LaunchRequest(
-    name="pipeline.cu",
-    source=(FOLDER.parents[1] / "tests" / "timing" / "pipeline.cu").read_text("utf-8"),
-    block="160",
-    args=("f32[8192]=ones", "f32[128]=zeros", "16"),
-    options=("-DSTAGES=4", "-DBYTES=2048", "-DSKIP=1"),
-    timed=True,
-)
-"""A pipeline of copies."""
+SAXPY = """\
+__global__ void saxpy(int n, float a, const float *x, float *y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = a * x[i] + y[i];
+}
+"""
+"""The first kernel of docs/tutorial.md."""
+
+LAUNCHES = {
+    "saxpy": LaunchRequest(
+        name="saxpy.cu",
+        source=SAXPY,
+        grid="4",
+        block="256",
+        args=("1000", "2.0", "x:f32[1000]=arange", "y:f32[1000]=ones"),
+    ),
+    "pipeline": LaunchRequest(
+        name="pipeline.cu",
+        source=(FOLDER.parents[1] / "tests" / "timing" / "pipeline.cu").read_text("utf-8"),
+        block="160",
+        args=("f32[8192]=ones", "f32[128]=zeros", "16"),
+        options=("-DSTAGES=4", "-DBYTES=2048", "-DSKIP=1"),
+        timed=True,
+    ),
+}
+"""Launches that are no lessons; the pipeline is one of copies."""
 
 SHEETS = ((390, 844), (800, 1000), (1280, 800), (1920, 1080))
 """Sizes at which all views are shown beside each other."""
@@ -109,8 +136,8 @@ def main() -> None:
 
 
 def take(browser: Browser, picture: Picture) -> None:
-    """Open the lesson or the pipeline, press the keys, keep what is to be seen."""
-    page = opened(browser, picture) if picture.lesson else opened_pipeline(browser, picture)
+    """Open the lesson or the launch, press the keys, keep what is to be seen."""
+    page = opened(browser, picture) if picture.lesson else opened_launch(browser, picture)
     press(page, picture.keys)
     page.screenshot(path=FOLDER / f"{picture.name}.png")
     page.close()
@@ -162,13 +189,14 @@ def shown_page(browser: Browser, picture: Picture, show: Show, traces: Sequence[
     return page
 
 
-def opened_pipeline(browser: Browser, picture: Picture) -> Page:
-    """Return a page with the pipeline, at the fourth of the steps that a picture names."""
-    trace = record(PIPELINE)
+def opened_launch(browser: Browser, picture: Picture) -> Page:
+    """Return a page with a picture's launch, at its step."""
+    request = LAUNCHES[picture.launch]
+    trace = record(request)
     instruction = next(n for n, c in enumerate(trace.code) if c.text.startswith(picture.step))
     steps = np.flatnonzero(trace.columns["instruction"] == instruction)
-    step = int(steps[3])
-    page = shown_page(browser, picture, exported_show("pipeline.cu", ("pipeline.cu",)), [trace])
+    step = int(steps[picture.nth])
+    page = shown_page(browser, picture, exported_show(request.name, (request.name,)), [trace])
     warp = int(trace.columns["warp"][step])
     page.evaluate(f"location.hash = 'step={step}&warp={warp}&view=machine'")
     return page

@@ -226,7 +226,14 @@ def gpu(request: pytest.FixtureRequest) -> Device:
     check = marker.kwargs.get("check") if marker else None
     tools = request.config.getoption("--warploom-check") or "" if check is None else check
     order: dict[str, Any] = {"schedule": schedule, "seed": seed}
-    return Device(name, **order, on_run=session().record, sanitize=_known_tools(tools))
+    here = session()
+    return Device(
+        name,
+        **order,
+        on_run=here.record,
+        sanitize=_known_tools(tools),
+        capture=here.capture,
+    )
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
-"""Assertions about what kernels cost, for tests: each failure names the source lines.
+"""Assertions about what kernels cost, for tests:
 
-run = kernel[grid, block](x, y)
-wl.testing.assert_coalesced(run)
-wl.testing.assert_no_bank_conflicts(run)
+    run = kernel[grid, block](x, y)
+    wl.testing.assert_coalesced(run)
+    wl.testing.assert_no_bank_conflicts(run)
+
+Each failure names the source lines.
 """
 
 from __future__ import annotations

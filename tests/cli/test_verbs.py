@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from warploom.cli import programs
+from warploom.cli.commands import flags_of
 from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
 from warploom.clients.settings import Settings, bytes_of
 from warploom.core.errors import WarploomError
@@ -110,9 +111,25 @@ def test_a_command_wins_over_a_folder_of_its_name(
     (tmp_path / "simulate").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(commands))
-    assert programs._command("simulate", ()) == ["simulate"]
+    assert programs.program_command("simulate", ()) == ["simulate"]
     (tmp_path / "own").write_text("#!/bin/sh\n", "utf-8")
-    assert programs._command("own", ()) == [str(tmp_path / "own")]
+    assert programs.program_command("own", ()) == [str(tmp_path / "own")]
+
+
+@pytest.mark.parametrize("command", ["profile", "time", "view", "sass", "explore", "tune"])
+def test_a_program_keeps_its_own_options(command: str, tmp_path: Path) -> None:
+    """Options before a program's name are the command's, among them flags without a value; a source
+    with a main is a program, unless the launch of a kernel is given."""
+    program, source = tmp_path / "app", tmp_path / "app.cu"
+    program.write_bytes(b"")
+    source.write_text("__global__ void k() {}\nint main() { return 0; }\n", "utf-8")
+    given = [command, "--cooperative", "--kernel", "k", str(program), "--kernel", "x"]
+    expected = [*given[:4], "--program", "--", *given[4:]]
+    assert verbs(given, flags_of) == expected
+    assert verbs([command, str(source)], flags_of)[1:3] == ["--program", "--"]
+    for launch in (["--grid", "2", str(source)], [str(source), "--kernel", "k"]):
+        assert verbs([command, *launch], flags_of) == [command, *launch]
+    assert verbs([command, "app.wlcore"], flags_of) == [command, "app.wlcore"]
 
 
 def test_settings_travel_through_the_environment() -> None:

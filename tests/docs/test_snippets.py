@@ -1,18 +1,17 @@
 """Every shell and Python snippet of the README and the documentation runs as it stands, from a
 fresh folder with the repository's `examples`. The shell blocks and sessions of a page run in order,
-then its blocks of Python, as one program. A session (`console`) must print what the page says."""
+then its blocks of Python, as one program. A session (`console`) must print what the page says, and
+a block of Python what the `output` below it says (tools/doc_sessions.py writes both)."""
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from doc_sessions import BLOCK, commands, matches, prepared, python_outputs, script
 
 from warploom.frontends.opencl import opencl_is_missing
 
@@ -27,17 +26,12 @@ PAGES = (
     *sorted(f"docs/howto/{path.name}" for path in (DOCS / "howto").glob("*.md")),
 )
 
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-INSTALLING = ("pip install", "python3 -m venv", "bin/activate", "make ")
-"""Commands that set up an environment, which tests have already."""
-
-KNOWN = {"sh", "python", "text", "console", "toml", "yaml", "cuda"}
+KNOWN = {"sh", "python", "text", "console", "toml", "yaml", "cuda", "output"}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """Returns the fenced blocks of a page, with their languages."""
-    return _BLOCK.findall((ROOT / page).read_text("utf-8"))
+    return BLOCK.findall((ROOT / page).read_text("utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -71,48 +65,21 @@ NEEDS: dict[str, Callable[[], bool]] = {
 def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
     if page in NEEDS and not NEEDS[page]():
         pytest.skip("what the page is about is not installed here")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    binaries = Path(sys.executable).parent
-    environment = {
-        **os.environ,
-        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
-        "WARPLOOM_DATA_DIR": str(tmp_path / "data"),
-        "PYTHONIOENCODING": "utf-8",  # pages have what a terminal shows
-    }
-    found = blocks(page)
+    environment, found = prepared(tmp_path), blocks(page)
     for language, text in found:
         if language == "sh":
-            kept = [line for line in text.splitlines() if not any(i in line for i in INSTALLING)]
-            run(["bash", "-euo", "pipefail", "-c", "\n".join(kept)], tmp_path, environment)
+            run(script(text), tmp_path, environment)
         elif language == "console":
-            check_session(text, tmp_path, environment)
-    program = "\n".join(text for language, text in found if language == "python")
-    file = tmp_path / "snippets.py"  # some packages look for the source of a function
-    file.write_text(program, "utf-8")
-    run([sys.executable, str(file)], tmp_path, environment)
-
-
-def check_session(text: str, folder: Path, environment: dict[str, str]) -> None:
-    """Run the commands of a session; each must print the lines below it. Three dots stand for the
-    end of a line, or of everything."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, *lines = part.rstrip("\n").split("\n")
-        ran = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=120,
-        )
-        printed = ran.stdout.replace(f"{folder}/", "").rstrip("\n").split("\n")
-        if lines[-1] == "...":
-            lines = lines[:-1]
-            printed = printed[: len(lines)]
-        assert len(printed) == len(lines), ran.stdout + ran.stderr
-        for expected, line in zip(lines, printed, strict=True):
-            beginning = expected.removesuffix("...")
-            assert line == expected or (expected != beginning and line.startswith(beginning))
+            for command in commands(text):
+                printed = command.printed(tmp_path, environment)
+                assert command.matches(printed), "\n".join([command.text, *printed])
+    program = [text for language, text in found if language == "python"]
+    outputs = python_outputs(program, tmp_path, environment)
+    for number, (language, text) in enumerate(found):
+        if language == "output":
+            before = sum(one == "python" for one, _ in found[:number])
+            printed = outputs[before - 1]
+            assert matches(text.rstrip("\n").split("\n"), printed), "\n".join(printed)
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> None:

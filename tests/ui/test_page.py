@@ -18,7 +18,7 @@ from browser import BROWSER, NO_BROWSER, REQUIRED, launched
 from warploom.observe.schema import DIVERGED, MET
 from warploom.observe.trace import Trace
 from warploom.timing.traced import COLUMNS
-from warploom.ui.lessons import ORDER
+from warploom.ui.lessons import ORDER, find_lesson, labels_of, requests_of
 from warploom.ui.page import BUNDLE, export
 from warploom.ui.record import record
 from warploom.ui.runner import Limits
@@ -582,3 +582,69 @@ def test_lanes_that_returned_are_called_so_and_selects_are_explained(
     page.goto(f"{file.as_uri()}#view=memory&step={branch}")
     assert "jumps to the return" in page.locator(".legend").inner_text()
     assert not any(step.marks & MET for step in steps)
+
+
+OVERFLOWING = """
+() => [...document.querySelectorAll('.lane b, .threads i, .tabs button, .lesson button')]
+    .filter((one) => one.offsetParent !== null && one.textContent.trim())
+    .filter((one) => one.scrollWidth > one.clientWidth + 1
+        || one.getBoundingClientRect().right > innerWidth + 1)
+    .map((one) => `${one.className} ${one.textContent}`)
+"""
+"""Texts that are wider than their boxes, and buttons beyond the edge."""
+
+SMALLEST = """
+() => Math.min(...[...document.querySelectorAll('svg.picture text')]
+    .filter((one) => one.getClientRects().length)
+    .map((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a))
+"""
+"""The height of the smallest letters of a drawing, in pixels."""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["1280", "390"])
+@pytest.mark.parametrize("name", ["coalescing", "branch", "reduction", "banks"])
+def test_values_and_buttons_fit(
+    chromium: Any, tmp_path: Path, name: str, size: tuple[int, int]
+) -> None:
+    """Values of lanes have up to six characters, those of a comparison four."""
+    lesson = find_lesson(name)
+    assert lesson is not None
+    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    show = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
+    file = tmp_path / "lesson.html"
+    file.write_text(export(show, traces), "utf-8")
+    page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+    page.goto(file.as_uri())
+    page.wait_for_selector(".tabs")
+    for key in ("n", "n", "n", "End", "ArrowLeft", "2", "3", "4", "6", "1"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert page.evaluate(OVERFLOWING) == [], key
+        if page.locator("svg.picture text").count():
+            assert page.evaluate(SMALLEST) > 7, key
+    page.close()
+
+
+def test_kernels_of_the_source_are_offered(page: Any, url: str) -> None:
+    show(page, url)
+    page.keyboard.press("r")
+    page.wait_for_selector("#kernels", state="attached")
+    offered = page.locator("#kernels option").evaluate_all("all => all.map(one => one.value)")
+    assert offered == [re.findall(r"__global__ void (\w+)", SOURCE)[0]]
+
+
+def test_two_versions_of_a_source_are_compared(page: Any, url: str) -> None:
+    """The run after an edit stands beside the one before it."""
+    show(page, url)
+    page.keyboard.press("r")
+    page.get_by_label("Compare with the run that is shown").check()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("e")
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    editor.wait_for()
+    editor.fill(SOURCE.replace("lane < 16", "lane < 4"))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".compare .side", timeout=20_000)
+    titles = page.locator(".compare .side h2").all_inner_texts()
+    assert titles == ["this run", "the run before"]
+    assert page.locator(".cm-content").first.inner_text().count("lane < 4") == 1

@@ -10,6 +10,10 @@ import { editing, labels, launchOpen, lesson, model, open, other, refusal, reque
 /** The tools of the sanitizer. */
 const TOOLS = ["mem", "race", "sync", "init"] as const;
 
+/** Whether the next run is compared with the one that is shown: two versions of a source, or two
+ * launches. */
+const withPrevious = signal(false);
+
 /** What a second run has different, where two are to be compared. */
 const beside = signal<{ device: string; schedule: string; seed: number } | null>(null);
 
@@ -19,8 +23,9 @@ export async function runNow(): Promise<void> {
   running.value = true;
   refusal.value = null;
   launchOpen.value = false;
+  const previous = withPrevious.value ? model.value : null;
   const first = await run(asked);
-  const compared = otherRequest(asked);
+  const compared = previous ? null : otherRequest(asked);
   const second = first instanceof Model && compared ? await run(compared) : null;
   batch(() => {
     running.value = false;
@@ -28,8 +33,9 @@ export async function runNow(): Promise<void> {
     else if (second && !(second instanceof Model)) refusal.value = second;
     else {
       editing.value = working.value;
-      labels.value = beside.value === null && lesson.value?.versus && !working.value ? labels.value : [];
-      open(first, second);
+      const ofLesson = beside.value === null && lesson.value?.versus && !working.value;
+      labels.value = previous ? ["this run", "the run before"] : ofLesson ? labels.value : [];
+      open(first, previous ?? second);
       showWrong();
     }
   });
@@ -43,6 +49,7 @@ function otherRequest(asked: LaunchRequest): LaunchRequest | null {
 
 function compareWith(device: string | null): void {
   const asked = request.value;
+  withPrevious.value = false;
   beside.value = device === null || !asked ? null : { device, schedule: asked.schedule, seed: asked.seed };
 }
 
@@ -70,7 +77,15 @@ export function Launch() {
       }}
     >
       <div class="fields">
-        {text("kernel", "Kernel", "the only one")}
+        <label>
+          <span>Kernel</span>
+          <input list="kernels" value={asked.kernel} placeholder="the only one" spellcheck={false} onInput={(event) => change({ kernel: event.currentTarget.value })} />
+          <datalist id="kernels">
+            {kernelsOf(asked.source).map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </label>
         {text("grid", "Grid", "16x8")}
         {text("block", "Block", "16x8")}
         <label>
@@ -122,6 +137,17 @@ export function Launch() {
           <input type="checkbox" checked={beside.value !== null} onChange={(event) => compareWith(event.currentTarget.checked ? asked.device : null)} />
           <span>Compare with</span>
         </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={withPrevious.value}
+            onChange={(event) => {
+              beside.value = null;
+              withPrevious.value = event.currentTarget.checked;
+            }}
+          />
+          <span>Compare with the run that is shown</span>
+        </label>
         {beside.value && (
           <>
             <Device label="Device" value={beside.value.device} onChange={(device) => (beside.value = { ...beside.value!, device })} />
@@ -139,6 +165,12 @@ export function Launch() {
       </div>
     </form>
   );
+}
+
+/** The kernels of a source, as far as its text shows: of CUDA C++, OpenCL C and PTX. */
+export function kernelsOf(source: string): string[] {
+  const found = source.matchAll(/(?:__global__|\b(?:__)?kernel\b)[^;{()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{()]*?)?(\w+)\s*\(|\.entry\s+([\w$]+)/g);
+  return [...new Set([...found].map((one) => one[1] ?? one[2]!))];
 }
 
 function Device({ label, value, onChange }: { label: string; value: string; onChange: (name: string) => void }) {

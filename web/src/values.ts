@@ -16,8 +16,9 @@ function float(value: number): string {
   return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value);
 }
 
-/** At most so many characters, the end of what is longer. */
+/** At most so many characters: the first of a truth value, the end of what is longer. */
 export function short(text: string, most: number): string {
+  if (text.length > most && (text === "true" || text === "false")) return text[0]!.toUpperCase();
   return text.length > most ? "…" + text.slice(1 - most) : text;
 }
 

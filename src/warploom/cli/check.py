@@ -7,30 +7,31 @@ import sys
 from dataclasses import dataclass
 from dataclasses import replace as replace_settings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
 
+from warploom.cli.launches.targets import CaptureOptions, LaunchSource, Target
 from warploom.cli.options import (
     DeviceOptions,
-    File,
     LaunchOptions,
     RuleOptions,
     grouped,
 )
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
-from warploom.cli.tracing import TraceOptions, request_of
+from warploom.cli.tracing import TraceOptions, recorded_launch
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_text
-from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions as Options
-from warploom.host.requests import Request, prepared
 from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
 from warploom.sanitize.leaks import alive_on_heap, leaks
 from warploom.sanitize.summary import Summary, summarised
 from warploom.ui.schema import LaunchRequest
+
+if TYPE_CHECKING:
+    from warploom.ui.record import Prepare
 
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
@@ -87,8 +88,9 @@ class ShownOptions:
 
 @grouped
 def check(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     device: DeviceOptions,
     rules: RuleOptions,
     found: FindingOptions,
@@ -107,47 +109,51 @@ def check(
     'total:f32[1]=zeros'`
     """
     tools = tuple(tool for tool in found.tools if tool in TOOLS)
-    request = launched.request(file)
-    gpu = device.make(launched.device, rules)
+    source = target.source(launched, captured, **device.given(rules))
     by_order: dict[str, list[Finding]] = {}
     leaked: list[Finding] = []
     for order in ORDERS[:orders]:
-        by_order[order] = list(_findings(gpu, request, order, tools))
+        by_order[order] = list(_findings(source, order, tools))
         if LEAK in found.tools and order == ORDERS[0]:
-            leaked = leaks(alive_on_heap(gpu.memory))
+            leaked = leaks(alive_on_heap(source.memory))
     summary = found.summary([*(one for each in by_order.values() for one in each), *leaked])
     _print(summary, as_json=as_json)
     if shown.view or shown.export:
         order = next((order for order, findings in by_order.items() if findings), ORDERS[0])
-        asked = request_of(file, launched, rules, TraceOptions())
-        _show(replace(asked, schedule=order, sanitize=tools), page, shown.export)
+        asked, prepare = recorded_launch(target.path, source, launched, rules, TraceOptions())
+        asked = replace(asked, schedule=order, sanitize=tools)
+        _show(asked, prepare, page, shown.export)
     _exit(summary, found.error_exitcode)
 
 
-def _show(request: LaunchRequest, page: PageOptions, export: Path | None) -> None:
+def _show(request: LaunchRequest, prepare: Prepare, page: PageOptions, export: Path | None) -> None:
     """Serves the page of a checked launch, or writes it to a file."""
     # The recorder and the lessons of the page, which a check without a page does without.
     from warploom.ui.record import record
     from warploom.ui.shows import exported_show, live_show
 
-    title, data = Path(request.name).name, record(request).to_bytes()
+    title, data = Path(request.name).name, record(request, prepare=prepare).to_bytes()
     if export:
         write_page(export, exported_show(title, (title,)), [data])
     else:
-        page.serve(live_show(title, 1, request=request), [data])
+        shown = request if request.source else None
+        page.serve(live_show(title, 1, request=shown), [data])
 
 
-def _findings(
-    gpu: Device, request: Request, schedule: str, tools: tuple[str, ...]
-) -> tuple[Finding, ...]:
+def _findings(source: LaunchSource, schedule: str, tools: tuple[str, ...]) -> tuple[Finding, ...]:
     """Returns what the tools find in one launch."""
-    ready = prepared(gpu, request)
-    options: Options = {**request.launch_options, "schedule": schedule, "sanitize": tools}
+    ready = source.ready()
+    options: Options = {**source.options, "schedule": schedule, "sanitize": tools}
     return ready.launcher(*ready.values, **options).findings
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:
-    """Prints a summary as text or as JSON."""
+    """Prints a summary as text or as JSON; in a terminal with colours."""
+    if sys.stdout.isatty() and not as_json:
+        from warploom.report.findings import render_findings
+
+        render_findings(summary)
+        return
     print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="", flush=True)
 
 

@@ -57,6 +57,7 @@ COMMANDS = {
     "debug": Command("debug", "debug", FIND, "Step through a launch, forward and back."),
     "profile": Command("profile", "profile", MEASURE, "Report what a launch cost, with advice."),
     "time": Command("time", "time", MEASURE, "Model a launch's time and what bounds it."),
+    "compare": Command("compare", "compare", MEASURE, "Compare two runs: better, worse, by what."),
     "tune": Command("tune", "tune", MEASURE, "Try many configurations and rank them."),
     "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
     "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
@@ -137,6 +138,12 @@ def without_collections() -> Generator[None]:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+def flags_of(name: str) -> tuple[str, ...]:
+    """Returns the options of a command that have no value."""
+    flags = (option for option in imported(name).params if getattr(option, "is_flag", False))
+    return tuple(option for flag in flags for option in (*flag.opts, *flag.secondary_opts))
 
 
 @cache

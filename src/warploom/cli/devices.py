@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Annotated, cast
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from warploom.devices.catalog import catalog, find_device
@@ -61,7 +60,7 @@ def _show_one(spec: DeviceSpec) -> None:
     for fact, value in _facts(spec).items():
         source = spec.sources.get(fact)
         table.add_row(fact, _shown(fact, value), str(sources.index(source) + 1) if source else "")
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal(soft_wrap=True)
     console.print(_multiprocessors(spec))
     console.print(table)
     for number, source in enumerate(sources, 1):

@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from warploom.cli.options import File, LaunchOptions, SpreadOptions, WarpSize, grouped
-from warploom.host.device import Device
+from warploom.cli.launches.targets import CaptureOptions, Target
+from warploom.cli.options import LaunchOptions, SpreadOptions, WarpSize, grouped
 from warploom.host.exploration.explore import Exploration
 from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
-from warploom.host.requests import prepared
 from warploom.observe.origins import Cause
 
 COMPLETE = "Warps took turns at accesses that conflict in every order that can make a difference."
@@ -26,28 +25,29 @@ DIFFERS = 1
 
 @grouped
 def explore(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     spread: SpreadOptions,
     warp_size: WarpSize = 32,
     runs: Annotated[int, typer.Option(min=1, help="How many legal orders to run.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Launch a kernel under many legal orders and say whether its results differ.
+    """Launch a kernel, or a launch of a program again, under many legal orders and say whether its
+    results differ.
 
     Exit code 1 where they do. Example: `warploom explore sum.cu --kernel sum --block 64 --arg
     'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
-    gpu = Device(launched.device, warp_size=warp_size)
-    request = launched.request(file)
-    ready = prepared(gpu, request)
+    source = target.source(launched, captured, warp_size=warp_size)
+    ready = source.ready()
     found = explore_orders(
         ready.launcher,
         *ready.values,
         runs=runs,
         workers=spread.workers,
         cluster=spread.cluster,
-        **request.launch_options,
+        **source.options,
     )
     print(json.dumps(_as_json(found), indent=2, default=str) if as_json else _as_text(found))
     if found.differs:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import warploom
-from warploom.cli.commands import Interrupted, LazyCommands
+from warploom.cli.commands import Interrupted, LazyCommands, flags_of
 from warploom.cli.typer_commands import USAGE_ERRORS, usage_message
 from warploom.cli.verbs import verbs
 from warploom.core.errors import (
@@ -77,7 +77,7 @@ def _code_of_command() -> int:
     """Runs the command line; returns its exit code, after an error is reported."""
     try:
         try:
-            code = app(verbs(sys.argv[1:]), prog_name="warploom", standalone_mode=False)
+            code = app(verbs(sys.argv[1:], flags_of), prog_name="warploom", standalone_mode=False)
         except SystemExit as ended:
             code = ended.code
         sys.stdout.flush()

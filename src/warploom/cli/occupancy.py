@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from warploom.cli.options import Block, CompilerOption, DeviceName, File, Json, KernelName, grouped
 from warploom.core.output_files import write_text
@@ -21,6 +20,7 @@ from warploom.host.device import Device
 from warploom.host.kernel import Kernel
 from warploom.host.programs.resources import Resources
 from warploom.host.requests import dims, only_kernel
+from warploom.report.console import terminal
 from warploom.report.occupancy_curve import Curve, sweep
 from warploom.report.plot import as_svg, as_text
 
@@ -96,7 +96,7 @@ def occupancy(
 def _print(
     spec: DeviceSpec, name: str, found: Occupancy, known: Resources, steps: tuple[Gain, ...]
 ) -> None:
-    demand, console = found.demand, Console(highlight=False, soft_wrap=True)
+    demand, console = found.demand, terminal(soft_wrap=True)
     console.print(
         f"{name} on {spec.title} (compute capability {spec.cc}): blocks of"
         f" {demand.threads} threads, {demand.registers} registers per thread ({known.source}),"

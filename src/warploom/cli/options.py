@@ -9,7 +9,7 @@ import inspect
 import shlex
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard, get_args, get_type_hints
@@ -205,6 +205,15 @@ class RuleOptions:
     l1: L1 = None
     bank_bytes: BankBytes = None
 
+    def given(self) -> dict[str, Any]:
+        """Returns them as options of `Device`."""
+        return {
+            "l1_global": self.l1,
+            "bank_bytes": self.bank_bytes,
+            "schedule": self.schedule,
+            "seed": self.seed,
+        }
+
 
 @dataclass(frozen=True)
 class SpreadOptions:
@@ -232,24 +241,23 @@ class DeviceOptions:
     caches: Caches = False
     core: Core = ""
 
-    def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
-        """Returns the device; it records launches for `Run.time` where asked to."""
-        return Device(
-            name,
-            engine=self.engine,
-            warp_size=self.warp_size,
-            strict_target=self.strict_target,
-            strict=self.strict,
-            caches=self.caches,
-            l1_global=rules.l1,
-            bank_bytes=rules.bank_bytes,
-            schedule=rules.schedule,
-            seed=rules.seed,
-            order=ORDERS[self.any_order],
-            workers=self.workers,
-            record=record,
-            core=self.core or None,
-        )
+    def given(self, rules: RuleOptions) -> dict[str, Any]:
+        """Returns the options of `Device` that are given."""
+        return {
+            "engine": self.engine,
+            "warp_size": self.warp_size,
+            "strict_target": self.strict_target,
+            "strict": self.strict,
+            "caches": self.caches,
+            "order": ORDERS[self.any_order],
+            "workers": self.workers,
+            "core": self.core or None,
+            **rules.given(),
+        }
+
+    def make(self, name: str | None, rules: RuleOptions) -> Device:
+        """Returns the device."""
+        return Device(name, **self.given(rules))
 
 
 def grouped(verb: Callable[..., None]) -> Callable[..., None]:
@@ -287,13 +295,14 @@ def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[insp
             yield inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
                 annotation=_titled(types[field.name], title),
             )
 
 
 TITLES = {
     "LaunchOptions": "Launch",
+    "CaptureOptions": "Launch of a program",
     "RuleOptions": "Choices that the architecture leaves open",
     "DeviceOptions": "Device",
     "SpreadOptions": "Work",

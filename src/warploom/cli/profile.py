@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.launching import launch
+from warploom.cli.launches.launching import launch
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
     DeviceOptions,
-    File,
     Json,
     LaunchOptions,
     RuleOptions,
@@ -26,8 +26,9 @@ from warploom.report.terms import VOCABULARIES, translator
 
 @grouped
 def profile(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     device: DeviceOptions,
     rules: RuleOptions,
     terms: Annotated[
@@ -46,15 +47,17 @@ def profile(
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers as CSV.")] = False,
 ) -> None:
-    """Launch a kernel and print its report: counters, occupancy, costly lines, advice.
+    """Launch a kernel and print its report: counters, occupancy, costly lines, advice. Of a
+    program, report one of its launches; options come before its name, the program's own after it.
+
+    Example: `warploom profile --kernel scale --launch 2 ./app --steps 3`
 
     Example: `warploom profile transpose.cu --kernel transpose_naive --grid 4x4 --block 32x8 --arg
     'f32[128x128]=arange' --arg 'f32[128x128]=zeros' --arg 128 --terms opencl`
     """
     if terms is not None:
         translator(terms)  # a wrong word is refused before the work
-    gpu = device.make(launched.device, rules, record=time)
-    run = launch(gpu, launched.request(file)).run
+    run = launch(target.source(launched, captured, **device.given(rules), record=time)).run
     report = run.summarised(run.time() if time else None)
     if as_json:
         print(json.dumps(report_as_json(report), indent=2, allow_nan=False))

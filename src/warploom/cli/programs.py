@@ -104,7 +104,7 @@ def start_program(
 ) -> None:
     """Replaces this process by a program, with the software GPU installed; `options` are nvcc's,
     where it is built here."""
-    _become([*_command(file, options), *arguments], settings)
+    _become([*program_command(file, options), *arguments], settings)
 
 
 @grouped
@@ -124,7 +124,7 @@ def nvcc(context: typer.Context) -> None:
     os.execv(command[0], command)
 
 
-def _command(file: str, options: Sequence[str]) -> list[str]:
+def program_command(file: str, options: Sequence[str]) -> list[str]:
     """Returns how a program is started: Python programs by this Python, others by themselves."""
     path = Path(file)
     if path.suffix == ".py":

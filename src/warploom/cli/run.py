@@ -12,10 +12,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from warploom.cli.launching import Launched, launch
+from warploom.cli.launches.launching import Launched, launch
+from warploom.cli.launches.targets import Target
 from warploom.cli.options import (
     DeviceOptions,
-    File,
     Json,
     LaunchOptions,
     RuleOptions,
@@ -64,7 +64,7 @@ Sections = Annotated[
 
 @grouped
 def run(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
     device: DeviceOptions,
     rules: RuleOptions,
@@ -81,13 +81,12 @@ def run(
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`
     """
-    gpu = device.make(launched.device, rules)
-    made = launch(gpu, launched.request(file, save))
+    made = launch(target.source(launched, **device.given(rules)), save or ())
     differing = list(differences(expect or (), made.buffers))
     if as_json:
         _print_json(made.run, made.buffers)
     else:
-        _print_report(file, launched, made, Shown(details, section or ()))
+        _print_report(target.path, launched, made, Shown(details, section or ()))
     for text in differing:
         report(f"error: {text}")
     if differing:

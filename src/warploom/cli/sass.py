@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import sys
 
-from warploom.cli.launching import launch
-from warploom.cli.options import File, Json, LaunchOptions, RuleOptions, Sample, Scheduler, grouped
-from warploom.host.device import Device
+from warploom.cli.launches.launching import launch
+from warploom.cli.launches.targets import CaptureOptions, Target
+from warploom.cli.options import Json, LaunchOptions, RuleOptions, Sample, Scheduler, grouped
 from warploom.report.console import terminal
 from warploom.report.sass import render_sass, render_sass_text, sass_as_json, sass_rows
 
 
 @grouped
 def sass(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     rules: RuleOptions,
     scheduler: Scheduler = None,
     sample: Sample = None,
     as_json: Json = False,
 ) -> None:
-    """Launch a kernel; print its source, PTX and machine code side by side, with counts and stalls.
+    """Launch a kernel, or take a launch of a program; print its source, PTX and machine code side
+    by side, with counts and stalls.
 
     Example: `warploom sass saxpy.cu --kernel saxpy --grid 4096 --block 256 --device t4 --arg
     1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones'`
     """
-    gpu = Device(
-        launched.device,
-        l1_global=rules.l1,
-        bank_bytes=rules.bank_bytes,
-        schedule=rules.schedule,
-        seed=rules.seed,
-        record=True,
-    )
-    run = launch(gpu, launched.request(file)).run
+    run = launch(target.source(launched, captured, **rules.given(), record=True)).run
     machine = run.machine
     rows = sass_rows(
         machine, run.counters, run.time(scheduler=scheduler, sample=sample, code="machine")

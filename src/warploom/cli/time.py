@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from warploom.cli.launching import launch
+from warploom.cli.launches.launching import launch
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
     Code,
-    File,
     Json,
     LaunchOptions,
     RuleOptions,
@@ -23,10 +23,9 @@ from warploom.cli.options import (
     StrictTarget,
     grouped,
 )
-from warploom.cli.tracing import TraceOptions, request_of
+from warploom.cli.tracing import TraceOptions, recorded_launch
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_bytes, write_text
-from warploom.host.device import Device
 from warploom.observe.trace import Trace
 from warploom.report.console import terminal
 from warploom.report.roofline import as_svg, as_text, roofline_of
@@ -77,10 +76,17 @@ class ModelOptions:
     ] = None
 
 
+DIVERGED = (
+    "The sides of divergent branches follow each other here; from compute capability 7.0 on hardware"
+    "\nmay overlap them, which no published source measures."
+)
+
+
 @grouped
 def time(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     rules: RuleOptions,
     model: ModelOptions,
     outputs: Outputs,
@@ -88,21 +94,15 @@ def time(
     save: Save = None,
     as_json: Json = False,
 ) -> None:
-    """Launch a kernel and model its time: cycles, stalls, throughputs, what bounds it.
+    """Launch a kernel, or take a launch of a program, and model its time: cycles, stalls,
+    throughputs, what bounds it.
 
     Example: `warploom time saxpy.cu --kernel saxpy --grid 4096 --block 256 --device v100 --arg
     1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --scheduler gto`
     """
-    gpu = Device(
-        launched.device,
-        strict_target=strict_target,
-        l1_global=rules.l1,
-        bank_bytes=rules.bank_bytes,
-        schedule=rules.schedule,
-        seed=rules.seed,
-        record=True,
-    )
-    run = launch(gpu, launched.request(file, save)).run
+    device = {**rules.given(), "strict_target": strict_target, "record": True}
+    source = target.source(launched, captured, **device)
+    run = launch(source, save or ()).run
     made = run.time(
         scheduler=model.scheduler,
         sample=model.sample,
@@ -115,15 +115,17 @@ def time(
     if outputs.perfetto:
         _write_perfetto(made, outputs.perfetto, outputs.sm)
     if outputs.trace:
-        request = request_of(file, launched, rules, TraceOptions())
+        request, prepare = recorded_launch(target.path, source, launched, rules, TraceOptions())
         request = replace(request, timed=True, scheduler=model.scheduler, sm=outputs.sm)
-        _write_trace(record_with(request, made), outputs.trace)
+        _write_trace(record_with(request, made, prepare=prepare), outputs.trace)
     if as_json:
         print(time_as_json(made))
     elif sys.stdout.isatty():
         render_time(made, terminal())
     else:
         print(render_time_text(made), end="")
+    if not as_json and made.launch.schedule.independent and run.counters.divergent_branches:
+        print(DIVERGED)
 
 
 def _draw(made: Timing, file: Path) -> None:

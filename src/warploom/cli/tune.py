@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 from dataclasses import dataclass
@@ -10,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
+from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
-    File,
     Json,
     LaunchOptions,
     Scheduler,
@@ -23,6 +23,8 @@ from warploom.cli.options import (
 )
 from warploom.core.errors import WarploomError
 from warploom.core.input_files import decode_json, read_limited, reading
+from warploom.host.core_files import SUFFIX
+from warploom.host.core_files.replaying import saved_launch
 from warploom.host.programs.sources import source_of
 from warploom.host.requests import dims
 from warploom.host.tuning.tune import tune as tune_kernel
@@ -129,8 +131,9 @@ class DivisionOptions:
 
 @grouped
 def tune(
-    file: File,
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     space: Annotated[str, typer.Option(metavar="NAME=VALUES,...", help=SPACE_HELP)],
     search: SearchOptions,
     division: DivisionOptions,
@@ -140,13 +143,19 @@ def tune(
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per configuration.")] = False,
 ) -> None:
-    """Launch a kernel in many configurations: the best, the Pareto set, and why it wins.
+    """Launch a kernel in many configurations: the best, the Pareto set, and why it wins. A launch
+    of a program is tuned in its block, grid, shared memory and device.
 
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
     """
     wanted = space_of(space)
-    _check_names(file, wanted)
+    saved = target.saved(launched, captured, {})
+    file = target.path if saved is None else saved
+    if saved is None:
+        _check_names(file, wanted)
+    else:
+        _check_shapes(target.path, wanted)
     if hardware.format not in FORMATS:
         raise WarploomError(
             f"--format: there is no format {hardware.format!r}; choose of {', '.join(FORMATS)}"
@@ -183,7 +192,17 @@ def _tuned(
     arguments = parse_arguments(launched.arg or ())
     values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
     size = search.problem_size
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+    problem = dims("--problem-size", size) if size else ()
+    grid, block = dims("--grid", launched.grid), dims("--block", launched.block)
+    shared, cooperative, device = launched.shared, launched.cooperative, launched.device
+    if file.suffix == SUFFIX:
+        opened = saved_launch(file)
+        launch, device = opened.launch, device or opened.core.device.name
+        grid, block, shared = launch.grid, launch.block, launch.dynamic_shared_bytes
+        cooperative = launch.cooperative
+        # As many threads as the launch has, unless something else is asked for.
+        problem = problem or tuple(map(operator.mul, grid, block))
+    with Progress(console=terminal(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("configurations", total=None)
         return tune_kernel(
             file,
@@ -191,23 +210,23 @@ def _tuned(
             space,
             *values,
             restrictions=search.restrict or (),
-            problem_size=dims("--problem-size", size) if size else (),
+            problem_size=problem,
             grid_div_x=_split_at_commas(division.grid_div_x),
             grid_div_y=_split_at_commas(division.grid_div_y),
             grid_div_z=_split_at_commas(division.grid_div_z),
             block_size_names=_split_at_commas(division.block_size_names),
             measured=hardware.measured,
-            grid=dims("--grid", launched.grid),
-            block=dims("--block", launched.block),
-            shared=launched.shared,
-            device=launched.device,
+            grid=grid,
+            block=block,
+            shared=shared,
+            device=device,
             options=launched.option or (),
             objectives=search.objective.split(","),
             scheduler=search.scheduler,
             sample=search.sample,
             stop_early=search.stop_early,
             max_instructions=launched.max_instructions,
-            cooperative=launched.cooperative,
+            cooperative=cooperative,
             workers=spread.processes,
             cluster=spread.cluster,
             cache=search.cache,
@@ -231,6 +250,17 @@ def _check_names(file: Path, space: dict[str, list[Any]]) -> None:
             f"--space: {name} is none of {', '.join((*LAUNCH, *AXES))}, and {file.name} has no"
             f" macro of that name.{meant}"
         )
+
+
+def _check_shapes(file: Path, space: dict[str, list[Any]]) -> None:
+    """Raises WarploomError for a name that takes compiling the kernel of a program again."""
+    shapes = [name for name in (*LAUNCH, *AXES) if name != "regs"]
+    for name in space:
+        if name not in shapes:
+            raise WarploomError(
+                f"--space: {name} is none of {', '.join(shapes)}: the kernels of {file} are"
+                f" compiled already. Tune a .cu file with the kernel for macros and registers."
+            )
 
 
 def space_of(text: str) -> dict[str, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warploom.host.core_files import SUFFIX
@@ -23,19 +23,41 @@ FLAGS_OF_CHECK = (*FLAGS, "--json", "--view")
 OF_KERNEL = ("--kernel", "--arg")
 """Options that launch a kernel of a file."""
 
+ONE_LAUNCH = ("profile", "time", "view", "sass", "explore", "tune", CHECK)
+"""Commands that show one launch of a program."""
+
+OF_ONE_LAUNCH = ("--launch", "--capture", "--kernel")
+"""Options that choose a launch of a program."""
+
+SHAPES = ("--grid", "--block", "--arg", "--shared")
+"""Options that a launch of a kernel has, and a program has not."""
+
+AS_PROGRAM = "--program"
+"""The option that has a file run as a program."""
+
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 DIRECTIVE = re.compile(r"\s*#\s*(define|if|ifdef|ifndef|else|endif)\b\s*(\w*)")
 
 
-def verbs(args: Sequence[str]) -> list[str]:
+FlagsOf = Callable[[str], Sequence[str]]
+
+
+def _usual_flags(command: str) -> Sequence[str]:
+    return FLAGS_OF_CHECK
+
+
+def verbs(args: Sequence[str], flags_of: FlagsOf = _usual_flags) -> list[str]:
     """Returns the arguments of the command line; `run`, `check` or `debug` before a program becomes
     the hidden verb for it, `debug` before a core file and without a file those for them and for
-    editors."""
+    editors, and a command that shows one launch gets a program's arguments as they are. `flags_of`
+    returns the options of a command that have no value."""
     hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM, DEBUG: DEBUG_PROGRAM}
     if args and args[0] == DEBUG and (args[1:2] == ["--dap"] or args[1:2] == ["--port"]):
         return [DEBUG_ADAPTER, *args[1:]]
     if args and args[0] == DEBUG and (file_of(args[1:]) or "").endswith(SUFFIX):
         return [DEBUG_CORE, *args[1:]]
+    if args and args[0] in ONE_LAUNCH and _wants_launch(args, flags_of(args[0])):
+        return _before_program(args, flags_of(args[0]))
     flags = FLAGS_OF_CHECK if args[:1] == [CHECK] else FLAGS
     if args and args[0] in hidden and is_program(args[1:], flags):
         return [hidden[args[0]], *args[1:]]
@@ -56,6 +78,41 @@ def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
     is_source = file.endswith((".cu", ".hip"))
     launches = is_source and any(arg.partition("=")[0] in OF_KERNEL for arg in args)
     return not launches and _names_program(file)
+
+
+def _wants_launch(args: Sequence[str], flags: Sequence[str]) -> bool:
+    """Returns whether one launch of the program is wanted among a command's arguments: `check`
+    checks all launches where none is chosen."""
+    file = file_of(args[1:], flags)
+    if file is None or file.endswith(SUFFIX):
+        return False
+    before, after = _split_at(args, file)
+    names = {arg.partition("=")[0] for arg in before}
+    if AS_PROGRAM in names:
+        return True
+    if args[0] == CHECK and not names.intersection(OF_ONE_LAUNCH):
+        return False
+    if not is_program([*([] if "--" not in before else ["--"]), file], flags):
+        return False
+    # Of a source with a main, a kernel is launched alone where its launch is given.
+    launch = {arg.partition("=")[0] for arg in (*before, *after)}.intersection(SHAPES)
+    named = any(arg.partition("=")[0] == "--kernel" for arg in after)
+    return not (file.endswith(".cu") and (launch or named))
+
+
+def _before_program(args: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """Returns the arguments of a command with all from the program's name on as they are."""
+    file = file_of(args[1:], flags)
+    assert file is not None
+    before, after = _split_at(args, file)
+    options = [arg for arg in before if arg not in ("--", AS_PROGRAM)]
+    return [*options, AS_PROGRAM, "--", file, *after]
+
+
+def _split_at(args: Sequence[str], file: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Returns the arguments before a file and those after it."""
+    at = args.index(file, 1)
+    return args[:at], args[at + 1 :]
 
 
 def is_command(name: str) -> bool:

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from warploom.cli.launches.targets import CaptureOptions, FileLaunch, Target
 from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
-from warploom.cli.tracing import TraceOptions, request_of
+from warploom.cli.tracing import TraceOptions, recorded_launch
 from warploom.core.errors import WarploomError
 from warploom.core.input_files import InputFileError, read_limited, reading
 from warploom.core.output_files import write_bytes
@@ -58,8 +59,9 @@ class OutputOptions:
 
 @grouped
 def view(
-    file: Annotated[Path, typer.Argument(help="A .cu, .cl or .ptx file, or a trace (.wl).")],
+    target: Target,
     launched: LaunchOptions,
+    captured: CaptureOptions,
     rules: RuleOptions,
     traced: TraceOptions,
     page: PageOptions,
@@ -70,18 +72,20 @@ def view(
     ] = 0,
     warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
 ) -> None:
-    """Watch every step of a launch in the browser, and change it there.
+    """Watch every step of a launch in the browser, and change it there. FILE can be a trace (.wl),
+    too. A launch of a program is shown as it was, and cannot be changed.
 
     Example: `warploom view saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
     'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`. With --save or --export nothing is served.
     """
-    request = None
-    if file.suffix == TRACE_SUFFIX:
+    request, file = None, target.path
+    if file.suffix == TRACE_SUFFIX and not captured.program:
         trace = _read(file)
     else:
-        request = request_of(file, launched, rules, traced)
-        request = added.to(request)
-        trace = record(request)
+        source = target.source(launched, captured, **rules.given())
+        shown, prepare = recorded_launch(file, source, launched, rules, traced)
+        trace = record(added.to(shown), prepare=prepare)
+        request = added.to(shown) if isinstance(source, FileLaunch) else None
     data, title = trace.to_bytes(), printable_name(file.name)
     if outputs.save is not None:
         write_bytes(outputs.save, data)

@@ -107,6 +107,7 @@ class Session:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.capture = settings.make_capture()
         self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
         self.host_work: defaultdict[str, HostWork] = defaultdict(HostWork)
         """Operators of a framework that the host computed, by name."""
@@ -134,7 +135,7 @@ class Session:
             from warploom.debug.terminal.face import attach_in_program
 
             attach_in_program(self.settings.debug)
-        made = self.settings.make_device(self.record)
+        made = self.settings.make_device(self.record, self.capture)
         if "race" in self.settings.tools:
             made.streams.findings = self.findings
         if self.settings.timeline:
@@ -180,8 +181,11 @@ class Session:
 
     @property
     def reports(self) -> bool:
-        """True if the settings want a report at the end."""
-        return self.settings.report != "none" or bool(self.settings.json) or self.settings.timeline
+        """True if the settings want a report, captured launches or a timeline at the end."""
+        settings = self.settings
+        return settings.report != "none" or bool(
+            settings.json or settings.capture or settings.timeline
+        )
 
     def report_once(self) -> None:
         """Writes the report, once, to where the settings say."""
@@ -199,6 +203,8 @@ class Session:
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
             write_text(name, json.dumps(self.data(), indent=2))
+        if self.capture is not None:
+            self.capture.write()
         if self.settings.sanitize:
             self._report_findings()
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.context import schedule_of
+from warploom.host.core_files.capturing import LaunchCapture
 from warploom.host.device import Device
 from warploom.host.run import Run
 from warploom.machine.launch import ORDERS
@@ -34,6 +35,8 @@ class Settings:
     errors, it ends with the status `sanitize_exitcode`. `debug` has launches debugged in the
     terminal (`debug.terminal.face`). `core` is a file to which launches that fail are saved.
     `timeline` has launches recorded for timing, and a timeline reported at the end.
+    `capture` is a folder for a list of all launches of kernels whose names match the regular
+    expression `capture_kernel`, and for launch `capture_launch` of them, or the costliest for 0.
     """
 
     device: str = DEFAULT
@@ -54,6 +57,9 @@ class Settings:
     debug: str = ""
     core: str = ""
     timeline: bool = False
+    capture: str = ""
+    capture_kernel: str = ""
+    capture_launch: int = 0
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -97,9 +103,11 @@ class Settings:
         """Returns the tools that check launches, and what is left at the end."""
         return tuple(self.sanitize.split(",")) if self.sanitize else ()
 
-    def make_device(self, on_run: Callable[[Run], object]) -> Device:
+    def make_device(
+        self, on_run: Callable[[Run], object], capture: LaunchCapture | None = None
+    ) -> Device:
         """Returns the device that they describe; it calls `on_run` after a launch that ends
-        well."""
+        well, and has launches captured."""
         return Device(
             self.device,
             engine=self.engine,
@@ -112,7 +120,18 @@ class Settings:
             sanitize=tuple(tool for tool in self.tools if tool in TOOLS),
             core=self.core or None,
             record=self.timeline,
+            capture=capture,
         )
+
+    def capturing(self, folder: str, kernel: str, launch: int) -> Settings:
+        """Returns these settings with launches captured."""
+        return replace(self, capture=folder, capture_kernel=kernel, capture_launch=launch)
+
+    def make_capture(self) -> LaunchCapture | None:
+        """Returns what captures launches, None where they are not to be."""
+        if not self.capture:
+            return None
+        return LaunchCapture(self.capture, self.capture_kernel, self.capture_launch)
 
 
 def bytes_of(text: str) -> int:

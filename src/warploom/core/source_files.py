@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +11,14 @@ LARGEST = 16 << 20
 """Bytes of the largest file that is read; a larger one is no source."""
 
 _folders: list[Path] | None = None
+
+_provided: dict[str, str] = {}
+
+
+def provide_sources(texts: Mapping[str, str]) -> None:
+    """Has the texts of some files read from now on instead of the files, which may have changed or
+    be on another computer."""
+    _provided.update(texts)
 
 
 @contextmanager
@@ -34,6 +42,8 @@ def printable_name(file: str | Path) -> str:
 def read_source(name: str | Path, most_bytes: int = LARGEST) -> str | None:
     """Returns the text of a source file, None if it cannot be read, may not be, or is longer than
     `most_bytes`."""
+    if str(name) in _provided:
+        return _provided[str(name)]
     file = Path(name)
     try:
         if _folders is not None:

@@ -35,6 +35,10 @@ SUBSTITUTES = {
 
 HANDLER = "warploom.substitutes"
 
+ERROR = "error:"
+RED, PLAIN = "\x1b[1;31m", "\x1b[0m"
+"""Sequences of ECMA-48 for bold red letters, and for plain ones."""
+
 
 def prepare_streams() -> None:
     """Opens standard streams that are closed (what is printed there is lost), and lets the others
@@ -77,7 +81,17 @@ def discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+def allows_colours() -> bool:
+    """Returns whether the user allows colours and bold letters (no-color.org)."""
+    return not os.environ.get("NO_COLOR")
+
+
 def report(message: object) -> None:
-    """Prints a line to standard error, if it can be written; control characters are escaped."""
+    """Prints a line to standard error, if it can be written; control characters are escaped, and an
+    error is red in a terminal."""
     with suppress(OSError, ValueError):
-        print(printable(str(message)), file=sys.stderr, flush=True)
+        text = printable(str(message))
+        is_coloured = sys.stderr.isatty() and allows_colours() and os.environ.get("TERM") != "dumb"
+        if text.startswith(ERROR) and is_coloured:
+            text = f"{RED}{ERROR}{PLAIN}{text.removeprefix(ERROR)}"
+        print(text, file=sys.stderr, flush=True)

@@ -29,7 +29,7 @@ def _stand(session: Session, core: Core) -> Stop:
     """Moves a session to where its launch failed."""
     if core.position is not None:
         stop = session.goto(core.position)
-        return session.go_on() if core.reason != "position" else stop
+        return stop if core.reason in ("position", "launch") else session.go_on()
     for event, tool in FINDINGS.items():
         if tool in core.tools:
             session.catch(event)
@@ -48,6 +48,6 @@ def save_core(session: Session, file: Path) -> None:
         image = MemorySnapshots(
             memory, allocates=session.target.allocates, constants=True
         ).capture()
-        snapshot = Snapshot(session.kernel, session.launch, image)
+        snapshot = Snapshot.of(session.kernel, session.launch, image)
         snapshot.save(file, cause or Cause("position", "", position))
     session.goto(position)

@@ -42,6 +42,21 @@ class Buffer:
         self._release = weakref.finalize(self, memory.drop, self._address)
         self._release.atexit = False
 
+    @classmethod
+    def over(cls, memory: DeviceMemory, address: int, dtype: np.dtype[Any], name: str) -> Buffer:
+        """Returns a buffer of one dimension over an allocation that begins at `address` and that
+        others own: as many elements as are whole in it."""
+        allocation = memory.find(address)
+        assert allocation is not None
+        assert allocation.address == address
+        made = cls.__new__(cls)
+        made.shape, made.dtype = (allocation.size // dtype.itemsize,), device_type(dtype)
+        made.nbytes, made.name = made.shape[0] * dtype.itemsize, name
+        made.memory, made._address = memory, address
+        made._release = weakref.finalize(made, int)  # frees nothing
+        made._release.atexit = False
+        return made
+
     @property
     def address(self) -> int:
         """Returns where it begins; WarploomError after `free()`."""

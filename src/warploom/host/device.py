@@ -17,7 +17,8 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
-from warploom.host.core_files.saving import CoreSaver
+from warploom.host.core_files.capturing import LaunchCapture
+from warploom.host.core_files.saving import CoreSaver, movable_memory
 from warploom.host.engines import choose_engine
 from warploom.host.module import Module
 from warploom.host.option_types import (
@@ -100,7 +101,8 @@ class Device(MakesTextures, MakesTensorMaps):
     has what they found). A launch can say otherwise.
 
     `core` names a file to which a launch is saved that ends in a fault or a deadlock, or in which
-    sanitizers find something; `warploom debug FILE` opens it (docs/debugging.md).
+    sanitizers find something; `warploom debug FILE` opens it (docs/debugging.md). `capture` lists
+    the launches and keeps one of them (`host.core_files.capturing`).
     """
 
     @checked("Device(...)")
@@ -128,6 +130,7 @@ class Device(MakesTextures, MakesTensorMaps):
         strict: bool = True,
         sanitize: Tools = (),
         core: str | None = None,
+        capture: LaunchCapture | None = None,
     ) -> None:
         self.spec = with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
@@ -140,7 +143,10 @@ class Device(MakesTextures, MakesTensorMaps):
         options = MemoryOptions(l1_global, bank_bytes, caches)
         access_rules(self.spec, options)  # raises where the device does not have these
         chosen = schedule_of(self.spec, schedule, seed, order)
-        memory = DeviceMemory(self.spec.memory_bytes if memory_bytes is None else memory_bytes)
+        saves = (CoreSaver(core) if core else None, capture)
+        savers = tuple(saver for saver in saves if saver is not None)
+        new_memory = movable_memory if savers else DeviceMemory
+        memory = new_memory(self.spec.memory_bytes if memory_bytes is None else memory_bytes)
         self._context = Context(
             self.spec,
             options,
@@ -155,7 +161,7 @@ class Device(MakesTextures, MakesTensorMaps):
             sampled,
             tuple(sanitize),
         )
-        self._hooks = LaunchHooks(on_run, CoreSaver(core) if core else None)
+        self._hooks = LaunchHooks(on_run, savers)
         self.memory = self._context.memory
         self._builds = builds_here()
 

@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from warploom.core.errors import LaunchError
 from warploom.host import debugging
 from warploom.host.arguments import Arguments
-from warploom.host.core_files.saving import CoreSaver
 from warploom.host.debugging import Debugger
 from warploom.host.engines import Execute, Progress, checking_engine, find_engine
 from warploom.host.launch_options import LaunchOptions
@@ -42,13 +41,24 @@ Result = TypeVar("Result")
 Work = Callable[[], Execution]
 
 
+class LaunchSaver(Protocol):
+    """Saves launches, some or all."""
+
+    def wraps(
+        self, kernel: LoadedKernel, execute: Execute, findings: Sequence[Finding] | None
+    ) -> Execute:
+        """Returns what runs a launch of a kernel as `execute` does, and may save it; `findings` are
+        filled while it runs."""
+        ...
+
+
 @dataclass(frozen=True)
 class LaunchHooks:
-    """Holds what follows a launch: `on_run` is called with each that ended well, `core` saves those
-    that go wrong."""
+    """Holds what surrounds and what follows a launch: `savers` save it, `on_run` is called with
+    each that ended well."""
 
     on_run: Callable[[Run], object] | None = None
-    core: CoreSaver | None = None
+    savers: tuple[LaunchSaver, ...] = ()
 
 
 class LaunchableKernel(LoadedKernel):
@@ -99,12 +109,14 @@ class ReadyLaunch:
         execute: Execute,
         progress: Progress | None = None,
         findings: Sequence[Finding] | None = None,
+        completed: Callable[[Execution], Execution] | None = None,
     ) -> Execution:
         """Runs the launch; host arrays get their results back if it ended well. `findings` is what
-        the execution fills, where it is sanitized."""
+        the execution fills, where it is sanitized; `completed` adds to the result what was recorded
+        beside it."""
         kernel, context, hooks = self.kernel, self.kernel.context, self.kernel.hooks
-        if hooks.core is not None:
-            execute = hooks.core.wraps(kernel, execute, findings)
+        for saver in hooks.savers:
+            execute = saver.wraps(kernel, execute, findings)
         context.turn.acquire(self.cancellation)
         try:
             program = kernel.program
@@ -121,6 +133,8 @@ class ReadyLaunch:
         if findings is None:
             context.memory.unwritten.clear()  # it may have written anything
         execution = Execution(counted, seconds, compiled, findings=tuple(findings or ()))
+        if completed is not None:
+            execution = completed(execution)
         if hooks.on_run is not None:
             hooks.on_run(Run(kernel, self.launch, execution))
         return execution
@@ -183,8 +197,11 @@ def _timed(
     from warploom.host.records.timing import TimedRun
 
     timed = TimedRun(ready.kernel, observation)
-    execution = ready.execute(timed.execute, progress)
-    return replace(execution, record=timed.record, executed_blocks=timed.executed_blocks)
+
+    def recorded(execution: Execution) -> Execution:
+        return replace(execution, record=timed.record, executed_blocks=timed.executed_blocks)
+
+    return ready.execute(timed.execute, progress, completed=recorded)
 
 
 def _debugged(kernel: LoadedKernel, debugger: Debugger) -> Execute:

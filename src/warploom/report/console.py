@@ -1,13 +1,29 @@
-"""The terminal that commands print to."""
+"""The terminal that commands print to, and the colours that they use there."""
 
 from __future__ import annotations
 
-import os
-
 from rich.console import Console
 
+from warploom.core.streams import allows_colours
 
-def terminal() -> Console:
-    """Returns the console of standard output: plain where NO_COLOR is set (no-color.org), bold
-    letters among what it leaves away."""
-    return Console(color_system=None if os.environ.get("NO_COLOR") else "auto")
+TITLE, RULE, PLACE = "bold cyan", "bold yellow", "cyan"
+"""Styles of the titles of tables, of what a rule found, and of places in the source."""
+
+KINDS = {"counted": "green", "modelled": "magenta"}
+"""Styles of the kinds of figures."""
+
+SEVERITIES = {"Error": "bold red", "Warning": "yellow", "Note": "cyan"}
+"""Styles of findings."""
+
+
+def terminal(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
+    """Returns the console of standard output or standard error: plain where NO_COLOR is set
+    (no-color.org), bold letters among what it leaves away. With `soft_wrap` the terminal wraps
+    lines, and numbers are not highlighted."""
+    system = "auto" if allows_colours() else None
+    return Console(
+        color_system=system,
+        stderr=stderr,
+        soft_wrap=soft_wrap,
+        highlight=False if soft_wrap else None,  # pyright: ignore[reportArgumentType]
+    )

@@ -9,6 +9,7 @@ from io import StringIO
 
 from warploom.observe.counters import Counts
 from warploom.observe.examples import Example
+from warploom.report.ceilings import ceilings
 from warploom.report.sections import Report, Section, Value
 
 COLUMNS = (
@@ -44,6 +45,9 @@ def as_json(report: Report) -> dict[str, object]:
             line.line: {**_counts(line.counts), "cost": line.cost, "why": line.why}
             for line in report.lines
         },
+        "ceilings": [
+            {"part": one.part, "seconds": one.seconds, "work": one.work} for one in ceilings(report)
+        ],
         "advice": [
             {"rule": a.rule, "line": a.line, "evidence": a.evidence, "advice": a.text}
             for a in report.advice

@@ -17,6 +17,7 @@ from rich.text import Text
 from warploom.core.errors import WarploomError
 from warploom.core.mangled import read_symbol
 from warploom.observe.counters import Counts
+from warploom.report.console import KINDS, PLACE, RULE, TITLE
 from warploom.report.sections import Metric, Report, Section, Value
 from warploom.report.source import source_line, split_line
 from warploom.report.terms import translator
@@ -149,7 +150,10 @@ def _print_head(report: Report, console: Console) -> None:
 def _print_verdict(report: Report, console: Console, say: Translate, next_command: str) -> None:
     """Prints the verdict, each line of it cut to the width; the command is whole, to be copied."""
     for line in verdict(report):
-        console.print(Text(say(line)), no_wrap=True, overflow="ellipsis")
+        text = Text(say(line))
+        text.highlight_regex(r"^ +\d+ % ", RULE)
+        text.highlight_regex(r"(?<= % )[^ ]+:\d+", PLACE)
+        console.print(text, no_wrap=True, overflow="ellipsis")
     if next_command:
         console.print(Text(f"Next: {next_command}"), soft_wrap=True)
 
@@ -165,7 +169,8 @@ def section_table(section: Section, say: Translate = str, width: int = WIDTH) ->
     table.add_column("Kind", no_wrap=narrow)
     for metric in section.metrics:
         value = _number(metric.value)
-        table.add_row(say(_explained(metric)), say(metric.unit), say(value), metric.kind)
+        kind = Text(metric.kind, style=KINDS.get(metric.kind, ""))
+        table.add_row(say(_explained(metric)), say(metric.unit), say(value), kind)
     return table
 
 
@@ -226,11 +231,10 @@ def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> T
 def _print_advice(report: Report, console: Console, say: Translate) -> None:
     """Prints what the rules found, each with its evidence, its remedy and what that may gain."""
     if report.advice:
-        console.print(Text("Advice", style="bold"))
+        console.print(Text("Advice", style=TITLE))
     for advice in report.advice:
         where = f" at {_short(advice.line)}" if advice.line else ""
-        text = Text(f"{say(advice.rule)}{where}: ", style="bold")
-        text.append(f"{say(advice.evidence)}.", style="not bold")
+        text = Text.assemble((f"{say(advice.rule)}{where}: ", RULE), f"{say(advice.evidence)}.")
         console.print(Padding(text, (0, 0, 0, 2)))
         gain = f" (up to {100 * advice.share:.0f} % of the counted cost)" if advice.share else ""
         console.print(Padding(Text(f"{say(advice.text)}{gain}"), (0, 0, 0, 4)))
@@ -243,7 +247,7 @@ def styled_table(title: str) -> Table:
     return Table(
         title=title,
         title_justify="left",
-        title_style="bold",
+        title_style=TITLE,
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from warploom.core.errors import (
     CompileError,
@@ -43,20 +45,41 @@ _NVRTC = re.compile(r"^[^\n]*?\((\d+)\): (?:error|catastrophic error)[^:]*: (.*)
 """How NVRTC says that something is wrong, and where."""
 
 
-def record(request: LaunchRequest, memory_bytes: int | None = None) -> Trace:
+class Prepare(Protocol):
+    """Makes a launch ready to be recorded; the options are those of `prepare_launch`."""
+
+    def __call__(
+        self,
+        request: LaunchRequest,
+        memory_bytes: int | None = None,
+        *,
+        record: bool = False,
+        engine: str | None = None,
+    ) -> Prepared: ...
+
+
+def record(
+    request: LaunchRequest, memory_bytes: int | None = None, *, prepare: Prepare | None = None
+) -> Trace:
     """Returns the trace of a launch, with its modelled time where that is asked for, on a device
-    with at most `memory_bytes` of memory. Raises what the compiler or the launch does."""
-    timing = _timed(request, memory_bytes) if request.timed else None
-    trace = record_with(request, timing, memory_bytes)
-    return with_findings(trace, _findings(request, memory_bytes)) if request.sanitize else trace
+    with at most `memory_bytes` of memory; `prepare` makes it ready where the request cannot. Raises
+    what the compiler or the launch does."""
+    ready = partial(prepare or prepare_launch, request, memory_bytes)
+    timing = _timed(request, ready) if request.timed else None
+    trace = record_with(request, timing, memory_bytes, prepare=prepare)
+    return with_findings(trace, _findings(request, ready)) if request.sanitize else trace
 
 
 def record_with(
-    request: LaunchRequest, timing: Timing | None, memory_bytes: int | None = None
+    request: LaunchRequest,
+    timing: Timing | None,
+    memory_bytes: int | None = None,
+    *,
+    prepare: Prepare | None = None,
 ) -> Trace:
     """Returns the trace of a launch, with what was modelled of it; recorded are then the blocks of
     the SM that is shown, if not others are asked for."""
-    ready = prepare_launch(request, memory_bytes, engine=engine_of(request))
+    ready = (prepare or prepare_launch)(request, memory_bytes, engine=engine_of(request))
     blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
@@ -72,16 +95,16 @@ def record_with(
     return timing.add_to(trace, request.sm) if timing else trace
 
 
-def _findings(request: LaunchRequest, memory_bytes: int | None) -> list[Finding]:
+def _findings(request: LaunchRequest, prepare: Callable[[], Prepared]) -> list[Finding]:
     """Returns what sanitizers find in a launch, each pair of lines once."""
-    ready = prepare_launch(request, memory_bytes)
+    ready = prepare()
     options: LaunchOptions = {**options_of(request), "sanitize": request.sanitize}
     return merge_findings(ready.launcher(*ready.values, **options).findings)
 
 
-def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
+def _timed(request: LaunchRequest, prepare: Callable[..., Prepared]) -> Timing | None:
     """Returns the modelled time of a launch; None where an error ends it, which its trace has."""
-    ready = prepare_launch(request, memory_bytes, record=True)
+    ready = prepare(record=True)
     try:
         run = ready.launcher(*ready.values, **options_of(request))
     except (KernelFault, DeadlockError, InstructionLimit):

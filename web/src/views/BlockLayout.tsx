@@ -5,6 +5,9 @@ import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
 import { choose, warp as chosen } from "../state.ts";
 
+/** Blocks of more threads in a row have no room for the numbers of warps. */
+const LABELLED = 32;
+
 const HUES = 5;
 
 export function BlockLayout({ model }: { model: Model }) {
@@ -39,7 +42,7 @@ export function BlockLayout({ model }: { model: Model }) {
                 data-tip={`${place}: thread ${number} of the block.\nWarp ${warp}, lane ${lane}; ${lane < size / 2 ? "first" : "second"} half-warp, quarter-warp ${Math.floor((4 * lane) / size)}.\n`}
                 onClick={() => chooseOf(model, warp)}
               >
-                {lane === 0 ? warp : ""}
+                {lane === 0 && wide <= LABELLED ? warp : ""}
               </i>
             );
           })}

@@ -47,15 +47,20 @@ export function Memory({ model, warp, time, compact = false }: { model: Model; w
 function One({ model, access, compact }: { model: Model; access: Access; compact: boolean }) {
   const { site, shape } = access;
   return (
-    <figure>
+    <figure class={narrow() ? "narrow" : ""}>
       <Summary model={model} access={access} />
-      {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} labels={compact ? 3 : 8} />}
+      {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} labels={compact || narrow() ? 3 : 8} />}
       <figcaption>
         {site.rule ? `By the device's rule: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
         {count(shape.lanes) < LANES ? ` Accessed by ${named(shape.lanes)}.` : ""}
       </figcaption>
     </figure>
   );
+}
+
+/** Whether drawings are about half as wide as they are made for, as on a phone. */
+function narrow(): boolean {
+  return innerWidth < 560;
 }
 
 function Summary({ access }: { model: Model; access: Access }) {

@@ -36,7 +36,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
             </svg>
-            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), title ? 4 : 6) : ""}</b>
+            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), title ? 4 : fitting()) : ""}</b>
           </div>
         ))}
       </div>
@@ -65,6 +65,11 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Tree model={model} moment={moment} />
     </section>
   );
+}
+
+/** How many characters of a value fit below a lane: beside the code there is less room. */
+function fitting(): number {
+  return innerWidth > 900 && innerWidth < 1500 ? 5 : 6;
 }
 
 /** The lane whose access ended the launch at a step of a warp; -1 where none did. */

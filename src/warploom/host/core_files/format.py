@@ -1,4 +1,5 @@
-"""The form of core files: a launch that went wrong, with all that it takes to run it again.
+"""The form of core files: a launch that went wrong or was captured, with all that it takes to run
+it again.
 
 A core file is a zip archive. `core.json` has what `Core` says; `kernel.ptx` the program; `memory/A`
 the contents of the allocation at A (hexadecimal) before the launch, where not all of it is zero;
@@ -29,7 +30,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Address = Annotated[int, msgspec.Meta(ge=0, le=HIGHEST)]
 Sizes = tuple[Positive, Positive, Positive]
 
-REASONS = ("fault", "deadlock", "limit", "findings", "position")
+REASONS = ("fault", "deadlock", "limit", "findings", "position", "launch")
 
 
 def _one_of(names: Sequence[str]) -> msgspec.Meta:
@@ -94,10 +95,10 @@ class CoreMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Hold what `core.json` says: `reason` is "fault", "deadlock", "limit", "findings" or
-    "position", `message` explains it, `position` is the number of warp instructions up to there,
-    None where the engine did not count them. `tools` are the sanitizers that found something.
-    `sources` are the names of the source files."""
+    """Hold what `core.json` says: `reason` is "fault", "deadlock", "limit", "findings", "position",
+    or "launch" for one that was captured; `message` explains it, `position` is the number of warp
+    instructions up to there, None where the engine did not count them. `tools` are the sanitizers
+    that found something. `sources` are the names of the source files."""
 
     version: int
     made_by: str

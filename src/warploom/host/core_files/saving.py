@@ -1,4 +1,4 @@
-"""Saves launches that go wrong as core files.
+"""Saves launches as core files: those that go wrong; `capturing` chooses others.
 
 A `CoreSaver` keeps what memory was before each launch; pages that a launch has not changed are kept
 once. `host.core_files.opening` makes a launch of a file again.
@@ -7,6 +7,7 @@ once. `host.core_files.opening` makes a launch of a file again.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,6 +43,21 @@ from warploom.sanitize.findings import Finding
 LARGEST_SOURCE = 4 << 20
 """Bytes of a source file that is kept."""
 
+MOVABLE_FROM, MOVABLE_STEP, MOVABLE_STEPS = 1 << 45, 1 << 38, 64
+"""Where memory lies that another process is to have at the same addresses: above programs that are
+not position-independent, below their libraries and stacks (Linux, x86-64 and AArch64)."""
+
+
+def movable_memory(capacity: int) -> DeviceMemory:
+    """Returns device memory at addresses that are likely to be free in other processes, too; where
+    they are not free here, at any."""
+    for _ in range(2):
+        base = MOVABLE_FROM + MOVABLE_STEP * secrets.randbelow(MOVABLE_STEPS)
+        with suppress(WarploomError):
+            return DeviceMemory(capacity, base)
+    return DeviceMemory(capacity)
+
+
 REASONS: tuple[tuple[type[WarploomError], str], ...] = (
     (KernelFault, "fault"),
     (DeadlockError, "deadlock"),
@@ -69,11 +85,21 @@ class Cause:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A launch and the memory before it, with constant memory."""
+    """A launch and the memory before it, with constant memory; `unwritten` has the bitmaps of
+    `DeviceMemory.unwritten`. Nothing of it changes when the program goes on."""
 
     kernel: LoadedKernel
     launch: Launch
     image: MemorySnapshot
+    memory: CoreMemory
+    unwritten: dict[int, bytes]
+
+    @classmethod
+    def of(cls, kernel: LoadedKernel, launch: Launch, image: MemorySnapshot) -> Snapshot:
+        """Returns the snapshot of a launch that is about to begin, whose memory `image` has."""
+        memory = kernel.context.memory
+        unwritten = {address: bits.tobytes() for address, bits in memory.unwritten.items()}
+        return cls(kernel, launch, image, _memory_of(kernel, image), unwritten)
 
     def save(self, file: Path, cause: Cause) -> None:
         """Writes a core file. Raises WarploomError where it cannot be written."""
@@ -88,8 +114,8 @@ class Snapshot:
                     with archive.open(f"memory/{address:x}", "w", force_zip64=True) as entry:
                         for page in pages:
                             entry.write(page.data)
-            for address, bits in self.kernel.context.memory.unwritten.items():
-                archive.writestr(f"written/{address:x}", bits.tobytes())
+            for address, bits in self.unwritten.items():
+                archive.writestr(f"written/{address:x}", bits)
 
     def _head(self, cause: Cause, sources: tuple[str, ...]) -> Core:
         from importlib.metadata import version  # its import takes 10 ms
@@ -119,31 +145,7 @@ class Snapshot:
             sources=sources,
             device=device,
             launch=_launch_of(self.launch),
-            memory=self._memory(context.memory),
-        )
-
-    def _memory(self, memory: DeviceMemory) -> CoreMemory:
-        state = self.image.state
-        end = memory.base + memory.capacity
-        allocations = tuple(
-            CoreAllocation(
-                address=address,
-                size=allocation.size,
-                name=allocation.name,
-                constant=address in state.constants,
-                lent=not memory.base <= address < end,
-            )
-            for address, allocation in sorted(state.live.items())
-        )
-        return CoreMemory(
-            base=memory.base,
-            capacity=memory.capacity,
-            allocations=allocations,
-            gaps=state.gaps,
-            heap=state.heap,
-            heap_limit=memory.heap.limit,
-            textures=tuple(map(tuple, memory.textures.rows)),
-            variables=self.kernel.image.addresses_by_name,
+            memory=self.memory,
         )
 
     def _sources(self) -> Iterator[tuple[str, str]]:
@@ -195,7 +197,7 @@ class CoreSaver:
     ) -> Callable[[], Tally]:
         if self._images is None:
             self._images = MemorySnapshots(memory, allocates=True, constants=True)
-        snapshot = Snapshot(kernel, launch, self._images.capture())
+        snapshot = Snapshot.of(kernel, launch, self._images.capture())
         try:
             counted = execute(program, launch, memory, progress)
         except WarploomError as error:
@@ -226,6 +228,32 @@ class CoreSaver:
             file = file.with_stem(f"{file.stem}-{self._saved}")
         snapshot.save(file, cause)
         report(f"warploom: saved the launch to {file}; `warploom debug {file}` opens it")
+
+
+def _memory_of(kernel: LoadedKernel, image: MemorySnapshot) -> CoreMemory:
+    """Returns the description of a device's memory before a launch of a kernel."""
+    memory, state = kernel.context.memory, image.state
+    end = memory.base + memory.capacity
+    allocations = tuple(
+        CoreAllocation(
+            address=address,
+            size=allocation.size,
+            name=allocation.name,
+            constant=address in state.constants,
+            lent=not memory.base <= address < end,
+        )
+        for address, allocation in sorted(state.live.items())
+    )
+    return CoreMemory(
+        base=memory.base,
+        capacity=memory.capacity,
+        allocations=allocations,
+        gaps=state.gaps,
+        heap=state.heap,
+        heap_limit=memory.heap.limit,
+        textures=tuple(map(tuple, memory.textures.rows)),
+        variables=kernel.image.addresses_by_name,
+    )
 
 
 def _launch_of(launch: Launch) -> CoreLaunch:

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.context import Context
+from warploom.host.core_files.replaying import ReplayLauncher, saved_launch
 from warploom.host.engines import choose_engine
 from warploom.host.kernel import Kernel
 from warploom.host.launch_options import LaunchOptions
@@ -70,6 +72,8 @@ class Job:
     max_instructions: int | None
     cooperative: bool
     cluster_dims: Cluster | None
+    saved: Path | None = None
+    """The core file of the launch, where it is a saved one: its memory is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ def job_of(launcher: Launcher, args: tuple[Any, ...], options: LaunchOptions) ->
         options.get("max_instructions"),
         options.get("cooperative", False),
         options.get("cluster_dims"),
+        launcher.file if isinstance(launcher, ReplayLauncher) else None,
     )
 
 
@@ -124,28 +129,84 @@ class Result:
     address: int
 
 
-class Ready:
-    """A job whose program is loaded; every run begins with the same data."""
+class JobMemory(Protocol):
+    """The memory of a job, the same before each run."""
+
+    launcher: Launcher
+
+    def begin(self) -> tuple[Any, ...]:
+        """Restores the first content of memory; returns the arguments."""
+        ...
+
+    def results(self) -> tuple[Result, ...]:
+        """Returns the memory and outputs after the last run."""
+        ...
+
+
+class UploadedMemory:
+    """Memory with the arguments of a job."""
 
     def __init__(self, job: Job) -> None:
-        self.job = job
         engine = choose_engine(None, job.spec)
         # What the kernel prints is the same text over and over.
         context = Context(job.spec, job.options, engine, Schedule(), output=lambda text: None)
         module = parse(job.ptx, job.name, job.spec.warp_size)
-        self.image = ModuleGlobals(module, context.memory)
-        kernel = Kernel(context, module, self.image, job.kernel)
+        self._image = ModuleGlobals(module, context.memory)
+        kernel = Kernel(context, module, self._image, job.kernel)
         self.launcher = kernel[job.grid, job.block, 0, job.shared_bytes]
+        self._values = job.values
         self._buffers = {
             position: upload(context.memory, value.data, value.name)
             for position, value in enumerate(job.values)
             if isinstance(value, Content)
         }
 
+    def begin(self) -> tuple[Any, ...]:
+        """Writes the variables of the module and the buffers anew."""
+        self._image.reset()
+        for position, buffer in self._buffers.items():
+            if buffer.nbytes:
+                buffer.view[...] = self._values[position].data
+        return tuple(self._buffers.get(i, value) for i, value in enumerate(self._values))
+
+    def results(self) -> tuple[Result, ...]:
+        """Returns buffers, then variables."""
+        memory = [Result(b.name, b.view, b.address) for b in self._buffers.values()]
+        return (*memory, *(Result(*variable) for variable in self._image.contents()))
+
+
+class SavedMemory:
+    """Memory of a launch that is saved in a core file."""
+
+    def __init__(self, file: Path, device: str) -> None:
+        self._saved = saved_launch(file)
+        ready = self._saved.ready(device=device, quiet=True)
+        self.launcher, self._buffers = ready.launcher, ready.buffers
+
+    def begin(self) -> tuple[Any, ...]:
+        """Rewinds; the launcher has the arguments."""
+        self._saved.rewind()
+        return ()
+
+    def results(self) -> tuple[Result, ...]:
+        """Returns all that the launch can write."""
+        return tuple(Result(b.name, b.view, b.address) for b in self._buffers.values())
+
+
+class Ready:
+    """A job whose program is loaded; every run begins with the same data."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._memory: JobMemory = (
+            UploadedMemory(job) if job.saved is None else SavedMemory(job.saved, job.spec.name)
+        )
+        self.launcher = self._memory.launcher
+
     def run(self, order: Order) -> str:
         """Runs under an order; gives the error that ended it, if one did."""
         try:
-            self.launcher(*self._begin(), **self._options(order))
+            self.launcher(*self._memory.begin(), **self._options(order))
         except (KernelFault, DeadlockError, InstructionLimit) as error:
             return str(error)
         return ""
@@ -154,19 +215,18 @@ class Ready:
         """Launches on the reference machine, until the listener has seen enough; gives the error
         that ended it before, if one did."""
         with suppress(RecordingFull):
-            return self.launcher.watch(listener, *self._begin(), **self._options(order))
+            return self.launcher.watch(listener, *self._memory.begin(), **self._options(order))
         return ""
 
     def conflicts(self, order: Order = DEFAULT) -> tuple[tuple[int, int], ...]:
         """Returns the pairs of instructions that access the same bytes without an order between
         them, as found by the race detector in a run whose turns go by `order`."""
-        checked = self.launcher.sanitized(("race",), *self._begin(), **self._options(order))
+        checked = self.launcher.sanitized(("race",), *self._memory.begin(), **self._options(order))
         return tuple(sorted(checked.conflicts))
 
     def results(self) -> tuple[Result, ...]:
         """Returns the memory and outputs after the last run."""
-        memory = [Result(b.name, b.view, b.address) for b in self._buffers.values()]
-        return (*memory, *(Result(*variable) for variable in self.image.contents()))
+        return self._memory.results()
 
     def digest(self) -> bytes:
         """Returns a digest of the memory and outputs after the last run."""
@@ -174,14 +234,6 @@ class Ready:
         for result in self.results():
             made.update(np.ascontiguousarray(result.data).view(np.uint8).data)
         return made.digest()
-
-    def _begin(self) -> tuple[Any, ...]:
-        """Restores the first content of memory; returns the arguments."""
-        self.image.reset()
-        for position, buffer in self._buffers.items():
-            if buffer.nbytes:
-                buffer.view[...] = self.job.values[position].data
-        return tuple(self._buffers.get(i, value) for i, value in enumerate(self.job.values))
 
     def _options(self, order: Order) -> LaunchOptions:
         return {

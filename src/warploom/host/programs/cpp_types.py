@@ -48,6 +48,12 @@ class Arithmetic:
         return "np.bool_" if self.kind is Class.BOOL else f"np.{np.dtype(self._code).name}"
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Returns the NumPy type of such elements in memory; of bfloat16, which NumPy does not
+        have, that of their bits."""
+        return np.dtype(f"u{self.bytes}" if self.kind is Class.BFLOAT else self._code)
+
+    @property
     def range(self) -> tuple[int, int]:
         """Returns the least and the greatest value of an integer type."""
         if self.kind is Class.BOOL:

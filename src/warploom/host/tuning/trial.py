@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from warploom.core.collector import collector_paused
-from warploom.core.errors import WarploomError
+from warploom.core.errors import Dim3, WarploomError
 from warploom.devices.timing import find_timing
 from warploom.host.buffer import Array
+from warploom.host.core_files.replaying import saved_launch
 from warploom.host.device import Device
 from warploom.host.programs.assembly import NoAssembly
 from warploom.host.programs.builds import Builds, shared_builds, sharing
@@ -20,11 +22,15 @@ from warploom.host.run import Run
 from warploom.tuning.space import Configuration, Division, compiler_options, geometry
 from warploom.tuning.trial import Costs, Trial
 
+SAVED = "saved"
+"""The language of launches that are saved in core files."""
+
 
 @dataclass(frozen=True)
 class TuneJob:
     """All that a trial needs beside its configuration, in a form that can be sent to another
-    process. `fixed` has what the configuration leaves open of block, grid, shared and device."""
+    process. `fixed` has what the configuration leaves open of block, grid, shared and device. Where
+    `language` is SAVED, `name` is the core file of the launch, and `text` a digest of it."""
 
     text: str
     language: str
@@ -86,6 +92,8 @@ def _launched(job: TuneJob, configuration: Configuration, builds: Builds) -> Run
     chosen = job.fixed | configuration
     size = () if "grid" in configuration else job.problem_size
     grid, block = geometry(chosen, size, job.division)
+    if job.language == SAVED:
+        return _replayed(job, str(chosen["device"]), (grid, block, int(chosen["shared"])))
     # What the kernel prints is the same text over and over.
     with sharing(builds):
         gpu = Device(
@@ -99,6 +107,17 @@ def _launched(job: TuneJob, configuration: Configuration, builds: Builds) -> Run
     values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]
     launcher = module[job.kernel or only_kernel(module)][grid, block, 0, chosen["shared"]]
     return launcher(*values, max_instructions=job.max_instructions, cooperative=job.cooperative)
+
+
+def _replayed(job: TuneJob, device: str, shape: tuple[Dim3, Dim3, int]) -> Run:
+    """Runs a saved launch on a device in another shape."""
+    grid, block, shared = shape
+    sampled = job.sample is not None
+    ready = saved_launch(Path(job.name)).ready(
+        device=device, record=True, sampled=sampled, quiet=True
+    )
+    launcher = replace(ready.launcher, grid=grid, block=block, shared_bytes=shared)
+    return launcher(max_instructions=job.max_instructions, cooperative=job.cooperative)
 
 
 def _given(gpu: Device, position: int, value: Any) -> Any:

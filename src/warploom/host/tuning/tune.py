@@ -6,6 +6,7 @@ processes or a Dask cluster, and kept in a file as they end, so that a tuning ca
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -15,14 +16,16 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 from warploom.core.errors import WarploomError
+from warploom.core.input_files import reading
 from warploom.core.options import checked
 from warploom.core.values import OneOf
 from warploom.devices.catalog import find_device
 from warploom.host.buffer import Buffer
+from warploom.host.core_files import SUFFIX
 from warploom.host.exploration.spread import spread
 from warploom.host.option_types import Bytes, Count, Positive, Workers
 from warploom.host.programs.sources import source_of
-from warploom.host.tuning.trial import TuneJob, tried
+from warploom.host.tuning.trial import SAVED, TuneJob, tried
 from warploom.host.tuning.trials import TrialFile
 from warploom.timing.layout import SCHEDULERS
 from warploom.tuning.measured import MeasuredTimes, read_measured
@@ -72,10 +75,11 @@ def tune(
 ) -> Tuned:
     """Launches a kernel in every configuration of a space; what each costs, and which is best.
 
-    `source` is a file, or a text of CUDA C++ (with a line break in it). `space` has the values of
-    each parameter, as Kernel Tuner's `tune_params` does; `warploom.tuning.space` has the names
-    that shape the launch, and all others are macros of the source. `args` are host arrays and
-    numbers; every trial begins with the same content, and none of it is changed. With
+    `source` is a file, or a text of CUDA C++ (with a line break in it), or a core file, whose
+    launch has its arguments and can be tuned in block, grid, shared and device alone. `space` has
+    the values of each parameter, as Kernel Tuner's `tune_params` does; `warploom.tuning.space` has
+    the names that shape the launch, and all others are macros of the source. `args` are host arrays
+    and numbers; every trial begins with the same content, and none of it is changed. With
     `problem_size` (threads in each dimension) the grid follows the block; else it is `grid`.
     `grid_div_x`, `_y`, `_z` and `block_size_names` are Kernel Tuner's: expressions of the
     parameters, by whose product the problem is divided, and the parameters that are the block.
@@ -179,9 +183,12 @@ def _tuned(
 
 
 def _source(source: str | Path) -> tuple[str, str, str]:
-    """Returns the text, its language, and what it is called."""
+    """Returns the text, its language, and what it is called; of a core file a digest."""
     if isinstance(source, str) and "\n" in source:
         return source, "cuda", "kernel.cu"
+    if Path(source).suffix == SUFFIX:
+        with reading(source, "is not a core file of Warploom"):
+            return hashlib.sha256(Path(source).read_bytes()).hexdigest(), SAVED, str(source)
     return (*source_of(Path(source)), str(source))
 
 

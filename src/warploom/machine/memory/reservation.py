@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import sys
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ class Reservation:
         # All views refer to `mapped`; at the end of the process they may still be in use.
         weakref.finalize(mapped, self._libc.munmap, *request).atexit = False
         self.bytes: npt.NDArray[np.uint8] = np.ctypeslib.as_array(mapped)
+        _advise_large_pages(self)
 
     def madvise(self, advice: int, start: int = 0, length: int | None = None) -> None:
         """Advises the system about `length` bytes from offset `start` (None: to the end), as
@@ -82,10 +84,7 @@ def reserve(size: int) -> mmap.mmap:
             resource="host memory",
             requested=size,
         ) from None
-    # Large pages make first touches and TLB misses of large buffers cheaper.
-    huge = getattr(mmap, "MADV_HUGEPAGE", None)
-    if huge is not None:
-        _advise(reserved, huge)
+    _advise_large_pages(reserved)
     return reserved
 
 
@@ -98,10 +97,10 @@ def _map(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
-def _advise(reserved: mmap.mmap, advice: int) -> None:
-    """Gives the system advice (an madvise value) about all pages; nothing if it rejects that, as a
-    Linux kernel without large pages does."""
-    try:
-        reserved.madvise(advice)
-    except OSError:
-        return
+def _advise_large_pages(reserved: mmap.mmap | Reservation) -> None:
+    """Advises the system to use large pages, which make first touches and TLB misses of large
+    buffers cheaper; does nothing if it rejects that, as a Linux kernel without them does."""
+    huge = getattr(mmap, "MADV_HUGEPAGE", None)
+    if huge is not None:
+        with suppress(OSError):
+            reserved.madvise(huge)

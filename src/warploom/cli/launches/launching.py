@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from warploom.cli.launches.targets import LaunchSource
 from warploom.cli.progress import ProgressLine
 from warploom.core.errors import WarploomError
 from warploom.core.mangled import read_symbol
 from warploom.core.output_files import writing
 from warploom.host.buffer import Buffer
-from warploom.host.device import Device
-from warploom.host.requests import Request, prepared
 from warploom.host.run import Run
-from warploom.host.values import Argument, BufferArgument, parse_arguments
 
 SUFFIX = ".npy"
 
@@ -29,25 +27,20 @@ class Launched:
     buffers: dict[str, Buffer]
 
 
-def launch(gpu: Device, request: Request) -> Launched:
-    """Loads the program, launches its kernel with the arguments, and saves what is to be saved."""
-    files = _saves(request.saves, parse_arguments(request.args))
-    ready = prepared(gpu, request)
+def launch(source: LaunchSource, saves: Sequence[str] = ()) -> Launched:
+    """Makes a launch ready, launches, and saves the buffers that are to be saved (NAME=FILE)."""
+    ready = source.ready()
+    files = _saves(saves, tuple(ready.buffers))
     with ProgressLine(read_symbol(ready.launcher.kernel.name).template) as progress:
-        made = ready.launcher(
-            *ready.values,
-            **request.launch_options,
-            progress=progress,
-        )
+        made = ready.launcher(*ready.values, **source.options, progress=progress)
     for name, target in files.items():
         with writing(target), target.open("wb") as file:
             np.save(file, ready.buffers[name].copy_to_host())
     return Launched(made, ready.buffers)
 
 
-def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
-    """Returns the file for each buffer that is to be saved, by the buffer's name."""
-    names = [a.name for a in arguments if isinstance(a, BufferArgument)]
+def _saves(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
+    """Returns the file for each buffer that is to be saved, by its name, one of `names`."""
     files: dict[str, Path] = {}
     for text in texts:
         name, _, target = text.partition("=")

@@ -1,0 +1,212 @@
+"""Finds what a command launches: a kernel of a file, a launch of a program, or a saved launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Protocol, cast
+
+import typer
+
+from warploom.cli.launches.captures import ProgramRun
+from warploom.cli.options import LaunchOptions
+from warploom.cli.programs import Arguments
+from warploom.clients.settings import Settings
+from warploom.core.errors import WarploomError
+from warploom.devices.catalog import DEFAULT
+from warploom.host.core_files import SUFFIX
+from warploom.host.core_files.replaying import ReplayDevice, SavedLaunch, saved_launch
+from warploom.host.device import Device
+from warploom.host.launch_options import LaunchOptions as Options
+from warploom.host.requests import Prepared, Request, prepared
+from warploom.machine.launch import POLICIES
+from warploom.machine.memory.device_memory import DeviceMemory
+
+OF_LAUNCHES = ("kernel", "device", "max_instructions")
+"""Options of a kernel's launch that hold for one that is captured or saved, too."""
+
+LaunchNumber = Annotated[
+    int | None,
+    typer.Option(
+        "--launch",
+        min=1,
+        metavar="N",
+        help="The launch to show, counted from 1 among those of kernels that --kernel (a regular"
+        " expression) matches. Default: the one that executes most.",
+    ),
+]
+CaptureFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--capture",
+        metavar=f"FILE{SUFFIX}",
+        help="Save the launch to a file, which commands take in place of a kernel's file.",
+    ),
+]
+IsProgram = Annotated[
+    bool,
+    typer.Option("--program", help="Run FILE as a program, even if its kernels can be launched."),
+]
+
+
+class LaunchSource(Protocol):
+    """Makes a launch ready, as often as wanted: each time its memory is as before."""
+
+    def ready(self) -> Prepared:
+        """Returns what launches."""
+        ...
+
+    @property
+    def options(self) -> Options:
+        """Returns the options of the launch itself."""
+        ...
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """Returns the memory of its device."""
+        ...
+
+
+@dataclass(frozen=True)
+class FileLaunch:
+    """A launch of a kernel in a file, with arguments of the command line."""
+
+    gpu: Device
+    request: Request
+
+    def ready(self) -> Prepared:
+        """Loads the program, and uploads the arguments."""
+        return prepared(self.gpu, self.request)
+
+    @property
+    def options(self) -> Options:
+        """Returns the options of the launch itself."""
+        return self.request.launch_options
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """Returns the memory of its device."""
+        return self.gpu.memory
+
+
+@dataclass(frozen=True)
+class ReplayedLaunch:
+    """A saved launch on a device with some options."""
+
+    saved: SavedLaunch
+    device: ReplayDevice
+    max_instructions: int | None = None
+
+    def ready(self) -> Prepared:
+        """Rewinds memory."""
+        return self.saved.ready(**self.device)
+
+    @property
+    def options(self) -> Options:
+        """Returns the options of the launch itself."""
+        saved = self.saved.options
+        if self.max_instructions is not None:
+            saved["max_instructions"] = self.max_instructions
+        return saved
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """Returns the memory at the launch's addresses."""
+        return self.saved.memory
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """Options that choose a launch of a program."""
+
+    launch: LaunchNumber = None
+    capture: CaptureFile = None
+    program: IsProgram = False
+
+
+NONE = CaptureOptions()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file, and where it is a program, its arguments."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file, a launch that was saved"
+            f" ({SUFFIX}), or a program (x.py, ./app, pytest, a .cu with a main)."
+        ),
+    ]
+    arguments: Arguments = None
+
+    @property
+    def path(self) -> Path:
+        """Returns the file."""
+        return Path(self.file)
+
+    @property
+    def is_saved(self) -> bool:
+        """Returns whether the file is a saved launch."""
+        return self.path.suffix == SUFFIX
+
+    def saved(
+        self, launched: LaunchOptions, captured: CaptureOptions, device: dict[str, Any]
+    ) -> Path | None:
+        """Returns the file of the launch, which is captured now where a program is given; None for
+        a file with kernels. `device` are options of `Device` that the program runs with. Raises
+        WarploomError for options that do not belong to what is given."""
+        if captured.program:
+            self._check(
+                launched, f"{self.file} is a program, whose launches have their own", "option"
+            )
+            shown = {name: device[name] for name in ("schedule", "seed") if name in device}
+            settings = Settings(launched.device or DEFAULT, **shown).checked()
+            kernel, given = launched.kernel or "", (self.arguments or (), launched.option or ())
+            run = ProgramRun(self.file, given[0], kernel, captured.launch, given[1])
+            return run.capture(settings, captured.capture)
+        kind = "a saved launch" if self.is_saved else "a file with kernels"
+        for option, value in (("--launch", captured.launch), ("--capture", captured.capture)):
+            if value is not None:
+                raise WarploomError(f"{option} is for programs, and {self.file} is {kind}.")
+        if self.arguments:
+            raise WarploomError(
+                f"{self.arguments[0]!r} is one word too many: {self.file} is {kind}, not a program"
+                f" with arguments. A kernel's arguments are given with --arg."
+            )
+        if not self.is_saved:
+            return None
+        self._check(launched, f"{self.file} has its own")
+        if launched.kernel:
+            raise WarploomError(f"--kernel: {self.file} has one launch. Leave the option out.")
+        return self.path
+
+    def source(
+        self, launched: LaunchOptions, captured: CaptureOptions = NONE, **device: Any
+    ) -> LaunchSource:
+        """Returns the launch, on a device with these options of `Device`. Raises WarploomError, and
+        what the compiler does."""
+        saved = self.saved(launched, captured, device)
+        if saved is None:
+            return FileLaunch(Device(launched.device, **device), launched.request(self.path))
+        replay = replay_options(launched.device, device)
+        return ReplayedLaunch(saved_launch(saved), replay, launched.max_instructions)
+
+    def _check(self, launched: LaunchOptions, reason: str, *others: str) -> None:
+        """Raises WarploomError for an option of a kernel's launch, with the reason; `others` are
+        allowed beside those of all launches."""
+        allowed = (*OF_LAUNCHES, *others)
+        for field in fields(LaunchOptions):
+            value = getattr(launched, field.name)
+            if field.name not in allowed and value != field.default and value:
+                option = field.name.replace("_", "-")
+                raise WarploomError(f"--{option}: {reason}. Leave the option out.")
+
+
+def replay_options(name: str | None, device: dict[str, Any]) -> ReplayDevice:
+    """Returns the options of `Device` that a saved launch can be replayed with; its own schedule
+    where the default is given."""
+    given = {key: value for key, value in device.items() if key in ReplayDevice.__annotations__}
+    if given.get("schedule") == POLICIES[0]:
+        del given["schedule"]
+    return cast(ReplayDevice, {**given, "device": name})

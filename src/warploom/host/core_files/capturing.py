@@ -1,0 +1,156 @@
+"""Captures launches of a process: lists all that it makes, and saves one of them as a core file.
+
+A process of several writes files of its own, named after its number; `read_captures` reads those of
+all. Choosing a launch and running it again is left to the command line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from warploom.core.errors import Dim3, WarploomError
+from warploom.core.mangled import read_symbol
+from warploom.core.output_files import write_bytes
+from warploom.host.core_files import SUFFIX
+from warploom.host.core_files.saving import Cause, Snapshot
+from warploom.host.engines import Execute, Progress
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.launch import Launch
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.snapshots import MemorySnapshots
+from warploom.machine.tally import Tally
+from warploom.observe.counters import Counters
+from warploom.program.program import Program
+
+
+class LaunchEntry(msgspec.Struct, frozen=True):
+    """A launch of a program: its number among those of kernels that are wanted, from 1, the kernel
+    with its template arguments, its shape, the warp instructions that it executed (None where an
+    error ended it), and the seconds that the simulation took."""
+
+    number: int
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    instructions: int | None
+    seconds: float
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """The launches of one process, the number of the one that is saved (0 for none), the kernels
+    that were launched and not wanted, and when the first launch began."""
+
+    launches: tuple[LaunchEntry, ...] = ()
+    saved: int = 0
+    other_kernels: tuple[str, ...] = ()
+    began: float = 0.0
+    file: str = ""
+
+
+class LaunchCapture:
+    """Lists the launches of kernels whose names match the regular expression `kernel`, and keeps
+    launch `number` of them until `write`; where that is 0, the one that executes the most warp
+    instructions."""
+
+    def __init__(self, folder: str, kernel: str = "", number: int = 0) -> None:
+        """`folder` is where `write` writes. Raises WarploomError for no regular expression."""
+        self._folder, self._number = Path(folder), number
+        self._pattern = kernel_pattern(kernel)
+        self._launches: list[LaunchEntry] = []
+        self._others: dict[str, None] = {}
+        self._images: dict[int, MemorySnapshots] = {}
+        self._kept: tuple[Snapshot, LaunchEntry] | None = None
+        self._began = 0.0
+
+    def wraps(self, kernel: LoadedKernel, execute: Execute, findings: object = None) -> Execute:
+        """Returns what runs a launch of a kernel as `execute` does, and captures it."""
+        name = read_symbol(kernel.name).template
+        if not self._pattern.search(name):
+            self._others.setdefault(name)
+            return execute
+
+        def captured(
+            program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+        ) -> Callable[[], Tally]:
+            return self._run(kernel, name, execute, (program, launch, memory, progress))
+
+        return captured
+
+    def _run(
+        self,
+        kernel: LoadedKernel,
+        name: str,
+        execute: Execute,
+        given: tuple[Program, Launch, DeviceMemory, Progress | None],
+    ) -> Callable[[], Tally]:
+        _, launch, memory, _ = given
+        self._began = self._began or time.time()
+        number = len(self._launches) + 1
+        snapshot = None
+        if self._number in (0, number):
+            snapshot = Snapshot.of(kernel, launch, self._images_of(memory).capture())
+        started, instructions = time.perf_counter(), None
+        try:
+            counted = execute(*given)
+            instructions = Counters(counted()).warp_instructions
+            return counted
+        finally:
+            seconds = time.perf_counter() - started
+            entry = LaunchEntry(number, name, launch.grid, launch.block, instructions, seconds)
+            self._launches.append(entry)
+            if snapshot is not None and self._is_costlier(entry):
+                self._kept = snapshot, entry
+
+    def _is_costlier(self, entry: LaunchEntry) -> bool:
+        """Returns whether a launch is kept instead of the one before."""
+        if self._kept is None or self._number:
+            return True
+        return (entry.instructions or 0) > (self._kept[1].instructions or 0)
+
+    def _images_of(self, memory: DeviceMemory) -> MemorySnapshots:
+        """Returns the snapshots of a device's memory."""
+        if id(memory) not in self._images:
+            made = MemorySnapshots(memory, allocates=True, constants=True)
+            self._images[id(memory)] = made
+        return self._images[id(memory)]
+
+    def write(self) -> None:
+        """Writes the list, and the launch that is kept; nothing where there was no launch. Raises
+        WarploomError where it cannot."""
+        if not self._launches and not self._others:
+            return
+        stem, file, saved = str(os.getpid()), "", 0
+        if self._kept is not None:
+            snapshot, entry = self._kept
+            file, saved = f"{stem}{SUFFIX}", entry.number
+            snapshot.save(self._folder / file, Cause("launch", "", 0))
+        captured = Captured(tuple(self._launches), saved, tuple(self._others), self._began, file)
+        write_bytes(self._folder / f"{stem}.json", msgspec.json.encode(captured))
+
+
+def kernel_pattern(kernel: str) -> re.Pattern[str]:
+    """Returns the regular expression that names of kernels are searched for. Raises WarploomError
+    for a text that is none."""
+    try:
+        return re.compile(kernel)
+    except re.error as error:
+        raise WarploomError(
+            f"--kernel {kernel!r} is no regular expression: {error}. Write a part of the kernel's"
+            f" name, with \\ before characters such as ( and [."
+        ) from None
+
+
+def read_captures(folder: Path) -> list[Captured]:
+    """Returns what the processes of a program captured, in the order of their first launches."""
+    found: list[Captured] = []
+    for file in folder.glob("*.json"):
+        with suppress(msgspec.DecodeError):
+            found.append(msgspec.json.decode(file.read_bytes(), type=Captured))
+    return sorted(found, key=lambda each: each.began)
