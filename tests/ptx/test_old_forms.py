@@ -162,7 +162,14 @@ def test_modules_had_local_variables() -> None:
 
 @pytest.mark.parametrize(
     ("version", "target"),
-    [("1.4", "sm_20"), ("2.3", "sm_30"), ("6.2", "sm_75"), ("7.7", "sm_90"), ("8.5", "sm_100a")],
+    [
+        ("1.4", "sm_20"),
+        ("2.3", "sm_30"),
+        ("6.2", "sm_75"),
+        ("7.7", "sm_90"),
+        ("8.5", "sm_100a"),
+        ("9.3", "sm_107f"),
+    ],
 )
 def test_targets_are_as_old_as_their_version(version: str, target: str) -> None:
     refused(module("", version, target), f"{target} needs PTX")

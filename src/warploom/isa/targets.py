@@ -139,7 +139,7 @@ def needed(operation: Operation) -> Release:
     return since(_BROUGHT, operation, operation.spec.since.target)
 
 
-BLACKWELL = ((10, 0), (10, 1), (10, 3), (11, 0))
+BLACKWELL = ((10, 0), (10, 1), (10, 3), (10, 7), (11, 0))
 SMALL_BLACKWELL = ((12, 0), (12, 1))
 
 ONLY: dict[str, tuple[Release, ...]] = {

@@ -54,6 +54,7 @@ TARGETS: dict[Release, str] = {
     (8, 7): "120 120a",
     (8, 8): "100f 101f 103 103a 103f 120f 121 121a 121f",
     (9, 0): "88 110 110a 110f",
+    (9, 4): "107 107a 107f",
 }
 """The targets that each version of PTX brought (PTX ISA, "Release Notes"; ptxas 13.5)."""
 
