@@ -13,6 +13,7 @@ from warploom.isa.spec import Since, Unit, declare
 BETWEEN_DEVICES = "it reaches the memory of other devices, and a launch has one device"
 REPORTS = "mbarriers of layout v1, which hold reports on what was copied, are not modelled"
 SEVERAL_BARRIERS = "arrivals at the mbarriers of several thread blocks at once are not modelled"
+EXCLUSIVE = "allocations that exclude others, up to 576 columns, are not modelled"
 COMPRESSION = "compression of what it loads to 2:4 sparsity is not modelled"
 
 FABRIC, RUBIN = Since((9, 3), (10, 0)), Since((9, 4), (10, 7))
@@ -20,7 +21,18 @@ FABRIC, RUBIN = Since((9, 3), (10, 0)), Since((9, 4), (10, 7))
 
 def absent(syntax: str, reason: str, since: Since, /, **choices: tuple[str, ...]) -> None:
     """Declares a syntax line that does not run, and why. Its operands are not read."""
-    declare(syntax, OpKind.ABSENT, since, unit=Unit.MEMORY, doc=reason, **choices)
+    declare(
+        syntax,
+        OpKind.ABSENT,
+        since,
+        dst="",
+        src="",
+        unit=Unit.MEMORY,
+        semantics=None,
+        doc=reason,
+        needs=(),
+        **choices,
+    )
 
 
 # ---- between devices ----------------------------------------------------------------------------
@@ -33,7 +45,7 @@ _REDUCTIONS = {
     ("inc", "dec"): ("u32",),
     ("exch", "cas"): ("b32", "b64", "b128"),
 }
-_ENDS = {
+_ENDS: dict[str, tuple[str, ...]] = {
     "completes": ("mbarrier::complete_tx::bytes", "mbarrier::complete_tx::16B"),
     "shared": ("shared::cta",),
     "dim": ("1d", "2d", "3d", "4d", "5d"),
@@ -75,4 +87,49 @@ absent(
     BETWEEN_DEVICES,
     FABRIC,
     restrict=("sync_restrict::reads", "sync_restrict::read"),
+)
+
+# ---- reports ------------------------------------------------------------------------------------
+
+absent("mbarrier.init.layout::v1{.space}.b64", REPORTS, FABRIC, space=("shared", "shared::cta"))
+_REPORTS = ("per_16bytes::80000000", "per_16bytes::8000", "per_16bytes::80", "per_16bytes::8")
+absent(
+    "cp.async.bulk{.tensor}{.dim}.into.global{.mode}.mbarrier::complete_tx::bytes.report"
+    "{.multicast}{.cta_group}{.L2::cache_hint}{.override::global_address}{.attributes}",
+    REPORTS,
+    RUBIN,
+    dim=_ENDS["dim"],
+    into=("shared::cta", "shared::cluster"),
+    mode=("tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"),
+    report=tuple(
+        f"mbarrier::report::validity::{pattern}" for pattern in (*_REPORTS, "per_element::ff")
+    ),
+    multicast=tuple(f"multicast::cluster{width}" for width in ("", "::16b", "::32b")),
+    cta_group=("cta_group::1", "cta_group::2"),
+    attributes=_ENDS["attributes"],
+)
+
+# ---- others -------------------------------------------------------------------------------------
+
+absent(
+    "mbarrier.op{.expect_tx}{.sem}{.scope}.shared::cluster.multicast::cluster::32b.b64",
+    SEVERAL_BARRIERS,
+    RUBIN,
+    op=("arrive", "arrive_drop", "complete_tx", "expect_tx"),
+    sem=("release", "relaxed"),
+    scope=("cta", "cluster"),
+)
+absent(
+    "tcgen05.ld{.red}.spcompress.sync.aligned.32x32b.num.redop.sp::2:4{.abs}{.NaN}.f32.b2",
+    COMPRESSION,
+    RUBIN,
+    num=("x4", "x8", "x16", "x32", "x64", "x128"),
+    redop=("min", "max"),
+)
+absent(
+    "tcgen05.op.exclusive.cta_group.sync.aligned{.shared::cta}.b32",
+    EXCLUSIVE,
+    RUBIN,
+    op=("alloc", "dealloc"),
+    cta_group=("cta_group::1", "cta_group::2"),
 )
