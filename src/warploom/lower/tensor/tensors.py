@@ -62,7 +62,8 @@ class TensorCode:
         and exits if it faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
-        self.fill(rows)
+        # Rows of values that replace those of a map are read only where there are any.
+        self.fill(rows, max(CopyOperands.sizes, *(row + LANES for row in rows)))
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
             self.store_context(bits, request.request)
