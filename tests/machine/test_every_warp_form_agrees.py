@@ -49,7 +49,7 @@ def add(kernel: Kernel, operation: Operation) -> None:
         _jump(kernel, operation)
         return
     if name in ("bar", "barrier") and "arrive" in operation.text:
-        kernel.lines.append("setp.eq.u32 %q, %warpid, 0")
+        kernel.lines.append("mov.u32 %i, %warpid; setp.eq.u32 %q, %i, 0")
         kernel.at[kernel.size] = operation.text
         kernel.lines += [f"@%q {operation.text} 3, 64", "@!%q bar.sync 3, 64"]
         return
@@ -131,9 +131,18 @@ def _matrix(kernel: Kernel, operation: Operation) -> str:
         kernel.lines += ["cvt.u64.u32 %at, %cell", "cvta.shared.u64 %at, %at"]
         return "[%at]"
     space = operation.modifiers.text("space", "")
-    kernel.lines += ["and.b32 %i, %tid.x, 32", "mov.u32 %t, cells", "mad.lo.u32 %i, %i, 128, %t"]
+    kernel.lines += [
+        "mov.u32 %i, %tid.x",
+        "and.b32 %i, %i, 32",
+        "mov.u32 %t, cells",
+        "mad.lo.u32 %i, %i, 128, %t",
+    ]
     if space == "global":
-        kernel.lines += ["and.b32 %i, %tid.x, 32", "mad.wide.u32 %at, %i, 256, %base"]
+        kernel.lines += [
+            "mov.u32 %i, %tid.x",
+            "and.b32 %i, %i, 32",
+            "mad.wide.u32 %at, %i, 256, %base",
+        ]
         return "[%at]"
     if space:
         return "[%i]"

@@ -98,6 +98,31 @@ def test_thread_indices_are_cut_by_conversions() -> None:
 
 @pytest.mark.parametrize(
     "body",
+    [
+        *("add.u32 r, %tid.x, 1;", "setp.eq.u32 p, %laneid, 0;", "cvt.rn.f32.u32 f, %tid.x;"),
+        *(
+            "st.global.u32 [q], %tid.x;",
+            "bar.sync %warpid;",
+            "shfl.sync.idx.b32 r, %tid.x, 0, 31, -1;",
+        ),
+    ],
+)
+def test_special_registers_are_read_by_mov_and_by_cvt_of_integers(body: str) -> None:
+    """ptxas: "Special register argument not allowed for instruction ..."; of cvt it takes those of
+    integers alone, and special registers inside braces anywhere."""
+    head = ".reg .u32 r; .reg .u64 q; .reg .f32 f; .reg .pred p;"
+    with pytest.raises(PtxSyntaxError, match="only mov and cvt of integers read special registers"):
+        verify(parse(special(head + body)))
+    verify(parse(special(head + "cvt.u64.u32 q, %tid.x; st.global.v2.u32 [q], {%tid.x, %tid.y};")))
+
+
+def special(body: str) -> str:
+    """Returns a module with a kernel of that body."""
+    return f".version 7.0\n.target sm_75\n.address_size 64\n.entry k() {{ {body} ret; }}"
+
+
+@pytest.mark.parametrize(
+    "body",
     ["mov.u16 h, %laneid;", "mov.u32 r, %clock64;", "add.u16 h, h, %tid.x;", "mov.u32 r, %tid;"],
 )
 def test_others_are_read_as_they_are(body: str) -> None:

@@ -60,6 +60,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
         message = f"`{operation.text}` takes {wanted} operands ({names}), not {len(given)}"
         raise scope.error(message, instruction.span)
     for spec, operand in zip(specs, given, strict=False):
+        if isinstance(operand, Special) and not spec.written:
+            check_special(scope, operation, operand)
         if spec.type == "address":
             check_address(scope, instruction, operand)
         elif spec.type == "label":
@@ -100,6 +102,20 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
         check_transpositions(scope, instruction)
     elif operation.has(Effect.USES_TENSOR_MEMORY):
         check_switches(scope, instruction)
+
+
+def check_special(scope: Scope, operation: Operation, operand: Special) -> None:
+    """Check that an instruction can read a special register: `mov` can, and `cvt` from integers to
+    integers, as for ptxas (PTX ISA, "Special Registers", says mov alone)."""
+    if operation.name == "mov":
+        return
+    types = (*operation.destination_types, *operation.source_types)
+    if operation.name != "cvt" or any(type is None or not type.is_integer for type in types):
+        message = (
+            f"`{operation.text}` cannot read `{operand.name}`: move it into a register first"
+            f" (mov), as only mov and cvt of integers read special registers"
+        )
+        raise scope.error(message, operand.span)
 
 
 def space_of(operation: Operation) -> Space:
