@@ -185,6 +185,18 @@ def test_modules_had_local_variables() -> None:
     refused(module("", "3.0", "sm_20", ".local .u32 cell;"), "cannot be declared at module scope")
 
 
+def test_registers_of_a_module_ended_with_ptx_3() -> None:
+    """PTX before 3.0 has registers outside functions; a kernel declares over them. ptxas refuses
+    them from 3.0 on ("not allowed with ABI")."""
+    outside = ".reg .u32 count, %c<4>; .reg .v2 .f32 pair;"
+    body = """mov.u32 count, %tid.x; { .reg .u32 count; mov.u32 count, 99; }
+    add.u32 %c3, count, 5; mov.f32 pair.y, 0f3f800000;
+    mul.wide.u32 p, count, 4; .reg .b64 o; ld.param.u64 o, [out]; add.u64 p, p, o;
+    .reg .u32 pair; mov.u32 pair, %c3; st.global.u32 [p], pair;"""
+    assert run(module(body, "2.3", "sm_20", outside), 4)[:4] == [5, 6, 7, 8]
+    refused(module("", "3.0", "sm_20", outside), "inside functions from PTX 3.0 on")
+
+
 @pytest.mark.parametrize(
     ("version", "target"),
     [

@@ -14,7 +14,14 @@ from warploom.isa.versions import newest
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
-from warploom.ptx.declarations import LINKAGES, linkage, pragma, starts_variable, variables
+from warploom.ptx.declarations import (
+    LINKAGES,
+    linkage,
+    pragma,
+    registers,
+    starts_variable,
+    variables,
+)
 from warploom.ptx.functions import FunctionParser
 from warploom.ptx.lexer import tokenize
 from warploom.ptx.module import Function, Module, Variable
@@ -36,6 +43,9 @@ def parse(text: str, name: str = "PTX", warp_size: int = 32) -> Module:
         return _ModuleParser(cursor).parse()
     except RecursionError:
         raise cursor.error("brackets are nested too deeply here", cursor.at) from None
+
+
+ABI_VERSION = (3, 0)
 
 
 class _ModuleParser:
@@ -105,11 +115,21 @@ class _ModuleParser:
         if text in known:
             known[text]()
         elif text == ".reg":
-            raise cursor.error("registers are declared inside functions", cursor.at)
+            self._registers()
         elif text in LINKAGES or starts_variable(text) or text in (".entry", ".func"):
             self._declaration()
         else:
             raise cursor.wrong("a directive such as .entry, .func or .global")
+
+    def _registers(self) -> None:
+        """Note where registers of the module are declared; with 3.0 came the ABI, which has none
+        (ptxas: "Module-scoped variables in .reg state space are not allowed with ABI")."""
+        cursor = self.cursor
+        if self.outside.version >= ABI_VERSION:
+            message = "registers are declared inside functions from PTX 3.0 on"
+            raise cursor.error(message, cursor.at)
+        self.outside.registers.append(cursor.at)
+        registers(cursor, Names(cursor, self.outside))
 
     def _target(self) -> None:
         at = self.cursor.at
