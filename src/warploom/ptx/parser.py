@@ -60,6 +60,8 @@ class _ModuleParser:
         self.pragmas: list[str] = []
         self.aliases: list[tuple[str, str, int]] = []
         self.target: tuple[str, ...] = ()
+        self.sized = False
+        """True behind `.address_size`."""
 
     def parse(self) -> Module:
         cursor = self.cursor
@@ -154,6 +156,9 @@ class _ModuleParser:
 
     def _address_size(self) -> None:
         cursor = self.cursor
+        if self.sized:
+            raise cursor.error("`.address_size` stands twice", cursor.at)
+        self.sized = True
         cursor.expect(".address_size")
         at = cursor.at
         self.outside.address_bits = integer(cursor, "32 or 64")
