@@ -73,7 +73,7 @@ MISSING_FORMS = {
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
     "red.async to global memory": "not built: only sm_100 and later have them",
-    "cp.async.bulk with .ignore_oob": "not built: only sm_100 and later have it",
+    "cp.async.bulk with .ignore_oob": "not built",
     "cp.async.bulk.tensor of 6 bits for sm_103a and sm_107": "their other sizes and multiples of"
     " boxes and coordinates are not built; those of sm_100 hold",
     "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault where a pixel of a"

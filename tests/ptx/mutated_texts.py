@@ -11,8 +11,8 @@ TYPES = tuple(
     re.findall(r"\w+", "b8 u8 s16 u16 b16 b32 u32 s32 f32 b64 u64 s64 f64 f16 f16x2 bf16 pred b128")
 )
 OTHERS = """rn rz rzi rni sat ftz lo hi wide global shared local param const volatile relaxed gpu
-acquire release v2 v4 cc approx full nc sync uni to lt eq ltu and or add cas exch min cta sys aligned idx
-down ca cg relu NaN noftz"""
+acquire release v2 v4 cc approx full nc sync uni to lt eq ltu and or add cas exch min cta sys
+aligned idx down ca cg relu NaN noftz"""
 MODIFIERS = (*TYPES, *OTHERS.split())
 OPERANDS = (
     *("1", "-1", "1.5", "0f3F800000", "300", "[%rd1]", "%r1", "{%r1, %r2}", "_", "WARP_SZ"),

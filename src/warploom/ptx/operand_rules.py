@@ -60,8 +60,6 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
         message = f"`{operation.text}` takes {wanted} operands ({names}), not {len(given)}"
         raise scope.error(message, instruction.span)
     for spec, operand in zip(specs, given, strict=False):
-        if isinstance(operand, Special) and not spec.written:
-            check_special(scope, operation, operand)
         if spec.type == "address":
             check_address(scope, instruction, operand)
         elif spec.type == "label":
@@ -102,19 +100,6 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
         check_transpositions(scope, instruction)
     elif operation.has(Effect.USES_TENSOR_MEMORY):
         check_switches(scope, instruction)
-
-
-def check_special(scope: Scope, operation: Operation, operand: Special) -> None:
-    """Check that an instruction can read a special register: `mov` can, and `cvt` from integers to
-    integers, as for ptxas (PTX ISA, "Special Registers", says mov alone)."""
-    types = (*operation.destination_types, *operation.source_types)
-    floats = any(type is None or type.is_float for type in types)
-    if operation.name not in ("mov", "cvt") or floats:
-        message = (
-            f"`{operation.text}` cannot read `{operand.name}`: move it into a register first"
-            f" (mov), as only mov and cvt of integers read special registers"
-        )
-        raise scope.error(message, operand.span)
 
 
 def space_of(operation: Operation) -> Space:
@@ -371,13 +356,12 @@ def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool
         wider = register.bits > type.bits and not register.is_float
         if not wider or not takes_wider_registers(operation):
             return False
-    if type in PACKED:  # "operands have type .b32" (PTX ISA, add and others of .f16x2)
-        return register.kind is Kind.BITS and (register not in PACKED or type is not BF16X2)
+    if type in PACKED:  # "operands have type .b32" (PTX ISA, add of .f16x2)
+        return register.kind is Kind.BITS and not (register in PACKED and type is BF16X2)
     if Kind.BITS in (register.kind, type.kind):
         return True
-    if register.is_float and type.is_float:
-        return register is type or register.bits != 16
-    return register.is_float == type.is_float
+    alike = register is type or register.bits != 16  # .bf16 is not .f16
+    return register.is_float == type.is_float and (alike or not type.is_float)
 
 
 def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:

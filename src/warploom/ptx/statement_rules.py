@@ -16,6 +16,7 @@ from warploom.isa.instruction import (
     Register,
     Sink,
     Space,
+    Special,
     Symbol,
     Vector,
 )
@@ -32,6 +33,7 @@ STRONG = ("volatile", "relaxed", "acquire", "release")
 def check_statement(scope: Scope, instruction: Instruction) -> None:
     """Check that an instruction's parts go together."""
     kind = instruction.operation.kind
+    check_specials(scope, instruction)
     check_policy(scope, instruction)
     check_discarded(scope, instruction)
     if kind is OpKind.BLOCK_BARRIER:
@@ -40,6 +42,23 @@ def check_statement(scope: Scope, instruction: Instruction) -> None:
         check_order(scope, instruction)
         check_passing(scope, instruction)
         check_elements(scope, instruction)
+
+
+def check_specials(scope: Scope, instruction: Instruction) -> None:
+    """Check that an instruction can read a special register: `mov` can, and `cvt`, of integers, as
+    for ptxas (PTX ISA, "Special Registers", says mov alone)."""
+    operation = instruction.operation
+    for operand in instruction.written:
+        if not isinstance(operand, Special):
+            continue
+        types = (*operation.destination_types, *operation.source_types)
+        floats = any(type is None or type.is_float for type in types)
+        if operation.name not in ("mov", "cvt") or floats:
+            message = (
+                f"`{operation.text}` cannot read `{operand.name}`: move it into a register first"
+                f" (mov), as only mov and cvt of integers read special registers"
+            )
+            raise scope.error(message, operand.span)
 
 
 def check_discarded(scope: Scope, instruction: Instruction) -> None:

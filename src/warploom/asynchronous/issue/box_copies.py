@@ -152,9 +152,9 @@ def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane
 @jitable
 def override_map(issue: WarpIssue, lane: int) -> bool:
     """Replaces values of the tensor map in `issue` by a lane's operands, for this request alone:
-    the global address, and, where the request says so, sizes and strides. Returns False if 16 does
-    not divide the address, or, with sizes, if one of them is 0 or a coordinate is not (PTX ISA,
-    "Overriding tensor property value")."""
+    the global address, and, where the request has NEW_SHAPE, sizes and strides. Returns False if 16
+    does not divide the address, or, with sizes, if one of them is 0 or a coordinate is not (PTX
+    ISA, "Overriding tensor property value")."""
     entry, operands = issue.entry, issue.operands
     address = int(operands.other[lane])
     entry.map.address = address
