@@ -71,7 +71,8 @@ def check_discarded(scope: Scope, instruction: Instruction) -> None:
         if isinstance(operand, Pair):
             discarded, allowed = isinstance(operand.first, Sink), operation.name != "shfl"
         elif isinstance(operand, Vector):
-            discarded, allowed = all(isinstance(e, Sink) for e in operand.elements), False
+            discarded = all(isinstance(e, Sink) for e in operand.elements)
+            allowed = operation.kind in DISCARDING
         if discarded and not allowed:
             message = f"`{operation.text}` needs a register for its result, `_` does not do"
             raise scope.error(message, operand.span)
