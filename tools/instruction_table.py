@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import warploom.isa.ops  # noqa: F401  (fills the tables)
-from warploom.isa.absent import REASONS
-from warploom.isa.spec import FORMS, OpSpec, Slot
+from warploom.isa.spec import ABSENT, FORMS, OpSpec, Slot
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "instructions.md"
@@ -74,7 +73,7 @@ MISSING_FORMS = {
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
     "red.async to global memory": "not built: only sm_100 and later have them",
-    "cp.async.bulk with .ignore_oob": "not built: only sm_100 and later have it",
+    "cp.async.bulk with .ignore_oob": "not built",
     "cp.async.bulk.tensor of 6 bits for sm_103a and sm_107": "their other sizes and multiples of"
     " boxes and coordinates are not built; those of sm_100 hold",
     "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault where a pixel of a"
@@ -107,13 +106,18 @@ def table() -> str:
             lines += [row(spec) for name in running for spec in FORMS[name]]
             lines.append("")
         absent = [name for name in names if name not in FORMS]
-        lines += [
-            f"- `{name}` does not run: {REASONS.get(name, 'not built yet')}." for name in absent
-        ]
+        lines += [f"- `{name}` does not run: not built yet." for name in absent]
         lines += [""] if absent else []
     lines += ["## Forms that do not run", ""]
+    lines += [f"- {form}: {reason}." for form, reason in absent_forms().items()]
     lines += [f"- `{form}`: {reason}." for form, reason in MISSING_FORMS.items()]
     return "\n".join(lines) + "\n"
+
+
+def absent_forms() -> dict[str, str]:
+    """Every syntax line that is known and refused, with its reason; lines that differ only in the
+    values of modifiers are one."""
+    return {f"`{spec.syntax}`": spec.doc for forms in ABSENT.values() for spec in forms}
 
 
 def sections() -> dict[str, list[str]]:

@@ -148,9 +148,19 @@ def test_every_compute_capability_from_the_first_is_there() -> None:
     assert known >= {
         *("1.0", "1.1", "1.2", "1.3", "2.0", "2.1", "3.0", "3.2", "3.5", "3.7", "5.0", "5.2"),
         *("5.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0"),
-        *("10.0", "10.3", "11.0", "12.0", "12.1"),
+        *("10.0", "10.3", "10.7", "11.0", "12.0", "12.1"),
     }
     assert len(catalog()) >= 25
+
+
+def test_limits_of_rubin_are_those_of_cccl() -> None:
+    """CCCL of the CUDA 13.5 toolkit, `cuda::arch_traits` of sm_107: what it says besides is that of
+    sm_100, and an estimate is marked as one."""
+    rubin, blackwell = find_device(cc="10.7"), find_device(cc="10.0")
+    assert (rubin.max_blocks_per_sm, rubin.max_warps_per_sm) == (16, 32)
+    assert rubin.shared_bytes_per_block_optin == blackwell.shared_bytes_per_block_optin
+    assert rubin.sources["max_warps_per_sm"].verified
+    assert not rubin.sources["l2_bytes"].verified
 
 
 # CUDA C Programming Guide 4.2, table F-2 (1.x to 3.0): threads a block, registers an SM, shared

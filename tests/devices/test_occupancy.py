@@ -202,7 +202,8 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> Header:
 
 
 HEADER_KNOWS = ["3.0", "3.2", "3.5", "3.7", "5.0", "5.2", "5.3", "6.0", "6.1", "6.2", "7.0", "7.2"]
-HEADER_KNOWS += ["7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"]
+HEADER_KNOWS += ["7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "10.7", "11.0"]
+HEADER_KNOWS += ["12.0", "12.1"]
 
 
 @pytest.mark.parametrize("cc", HEADER_KNOWS)

@@ -87,6 +87,32 @@ def test_only_the_host_is_taken_out_and_lines_stay() -> None:
         assert line in kept.splitlines()
 
 
+def test_host_functions_of_included_files_do_not_stop_a_kernel(tmp_path: Path) -> None:
+    """A header beside the program, and one that it includes from its own folder: each has functions
+    of the host, and something for the kernel. Its lines keep their numbers."""
+    folder = tmp_path / "common"
+    folder.mkdir()
+    (folder / "check.h").write_text(
+        '#include <pthread.h>\n#include "twice.h"\nstatic void handle(cudaError_t e) {\n'
+        "  if (e != cudaSuccess) exit(EXIT_FAILURE);\n}\npthread_t start();\n#define THREE 3\n",
+        encoding="utf-8",
+    )
+    (folder / "twice.h").write_text(
+        "__device__ int twice(int x) { return 2 * x; }\nint read() { return getchar(); }\n",
+        encoding="utf-8",
+    )
+    program = tmp_path / "src" / "p.cu"
+    program.parent.mkdir()
+    text = """#include "../common/check.h"
+extern "C" __global__ void k(int *x) { *x = twice(THREE); }
+int main() { int *x; handle(cudaMalloc(&x, 4)); k<<<1, 1>>>(x); }
+"""
+    program.write_text(text, encoding="utf-8")
+    x = np.zeros(1, np.int32)
+    wl.Device().load(str(program))["k"][1, 1](x)
+    assert x[0] == 6
+
+
 def test_errors_of_kernels_name_their_own_lines() -> None:
     text = "#include <vector>\nint main() { std::vector<int> v; }\n__global__ void k() { none; }"
     with pytest.raises(CompileError, match=r"m\.cu\(3\): error: identifier \"none\""):

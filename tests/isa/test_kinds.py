@@ -10,11 +10,15 @@ from warploom.machine.reference.control import CONTROL
 from warploom.machine.reference.warp import EXECUTE
 
 DECLARED = {spec.kind for forms in FORMS.values() for spec in forms}
-HIDDEN = {OpKind.WARP_GROUP_BARRIER}
-"""Has no syntax: a barrier that is put after each wait for products of a warp group."""
+HIDDEN = {OpKind.WARP_GROUP_BARRIER, OpKind.ABSENT}
+"""The first has no syntax: a barrier that is put after each wait for products of a warp group. The
+second has no syntax that runs: what a module is refused for."""
 
-REPLACED = {kind for kind in OpKind if kind.has(Effect.MOVES_STACK)} | {OpKind.MULTICAST_ACCESS}
-"""Become other instructions when a program is built."""
+REPLACED = {kind for kind in OpKind if kind.has(Effect.MOVES_STACK)} | {
+    OpKind.MULTICAST_ACCESS,
+    OpKind.ABSENT,
+}
+"""Become other instructions when a program is built, or are refused before."""
 
 ENDS = {kind for kind in OpKind if kind.has(Effect.ENDS_BASIC_BLOCK)}
 ISSUED = {kind for kind in OpKind if kind.has(Effect.ISSUE_ONLY)}

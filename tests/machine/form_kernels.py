@@ -132,7 +132,9 @@ class Kernel:
     """
 
     rng: random.Random
-    target: str = "sm_100a"
+    target: str = "sm_107a"
+    version: str = ""
+    """The newest version of PTX, if it is not said."""
     lines: list[str] = field(default_factory=list[str])
     size: int = 0
     functions: str = ""
@@ -225,7 +227,7 @@ class Kernel:
             for line in (*loads, *tests, *self.lines)
         )
         return f"""
-.version {".".join(map(str, newest()))}
+.version {self.version or ".".join(map(str, newest()))}
 .target {self.target}
 .address_size 64
 .const .align 32 .b8 fixed[64] = {{{", ".join(str(7 * i % 256) for i in range(64))}}};

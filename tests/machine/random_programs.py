@@ -187,7 +187,7 @@ AGREED_VALUES = (
     (32, "ld.const.u32 {}, [table+8]"),
     (64, "mov.u64 {}, 4294967297"),
     (16, "mov.u16 {}, 9"),
-    (1, "setp.eq.u32 {}, %ctaid.x, 0"),
+    (1, "mov.u32 %j, %ctaid.x; setp.eq.u32 {}, %j, 0"),
 )
 
 
@@ -208,7 +208,7 @@ def _memory(w: Writer, _: int) -> None:
     scale = w.draw(st.sampled_from((1, 1, 2, 3, 5)))
     index = "%n" if w.alone else w.draw(st.sampled_from(("%laneid", "%n")))
     index = w.draw(st.sampled_from((index, index, w.register(32))))
-    w.emit(f"mul.lo.u32 %j, {index}, {scale}")
+    w.emit(f"mov.u32 %j, {index}; mul.lo.u32 %j, %j, {scale}")
     w.emit(f"and.b32 %j, %j, {capacity // size - 1}")
     w.emit(f"mul.wide.u32 %at, %j, {size}")
     w.emit(f"mov.u64 %base, {symbol}")

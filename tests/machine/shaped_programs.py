@@ -177,8 +177,8 @@ MASKED_STARTS = (
     "mov.u32 {d}, %laneid;",
     "mov.u32 {d}, %rank;",
     "mul.lo.u32 {d}, %rank, {f};",
-    "mul.lo.u32 {d}, %width, %tid.y;",
-    "mad.lo.u32 {d}, %width, %ctaid.x, %tid.x;",
+    "mov.u32 {d}, %tid.y; mul.lo.u32 {d}, %width, {d};",
+    "mov.u32 {d}, %tid.x; mov.u32 {c}, %ctaid.x; mad.lo.u32 {d}, %width, {c}, {d};",
     "mov.u32 {d}, %i;",
     "ld.global.u32 {d}, [%base];",
 )

@@ -13,7 +13,7 @@ from form_kernels import choices, chosen, covering
 from parts import some_now
 
 import warploom as wl
-from warploom.isa.ops.tensors import is_wide
+from warploom.isa.ops.tensors import NEW_ADDRESS, NEW_SHAPE, NEW_SIZE, is_wide
 from warploom.isa.spec import FORMS, Operation, OpSpec, decode
 
 POLICIES = ("converge", "fair", "random", "adversarial")
@@ -30,6 +30,7 @@ def is_of_tensors(spec: OpSpec) -> bool:
 
 SPECS = [
     *(spec for spec in FORMS["cp"] if is_of_tensors(spec)),
+    *(spec for spec in FORMS["applypriority"] if "tensor" in spec.syntax),
     *FORMS["tensormap"],
     *(spec for spec in FORMS["barrier"] if "cluster" in spec.syntax),
     *FORMS["getctarank"],
@@ -94,7 +95,7 @@ def line(operation: Operation, rng: random.Random) -> str:
     to_cluster = "shared::cta" in m and "shared::cluster" in m
     from_shared = "bulk_group" in m or to_cluster
     given = {
-        "tensor": f"[{place_of_map(operation)}, {{{coordinates(rng, 5 if gathers else rank)}}}]",
+        "tensor": tensor(operation, rng, 5 if gathers else rank),
         "barrier": "[%peerbar]" if to_cluster else "[%bar]",
         "offsets": "{" + ", ".join(map(str, offsets)) + "}",
         "blocks": rng.choice(["1", "2", "3"]),
@@ -117,6 +118,19 @@ def line(operation: Operation, rng: random.Random) -> str:
         )
     shown = ", ".join(given[form.name] for form in forms)
     return f"@%first {operation.text} {shown};"
+
+
+def tensor(operation: Operation, rng: random.Random, count: int) -> str:
+    """Returns the operand for a map and so many coordinates, which are 0 where other sizes are
+    given, and what replaces values of the map: another address, and smaller sizes."""
+    m, rank = operation.modifiers, int(operation.modifiers.text("dim", "1d")[0])
+    parts = [place_of_map(operation)] + ["%shifted"] * (NEW_ADDRESS in m)
+    if NEW_SIZE in m or NEW_SHAPE in m:
+        parts.append("{" + ", ".join(str(rng.randrange(1, 5)) for _ in range(rank)) + "}")
+        if NEW_SHAPE in m:
+            parts += ["{" + ", ".join(str(2 * axis) for axis in range(1, rank)) + "}", "0"]
+        return f"[{', '.join(parts)}, {{{', '.join('0' * rank)}}}]"
+    return f"[{', '.join(parts)}, {{{coordinates(rng, count)}}}]"
 
 
 def coordinates(rng: random.Random, count: int) -> str:
@@ -168,16 +182,17 @@ def program(operations: Sequence[Operation], seed: int) -> str:
         for n in range(SHARED // 128)
     )
     return f"""
-.version 8.8\n.target sm_100a\n.address_size 64
+.version 9.4\n.target sm_107a\n.address_size 64
 .visible .entry k(.param .u64 maps, .param .u64 data, .param .u64 out) .reqnctapercluster 2
 {{
-    .reg .b64 %maps, %data, %out, %gmap, %pol, %peer64, %wide, %x, %near, %told;
+    .reg .b64 %maps, %data, %shifted, %out, %gmap, %pol, %peer64, %wide, %x, %near, %told;
     .reg .pred %first, %p;
     .reg .b32 %t, %buf, %bar, %peer, %peerbar, %smap, %cell, %v, %sum, %rank;
     .shared .align 1024 .b8 buf[{SHARED}];
     .shared .align 128 .b8 smap[128];
     .shared .align 8 .b64 bar;
     ld.param.u64 %maps, [maps]; ld.param.u64 %data, [data]; ld.param.u64 %out, [out];
+    add.u64 %shifted, %data, 64;
     mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; mov.u32 %rank, %cluster_ctarank;
     mov.u32 %buf, buf; mov.u32 %bar, bar; mov.u32 %smap, smap; mov.u32 %sum, %rank;
     add.u64 %gmap, %maps, {MAP_BYTES * 15}; mul.wide.u32 %x, %rank, 128; add.u64 %gmap, %gmap, %x;
@@ -208,7 +223,7 @@ def agree(operations: Sequence[Operation], seed: int, policy: str) -> None:
     runs: list[wl.Run] = []
     found: list[list[bytes]] = []
     for engine in ("reference", "compiled"):
-        gpu = wl.Device(cc="10.0", engine=engine, schedule=policy, seed=seed)
+        gpu = wl.Device(cc="10.7", engine=engine, schedule=policy, seed=seed)
         data = gpu.to_device(np.arange(WORDS, dtype=np.uint32))
         known = maps(gpu, data)
         map_table = gpu.to_device(np.frombuffer(known + known[-MAP_BYTES:], np.uint8))

@@ -261,3 +261,49 @@ def test_a_warp_that_waits_in_vain_gives_up_its_turn(engine: str, op: str) -> No
         run = gpu.compile(source, "ptx")["k"][1, 64](looked)
         assert looked.copy_to_host().tolist() == [looks]
         assert run.counters.warp_instructions == 13 + 6 + 3 * looks + 3 + 3 * laps + 2
+
+
+def test_an_mbarrier_of_layout_v0_says_so_and_its_phases_complete_in_unison(engine: str) -> None:
+    """PTX ISA 9.4, "mbarrier.test_wait": in layout v0 the primary and the conditional phase
+    complete together; "mbarrier.check_layout". Bits of the result: layout v0, layout v1,
+    conditional phase 0 complete before the arrival and behind it, primary phase 0 behind it."""
+    body = """
+    mov.u32 %r2, 0;
+    mbarrier.init.layout::v0.shared::cta.b64 [bar], 1;
+    mbarrier.check_layout.layout::v0.shared::cta.b64 %p1, [bar];
+    @%p1 or.b32 %r2, %r2, 1;
+    mbarrier.check_layout.layout::v1.shared::cta.b64 %p1, [bar];
+    @%p1 or.b32 %r2, %r2, 2;
+    mbarrier.test_wait.parity.phase_type::conditional.shared::cta.b64 %p1, [bar], 0;
+    @%p1 or.b32 %r2, %r2, 4;
+    mbarrier.arrive.shared::cta.b64 %s1, [bar];
+    mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 %p1, [bar], 0;
+    @%p1 or.b32 %r2, %r2, 8;
+    mbarrier.test_wait.phase_type::primary.shared::cta.b64 %p1, [bar], %s1;
+    @%p1 or.b32 %r2, %r2, 16;
+    st.global.u32 [%d1], %r2;
+    ret;
+    """
+    gpu = wl.Device("h100", engine=engine)
+    out = gpu.zeros(1, np.uint32)
+    text = f"{HEADER}{body}\n}}\n".replace(".version 8.6", ".version 9.3")
+    gpu.compile(text, "ptx")["k"][1, 1](out)
+    assert out.copy_to_host().tolist() == [1 + 8 + 16]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mbarrier.init.layout::v1.shared::cta.b64 [bar], 1;",
+        "mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [bar], 3;",
+    ],
+)
+def test_what_an_mbarrier_cannot_do_here_is_refused_by_name(line: str) -> None:
+    """ptxas takes the lines: reports of copies and arrivals at several blocks are not modelled."""
+    text = f"{HEADER}{line}\nret;\n}}\n".replace(
+        ".version 8.6\n.target sm_90", ".version 9.4\n.target sm_107a"
+    )
+    with pytest.raises(
+        wl.UnsupportedInstruction, match=r"`mbarrier.* does not run here: .*not modelled"
+    ):
+        wl.Device(cc="10.7").compile(text, "ptx")

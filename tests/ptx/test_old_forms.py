@@ -98,6 +98,31 @@ def test_thread_indices_are_cut_by_conversions() -> None:
 
 @pytest.mark.parametrize(
     "body",
+    [
+        *("add.u32 r, %tid.x, 1;", "setp.eq.u32 p, %laneid, 0;", "cvt.rn.f32.u32 f, %tid.x;"),
+        *(
+            "st.global.u32 [q], %tid.x;",
+            "bar.sync %warpid;",
+            "shfl.sync.idx.b32 r, %tid.x, 0, 31, -1;",
+        ),
+    ],
+)
+def test_special_registers_are_read_by_mov_and_by_cvt_of_integers(body: str) -> None:
+    """ptxas: "Special register argument not allowed for instruction ..."; of cvt it takes those of
+    integers alone, and special registers inside braces anywhere."""
+    head = ".reg .u32 r; .reg .u64 q; .reg .f32 f; .reg .pred p;"
+    with pytest.raises(PtxSyntaxError, match="only mov and cvt of integers read special registers"):
+        verify(parse(special(head + body)))
+    verify(parse(special(head + "cvt.u64.u32 q, %tid.x; st.global.v2.u32 [q], {%tid.x, %tid.y};")))
+
+
+def special(body: str) -> str:
+    """Returns a module with a kernel of that body."""
+    return f".version 7.0\n.target sm_75\n.address_size 64\n.entry k() {{ {body} ret; }}"
+
+
+@pytest.mark.parametrize(
+    "body",
     ["mov.u16 h, %laneid;", "mov.u32 r, %clock64;", "add.u16 h, h, %tid.x;", "mov.u32 r, %tid;"],
 )
 def test_others_are_read_as_they_are(body: str) -> None:
@@ -160,9 +185,28 @@ def test_modules_had_local_variables() -> None:
     refused(module("", "3.0", "sm_20", ".local .u32 cell;"), "cannot be declared at module scope")
 
 
+def test_registers_of_a_module_ended_with_ptx_3() -> None:
+    """PTX before 3.0 has registers outside functions; a kernel declares over them. ptxas refuses
+    them from 3.0 on ("not allowed with ABI")."""
+    outside = ".reg .u32 count, %c<4>; .reg .v2 .f32 pair;"
+    body = """mov.u32 count, %tid.x; { .reg .u32 count; mov.u32 count, 99; }
+    add.u32 %c3, count, 5; mov.f32 pair.y, 0f3f800000;
+    mul.wide.u32 p, count, 4; .reg .b64 o; ld.param.u64 o, [out]; add.u64 p, p, o;
+    .reg .u32 pair; mov.u32 pair, %c3; st.global.u32 [p], pair;"""
+    assert run(module(body, "2.3", "sm_20", outside), 4)[:4] == [5, 6, 7, 8]
+    refused(module("", "3.0", "sm_20", outside), "inside functions from PTX 3.0 on")
+
+
 @pytest.mark.parametrize(
     ("version", "target"),
-    [("1.4", "sm_20"), ("2.3", "sm_30"), ("6.2", "sm_75"), ("7.7", "sm_90"), ("8.5", "sm_100a")],
+    [
+        ("1.4", "sm_20"),
+        ("2.3", "sm_30"),
+        ("6.2", "sm_75"),
+        ("7.7", "sm_90"),
+        ("8.5", "sm_100a"),
+        ("9.3", "sm_107f"),
+    ],
 )
 def test_targets_are_as_old_as_their_version(version: str, target: str) -> None:
     refused(module("", version, target), f"{target} needs PTX")

@@ -474,7 +474,8 @@ def test_deep_nesting_is_an_error(bracket: str) -> None:
     ("opcode", "column", "length", "reason"),
     [
         ("addd.s32", 1, 4, "no known instruction; did you mean .*add"),
-        ("fabric.submit", 1, 6, "`fabric` does not run here: .* not built"),
+        ("fabric.submit", 1, 6, "`fabric.submit` does not run here: .* one device"),
+        ("fabric.submits", 8, 7, r"`.submits` cannot stand here .* what can: .*\.submit"),
         ("add.rz.foo.f32", 8, 3, r"`.foo` cannot stand here .* what can: .*\.ftz.*\.f32"),
         ("add", 4, 1, r"needs more modifiers; what can: .*\.s32"),
         ("ret.s32", 5, 3, r"`.s32` cannot stand here"),

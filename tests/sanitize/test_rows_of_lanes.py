@@ -15,14 +15,14 @@ SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "v4.u32": 16}
 """Bytes that a lane reaches, by the types of accesses."""
 
 PLACES = {
-    "a row": "mov.u32 %n, %tid.x;",
-    "a row in each block": "mad.lo.u32 %n, %ctaid.x, 64, %tid.x;",
-    "two rows in a warp": "and.b32 %m, %tid.x, 16; mad.lo.u32 %n, %m, 3, %tid.x;",
+    "a row": "mov.u32 %n, %t;",
+    "a row in each block": "mad.lo.u32 %n, %c, 64, %t;",
+    "two rows in a warp": "and.b32 %m, %t, 16; mad.lo.u32 %n, %m, 3, %t;",
     "one place": "mov.u32 %n, 5;",
-    "one place in a warp": "shr.u32 %n, %tid.x, 5;",
-    "backwards": "sub.u32 %n, 63, %tid.x;",
-    "pairs": "xor.b32 %n, %tid.x, 1;",
-    "every other": "shl.b32 %n, %tid.x, 1;",
+    "one place in a warp": "shr.u32 %n, %t, 5;",
+    "backwards": "sub.u32 %n, 63, %t;",
+    "pairs": "xor.b32 %n, %t, 1;",
+    "every other": "shl.b32 %n, %t, 1;",
 }
 MASKS = (0xFFFFFFFF, 0xFFFFFFFE, 0x0000FFFF, 0x55555555, 0x80000001, 0)
 HEAD = """
@@ -31,10 +31,10 @@ HEAD = """
 .address_size 64
 .visible .entry rows(.param .u64 p)
 {
- .reg .pred %p; .reg .b32 %n, %m, %l, %v<4>; .reg .b64 %a, %b, %w; .reg .b16 %h;
+ .reg .pred %p; .reg .b32 %n, %m, %l, %t, %c, %v<4>; .reg .b64 %a, %b, %w; .reg .b16 %h;
  .shared .align 16 .b8 s[4096];
  ld.param.u64 %b, [p];
- mov.u32 %l, %laneid;
+ mov.u32 %l, %laneid; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;
 """
 VALUES = {"u8": "%h", "u16": "%h", "u32": "%v0", "u64": "%w", "v4.u32": "{%v0, %v1, %v2, %v3}"}
 

@@ -30,7 +30,10 @@ class CopyOperands(WordRecord):
     # The address that is not `shared`: in global memory, or the source in shared memory.
     opposite: Row
     size: Row  # in bytes
-    value: Row
+    value: Row  # also the high bits of `strides`, four for each
+    # The following replace values of a map; they are set only where a request says so.
+    sizes: Annotated[Words, 5 * LANES]
+    strides: Annotated[Words, 4 * LANES]  # their low words, in units of 16 bytes
 
 
 class TensorMemoryOperands(WordRecord):

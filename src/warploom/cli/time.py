@@ -77,8 +77,8 @@ class ModelOptions:
 
 
 DIVERGED = (
-    "The sides of divergent branches follow each other here; from compute capability 7.0 on hardware"
-    "\nmay overlap them, which no published source measures."
+    "The sides of divergent branches follow each other here; from compute capability 7.0 on\n"
+    "hardware may overlap them, which no published source measures."
 )
 
 

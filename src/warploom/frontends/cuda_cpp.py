@@ -16,7 +16,11 @@ from typing import Any
 
 from warploom.core.errors import CompileError
 from warploom.core.mutex import Mutex
-from warploom.frontends.host_code import HOST_HEADERS, without_host_functions
+from warploom.frontends.host_code import (
+    HOST_HEADERS,
+    included_without_host_functions,
+    without_host_functions,
+)
 from warploom.frontends.precompiled import precompiled_ptx
 from warploom.frontends.register_limits import limit_registers
 
@@ -66,7 +70,9 @@ def compile_cuda(
                 raise
             # Constant expressions are for both sides, and have no word that says so.
             encoded.append(b"-default-device")
-            ptx = _compiled(nvrtc, without_host_functions(text), name, encoded, HOST_HEADERS)
+            folders = [Path(name).parent, *(Path(o[2:]) for o in options if o.startswith("-I"))]
+            headers = included_without_host_functions(text, folders) | HOST_HEADERS
+            ptx = _compiled(nvrtc, without_host_functions(text), name, encoded, headers)
         return _limited(ptx, options)
 
 
@@ -167,7 +173,8 @@ def _log(nvrtc: Any, program: Any) -> str:
 
 def _names_host_code(log: str) -> bool:
     """Returns whether a log complains about code for the host, such as its headers."""
-    return any(words in log for words in ("cannot open source file", "<<<", "__host__", "std::"))
+    words = ("cannot open source file", "<<<", "__host__", "std::", '"cuda')
+    return any(each in log for each in words)
 
 
 def _refusal(name: str, log: str) -> CompileError:

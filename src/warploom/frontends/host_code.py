@@ -7,7 +7,8 @@ Lines keep their numbers, so that errors and `.loc` name those of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 _INTEGERS = "\n".join(
     f"typedef {'unsigned ' * unsigned}{base} {'u' * unsigned}int{bits}_t;"
@@ -59,6 +60,7 @@ _CONTENT = {
     **dict.fromkeys(("climits", "limits.h"), _LIMITS),
     **dict.fromkeys(("cfloat", "float.h"), _FLOATS),
     **dict.fromkeys(("cmath", "math.h"), _MATHEMATICS),
+    "pthread.h": "typedef unsigned long pthread_t;",
 }
 """What kernels use of the host's headers, of those that have some."""
 
@@ -70,6 +72,19 @@ _EMPTY = (
     *("stack", "tuple", "utility", "algorithm", "numeric", "random", "functional", "memory"),
     *("chrono", "thread", "mutex", "atomic", "limits", "iterator", "stdexcept", "exception"),
     *("complex", "optional", "variant", "initializer_list", "type_traits", "cctype", "ctype.h"),
+    *(
+        "GL/gl.h",
+        "GL/glu.h",
+        "GL/glut.h",
+        "GL/freeglut.h",
+        "GL/glew.h",
+        "GL/glext.h",
+        "GL/glx.h",
+        "mpi.h",
+    ),
+    *("sched.h", "signal.h", "getopt.h", "fcntl.h", "malloc.h", "sys/types.h"),
+    *("sys/stat.h", "sys/mman.h", "filesystem", "regex", "bitset", "typeinfo", "strings.h"),
+    *("condition_variable", "future", "cinttypes", "numbers", "cuda_profiler_api.h", "wchar.h"),
     *("stdbool.h", "stdarg.h", "cstdarg", "cuda.h", "cuda_runtime_api.h", "omp.h", "locale"),
 )
 
@@ -94,7 +109,7 @@ _FOR_THE_DEVICE = re.compile(
 """Words of a declaration before its braces that is no function of the host alone."""
 
 
-_OF_THE_HOST = re.compile(r"\bstd::|\bcuda[A-Z]\w*_t\b")
+_OF_THE_HOST = re.compile(r"\bstd::|\bcuda[A-Z]\w*_t\b|\bFILE\b|\bGL[a-z]+\b")
 """What is in a declaration of the host alone."""
 
 
@@ -116,6 +131,26 @@ def without_host_functions(text: str) -> str:
             if text[position] != "\n" and not directives[position]:
                 kept[position] = " "
     return "".join(kept)
+
+
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+def included_without_host_functions(text: str, folders: Sequence[Path]) -> dict[str, str]:
+    """Returns the files that a text includes by names in quotes, from its own folder, the first of
+    `folders`, or the others, and those that they include, all without the host's part, by name."""
+    found: dict[str, str] = {}
+    waiting = [(text, folders[0])]
+    while waiting:
+        including, own = waiting.pop()
+        for name in _QUOTED.findall(including):
+            paths = (folder / name for folder in (own, *folders[1:]))
+            path = next((path for path in paths if path.is_file()), None)
+            if path is not None and name not in found:
+                included = path.read_text("utf-8", errors="replace")
+                found[name] = without_host_functions(included)
+                waiting.append((included, path.parent))
+    return found
 
 
 def _host_parts(shown: str) -> Iterator[tuple[int, int]]:

@@ -179,6 +179,8 @@ class OpKind(Enum):
     TENSOR_WAIT_LOADS = "tensor wait loads", *_TENSOR_ORDER
     TENSOR_WAIT_STORES = "tensor wait stores", *_TENSOR_ORDER
     TENSOR_FENCE = "tensor fence", *_TENSOR_ORDER
+    # What is refused when a module is loaded (`isa.ops.absent`): no machine executes it.
+    ABSENT = "absent", Effect.NONE
 
     def __init__(self, label: str, effects: Effect, needs: Needs = Needs.NONE) -> None:
         """Stores the label, which is unique, the effects, also as the bits of a number, and the

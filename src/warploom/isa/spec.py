@@ -316,7 +316,10 @@ def resolve_type(text: str, modifiers: Modifiers) -> ScalarType | None:
 
 
 FORMS: dict[str, list[OpSpec]] = {}
-"""Every syntax line by the name of its instruction."""
+"""Every syntax line that runs, by the name of its instruction."""
+
+ABSENT: dict[str, list[OpSpec]] = {}
+"""Those of kind ABSENT: known, and refused when a module is loaded. `doc` is the reason."""
 
 
 def op(
@@ -379,7 +382,7 @@ def declare(
     slots = _slots(syntax, choices)
     needed = tuple(BY_NAME[need] for need in needs)
     spec = OpSpec(name, syntax, slots, operands, unit, kind, semantics, text, needed, since)
-    FORMS.setdefault(name, []).append(spec)
+    (ABSENT if kind is OpKind.ABSENT else FORMS).setdefault(name, []).append(spec)
     return spec
 
 
@@ -439,7 +442,8 @@ def _decode(text: str) -> Operation:
     name, *parts = text.split(".")
     best = 0
     expected: tuple[str, ...] = ()
-    for spec in FORMS.get(name, ()):
+    forms = (*FORMS.get(name, ()), *ABSENT.get(name, ()))
+    for spec in forms:
         values, matched, wanted = _match(spec.slots, parts)
         if values is not None:
             return Operation(text, spec, Modifiers(values))
@@ -447,7 +451,7 @@ def _decode(text: str) -> Operation:
             best, expected = matched + 1, wanted
         elif matched + 1 == best:
             expected += wanted
-    for spec in FORMS.get(name, ()):  # ptxas takes modifiers in any order
+    for spec in forms:  # ptxas takes modifiers in any order
         values = _assign(spec.slots, parts)
         if values is not None:
             return Operation(text, spec, Modifiers(values))

@@ -139,10 +139,16 @@ def needed(operation: Operation) -> Release:
     return since(_BROUGHT, operation, operation.spec.since.target)
 
 
-BLACKWELL = ((10, 0), (10, 1), (10, 3), (11, 0))
+BLACKWELL = ((10, 0), (10, 1), (10, 3), (10, 7), (11, 0))
 SMALL_BLACKWELL = ((12, 0), (12, 1))
 
+RUBIN = ((10, 7),)
+
 ONLY: dict[str, tuple[Release, ...]] = {
+    **dict.fromkeys(
+        ("cp.prefetch.L2::evict_last", "applypriority.async", "*.multicast::cluster::32b"), RUBIN
+    ),
+    **dict.fromkeys(("*.override", "cp.mbarrier::report", "tcgen05.sync_restrict"), RUBIN),
     "wgmma": ((9, 0),),
     "tcgen05": BLACKWELL,
     "mma.kind": SMALL_BLACKWELL,

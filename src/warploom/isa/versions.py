@@ -182,6 +182,10 @@ _BROUGHT: Table = {
     ),
     (9, 2): tuple(f"cvt.relu.bf16x2.{type}" for type in FORMATS),
     (9, 3): ("fence.fabric", "fence.generic::fabric"),
+    (9, 4): (
+        *("*.override", "cp.mbarrier::report", "applypriority.async", "cp.tensor.L2::evict_last"),
+        *("*.multicast::cluster::16b", "*.multicast::cluster::32b"),
+    ),
 }
 
 

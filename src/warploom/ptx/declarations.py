@@ -69,14 +69,17 @@ def scalar_type(cursor: Cursor, opaque: dict[str, ScalarType] | None = None) -> 
     return found
 
 
+MOST_ALIGNMENT = 1 << 32
+
+
 def alignment(cursor: Cursor) -> int:
     """`.align n`, 0 where it is left out."""
     if not cursor.accept(".align"):
         return 0
     at = cursor.at
     align = integer(cursor, "an alignment in bytes")
-    if align <= 0 or align & (align - 1):
-        raise cursor.error("an alignment is a power of two", at)
+    if not 0 < align < MOST_ALIGNMENT or align & (align - 1):
+        raise cursor.error("an alignment is a power of two, of 32 bits", at)
     return align
 
 

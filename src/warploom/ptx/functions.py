@@ -59,6 +59,7 @@ class FunctionParser:
     def __init__(self, cursor: Cursor, module: Outside, locations: Locations) -> None:
         self.cursor, self.locations = cursor, locations
         self.names = Names(cursor, module)
+        self._module_registers = module.registers
         self.statements: list[Statement] = []
         self.statics: list[Variable] = []
         """Variables of the module that the function declares."""
@@ -76,6 +77,8 @@ class FunctionParser:
     def parse(self, link: str) -> Function:
         cursor = self.cursor
         is_entry = cursor.take() == ".entry"
+        if is_entry:
+            self._registers_of_module()
         skip_attribute(cursor)
         returns = parameters(cursor, self.names) if cursor.text == "(" else ()
         at = cursor.at
@@ -100,6 +103,16 @@ class FunctionParser:
             body,
             cursor.span(at),
         )
+
+    def _registers_of_module(self) -> None:
+        """Declare the registers of the module as the kernel's own, in a scope around its own."""
+        cursor, at = self.cursor, self.cursor.at
+        for declared_at in self._module_registers:
+            cursor.at = declared_at
+            registers(cursor, self.names)
+        cursor.at = at
+        if self._module_registers:
+            self.names.enter()
 
     def _function_directives(self, *, is_entry: bool) -> tuple[tuple[Directive, ...], bool]:
         """Returns what stands between the parameters and the body. The prototype of a `.func` may

@@ -12,7 +12,6 @@ from warploom.core.errors import UnsupportedInstruction
 from warploom.core.source import Location, Span
 from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
-from warploom.isa.absent import REASONS
 from warploom.isa.instruction import (
     Decorated,
     Guard,
@@ -48,6 +47,9 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
         operation = decode(text)
     except UnknownOpcode as unknown:
         raise _unknown(cursor, unknown) from None
+    if operation.kind is OpKind.ABSENT:
+        message = f"`{text}` does not run here: {operation.spec.doc}"
+        raise _unsupported(cursor, at, 0, message)
     if names.target < FLUSHING_END:
         operation = flushing(operation)
     cursor.at = at + 1
@@ -175,8 +177,6 @@ def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
     if not NAME.match(unknown.text):
         return cursor.wrong("an instruction, a directive or a label")
     name = unknown.text.partition(".")[0]
-    if part == 0 and name in REASONS:
-        return _unsupported(cursor, at, 0, f"`{name}` does not run here: {REASONS[name]}")
     if part == 0:
         near = get_close_matches(name, FORMS, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -40,6 +40,9 @@ class Outside:
 
     version: Release = OLDEST
     target: Release = OLDEST
+    registers: list[int] = field(default_factory=list[int])
+    """The tokens at which registers are declared, as PTX before 3.0 allows; each kernel has them
+    as its own."""
 
 
 class Names:

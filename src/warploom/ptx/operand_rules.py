@@ -5,7 +5,7 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 
 from __future__ import annotations
 
-from warploom.core.types import B32, PACKED, PRED, TYPES, U64, Kind, ScalarType
+from warploom.core.types import B32, BF16X2, PACKED, PRED, TYPES, U64, Kind, ScalarType
 from warploom.isa.instruction import (
     Address,
     Element,
@@ -261,7 +261,8 @@ def check_vector(
     """Vectors have as many elements as they say; `mov` packs and unpacks equal parts."""
     if not isinstance(operand, Vector):
         raise scope.error(f"`{operation.text}` wants {count} elements in braces", operand.span)
-    if count == 1 and operation.kind is OpKind.MOVE:
+    packs = count == 1 and operation.kind is OpKind.MOVE
+    if packs:
         part = TYPES.get(f"b{type.bits // max(1, len(operand.elements))}")
         if len(operand.elements) not in (2, 4) or part is None or type.kind is not Kind.BITS:
             message = f"`{operation.text}` cannot pack or unpack {len(operand.elements)} elements"
@@ -271,6 +272,10 @@ def check_vector(
         wanted = f"{count} elements" if count > 1 else "one operand without braces"
         raise scope.error(f"`{operation.text}` wants {wanted} here", operand.span)
     for element in operand.elements:
+        if packs and isinstance(element, Special):
+            has = SPECIAL_REGISTERS[element.name].type
+            if has.bits != type.bits:
+                raise scope.error(f"`{element.name}` is {has}, the part is {type}", element.span)
         if isinstance(element, Symbol):
             raise scope.error("an address is no element of a vector; move it alone", element.span)
         check_scalar(scope, operation, spec, element, type)
@@ -351,9 +356,12 @@ def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool
         wider = register.bits > type.bits and not register.is_float
         if not wider or not takes_wider_registers(operation):
             return False
+    if type in PACKED:  # "operands have type .b32" (PTX ISA, add of .f16x2)
+        return register.kind is Kind.BITS and not (register in PACKED and type is BF16X2)
     if Kind.BITS in (register.kind, type.kind):
         return True
-    return register.is_float == type.is_float
+    alike = register is type or register.bits != 16  # .bf16 is not .f16
+    return register.is_float == type.is_float and (alike or not type.is_float)
 
 
 def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:

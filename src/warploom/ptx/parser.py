@@ -14,7 +14,14 @@ from warploom.isa.versions import newest
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
-from warploom.ptx.declarations import LINKAGES, linkage, pragma, starts_variable, variables
+from warploom.ptx.declarations import (
+    LINKAGES,
+    linkage,
+    pragma,
+    registers,
+    starts_variable,
+    variables,
+)
 from warploom.ptx.functions import FunctionParser
 from warploom.ptx.lexer import tokenize
 from warploom.ptx.module import Function, Module, Variable
@@ -38,6 +45,9 @@ def parse(text: str, name: str = "PTX", warp_size: int = 32) -> Module:
         raise cursor.error("brackets are nested too deeply here", cursor.at) from None
 
 
+ABI_VERSION = (3, 0)
+
+
 class _ModuleParser:
     """Reads the directives of a module in turn."""
 
@@ -50,6 +60,8 @@ class _ModuleParser:
         self.pragmas: list[str] = []
         self.aliases: list[tuple[str, str, int]] = []
         self.target: tuple[str, ...] = ()
+        self.sized = False
+        """True behind `.address_size`."""
 
     def parse(self) -> Module:
         cursor = self.cursor
@@ -105,11 +117,21 @@ class _ModuleParser:
         if text in known:
             known[text]()
         elif text == ".reg":
-            raise cursor.error("registers are declared inside functions", cursor.at)
+            self._registers()
         elif text in LINKAGES or starts_variable(text) or text in (".entry", ".func"):
             self._declaration()
         else:
             raise cursor.wrong("a directive such as .entry, .func or .global")
+
+    def _registers(self) -> None:
+        """Note where registers of the module are declared; with 3.0 came the ABI, which has none
+        (ptxas: "Module-scoped variables in .reg state space are not allowed with ABI")."""
+        cursor = self.cursor
+        if self.outside.version >= ABI_VERSION:
+            message = "registers are declared inside functions from PTX 3.0 on"
+            raise cursor.error(message, cursor.at)
+        self.outside.registers.append(cursor.at)
+        registers(cursor, Names(cursor, self.outside))
 
     def _target(self) -> None:
         at = self.cursor.at
@@ -134,6 +156,9 @@ class _ModuleParser:
 
     def _address_size(self) -> None:
         cursor = self.cursor
+        if self.sized:
+            raise cursor.error("`.address_size` stands twice", cursor.at)
+        self.sized = True
         cursor.expect(".address_size")
         at = cursor.at
         self.outside.address_bits = integer(cursor, "32 or 64")

@@ -54,10 +54,13 @@ TARGETS: dict[Release, str] = {
     (8, 7): "120 120a",
     (8, 8): "100f 101f 103 103a 103f 120f 121 121a 121f",
     (9, 0): "88 110 110a 110f",
+    (9, 4): "107 107a 107f",
 }
 """The targets that each version of PTX brought (PTX ISA, "Release Notes"; ptxas 13.5)."""
 
 _SINCE = {f"sm_{name}": version for version, names in TARGETS.items() for name in names.split()}
+_KNOWN = {"sm_10", "sm_11", *_SINCE}
+
 NO_32_BITS = (9, 0)
 """The first compute capability without 32-bit addresses (ptxas: "32-Bit ABI is not supported on
 sm_90 or higher architectures")."""
@@ -70,6 +73,8 @@ def wrong_target(names: Sequence[str], version: Release) -> str:
     """Return what is wrong with a `.target` in a module of a version of PTX; nothing where it is
     right."""
     for name in names:
+        if name.startswith("sm_") and name not in _KNOWN:
+            return f"there is no target {name}"
         since = _SINCE.get(name, OLDEST)
         if since > version:
             (major, minor), (has_major, has_minor) = since, version

@@ -6,7 +6,7 @@ Source: PTX ISA, "cp.async.bulk.tensor" and "tensormap.replace".
 from __future__ import annotations
 
 from warploom.isa.instruction import Address, Immediate, Operand, Register, Symbol, Vector
-from warploom.isa.ops.tensors import is_wide
+from warploom.isa.ops.tensors import NEW_ADDRESS, NEW_SHAPE, NEW_SIZE, is_wide
 from warploom.isa.spec import Operation
 from warploom.ptx.scope import Scope
 from warploom.ptx.texture_rules import check_word
@@ -19,12 +19,18 @@ def _rank(operation: Operation) -> int:
 
 
 def check_tensor(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """`[map, {coordinates}]`: an address of 64 bits, and an integer of 32 bits for each axis."""
-    parts = operand.elements if isinstance(operand, Vector) else ()
-    if len(parts) != 2 or not isinstance(parts[0], Address) or not isinstance(parts[1], Vector):
-        message = f"`{operation.text}` wants a tensor here: `[map, {{c0, ...}}]`"
+    """`[map, {coordinates}]`: an address of 64 bits, and an integer of 32 bits for each axis;
+    between them the values that replace those of the map."""
+    parts = list(operand.elements) if isinstance(operand, Vector) else []
+    new = _new_values(operation)
+    first, last = (parts[0], parts[-1]) if len(parts) == 2 + len(new) else (None, None)
+    if not isinstance(first, Address) or not isinstance(last, Vector):
+        inner = ", ".join(("map", *new, "{c0, ...}"))
+        message = f"`{operation.text}` wants a tensor here: `[{inner}]`"
         raise scope.error(message, operand.span)
-    base = parts[0].base
+    for text, value in zip(new, parts[1:-1], strict=True):
+        _check_new_value(scope, operation, text, value)
+    base = first.base
     if isinstance(base, Register) and not (base.type.is_integer and base.type.bits == 64):
         message = f"`{base.name}` ({base.type}) cannot hold the address of a tensor map"
         raise scope.error(message, base.span)
@@ -35,12 +41,46 @@ def check_tensor(scope: Scope, operation: Operation, operand: Operand) -> None:
         )
         raise scope.error(message, base.span)
     gathers = any(name in operation.modifiers for name in GATHERED)
-    needed, given = 5 if gathers else _rank(operation), parts[1].elements
+    needed, given = 5 if gathers else _rank(operation), last.elements
     if len(given) != needed:
         message = f"`{operation.text}` wants {needed} coordinates, not {len(given)}"
-        raise scope.error(message, parts[1].span)
+        raise scope.error(message, last.span)
     for coordinate in given:
         check_word(scope, operation, coordinate, whole=True)
+
+
+def _new_values(operation: Operation) -> tuple[str, ...]:
+    """Returns how the values are written that replace those of a tensor map."""
+    modifiers = operation.modifiers
+    sizes = ("{size0, ...}",) if NEW_SIZE in modifiers or NEW_SHAPE in modifiers else ()
+    strides = ("{stride0, ...}", "high") if NEW_SHAPE in modifiers else ()
+    return (*(("address",) if NEW_ADDRESS in modifiers else ()), *sizes, *strides)
+
+
+BITS_OF_NEW_VALUES = {
+    "address": (64,),
+    "{size0, ...}": (8, 16),
+    "{stride0, ...}": (32,),
+    "high": (16,),
+}
+"""The bits that a register of each of them may have (PTX ISA, "Tensor Attribute Override")."""
+
+
+def _check_new_value(scope: Scope, operation: Operation, text: str, operand: Operand) -> None:
+    """Check a value that replaces one of a tensor map, or those in braces: how many, how wide."""
+    braces = text.startswith("{")
+    given = operand.elements if isinstance(operand, Vector) else (operand,)
+    needed = _rank(operation) - (text == "{stride0, ...}")
+    fits = isinstance(operand, Vector) == braces and (not braces or len(given) == needed)
+    bits = BITS_OF_NEW_VALUES[text]
+    for each in given:
+        fits &= isinstance(each, Immediate) or (
+            isinstance(each, Register) and not each.type.is_float and each.type.bits in bits
+        )
+    if not fits:
+        wide = " or ".join(map(str, bits))
+        count = f"{needed} integers of {wide} bits in braces" if braces else f"one of {wide} bits"
+        raise scope.error(f"`{operation.text}` wants {count} for `{text}`", operand.span)
 
 
 def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:

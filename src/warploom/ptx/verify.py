@@ -33,6 +33,7 @@ from warploom.ptx.module import Function, Module, Prototype, Targets, Variable
 from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
 from warploom.ptx.release import Releases
 from warploom.ptx.scope import Scope
+from warploom.ptx.statement_rules import check_statement
 
 
 def verify(module: Module) -> None:
@@ -107,6 +108,7 @@ def check_instruction(scope: Scope, instruction: Instruction) -> None:
         check_call(scope, instruction)
     else:
         check_operands(scope, instruction)
+        check_statement(scope, instruction)
 
 
 def shape_of(instruction: Instruction) -> object:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from warploom.asynchronous.records import LANES, MapWords, WarpIssue
 from warploom.asynchronous.tensors.addresses import (
     COLUMN_OPERANDS,
+    NEW_VALUES,
     NO_TENSOR_MAP,
     OPEN_HALO,
     OTHER_TENSOR,
@@ -30,12 +31,14 @@ from warploom.asynchronous.tensors.boxes import (
 from warploom.asynchronous.tensors.entries import BOX_COPY, ORIGIN
 from warploom.asynchronous.tensors.maps import (
     FIRST_PACKED,
+    GLOBAL_DIM,
     IM2COL,
     IM2COL_W,
     IM2COL_W128,
     INTERLEAVE_32B,
     MAP_BYTES,
     NO_INTERLEAVE,
+    STRIDE_UNIT_BITS,
     TILED,
     dim,
     is_map,
@@ -44,12 +47,16 @@ from warploom.asynchronous.tensors.maps import (
     map_rank,
     map_type,
     part,
+    replace,
+    set_stride,
 )
 from warploom.asynchronous.tensors.packed import broken_rule, global_size
 from warploom.asynchronous.tensors.requests import (
+    FIELD,
     IM2COL_MODE,
     LOAD,
     MODE,
+    NEW_SHAPE,
     OP,
     PREFETCH,
     RANK,
@@ -101,6 +108,8 @@ def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane
         entry.coordinates[axis] = operands.coordinates[LANES * axis + lane]
     for axis in range(3):
         entry.offsets[axis] = operands.offsets[LANES * axis + lane]
+    if field(request, FIELD) and not override_map(issue, lane):
+        return fail(issue, NEW_VALUES, int(operands.other[lane]), 0, 0)
     if map_type(entry.map) >= FIRST_PACKED:
         rule = broken_rule(entry, row_elements(entry))
         if rule != 0:
@@ -138,6 +147,31 @@ def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane
     if op == LOAD:
         return prepare_mbarrier(memory, issue, lane, moved_bytes(entry))
     return 0
+
+
+@jitable
+def override_map(issue: WarpIssue, lane: int) -> bool:
+    """Replaces values of the tensor map in `issue` by a lane's operands, for this request alone:
+    the global address, and, where the request has NEW_SHAPE, sizes and strides. Returns False if 16
+    does not divide the address, or, with sizes, if one of them is 0 or a coordinate is not (PTX
+    ISA, "Overriding tensor property value")."""
+    entry, operands = issue.entry, issue.operands
+    address = int(operands.other[lane])
+    entry.map.address = address
+    if field(issue.request, FIELD) & NEW_SHAPE == 0:
+        return address % 16 == 0
+    valid = address % 16 == 0
+    high = int(operands.value[lane])
+    for axis in range(map_rank(entry.map)):
+        # Sizes have 8 bits, also in a register of 16.
+        size = int(operands.sizes[LANES * axis + lane]) & 255
+        valid &= size != 0 and entry.coordinates[axis] == 0
+        replace(entry.map, GLOBAL_DIM, axis, size)
+        if axis > 0:
+            low = int(operands.strides[LANES * (axis - 1) + lane])
+            units = low | ((high >> 4 * (axis - 1)) & 15) << 32
+            set_stride(entry.map, axis, units << STRIDE_UNIT_BITS)
+    return valid
 
 
 @jitable

@@ -33,7 +33,8 @@ from warploom.texture.texels import Memory, read_bytes
     COLUMN_OPERANDS,
     OPEN_HALO,
     PACKED_RULE,
-) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53)
+    NEW_VALUES,
+) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53, 54)
 """Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
 
 

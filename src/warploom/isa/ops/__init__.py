@@ -1,4 +1,5 @@
-"""The instruction tables: importing this package fills `warploom.isa.spec.FORMS`.
+"""The instruction tables: importing this package fills `FORMS` and `ABSENT` of
+`warploom.isa.spec`.
 
 One module for each family of the manual; one declaration for each of its syntax lines.
 
@@ -7,6 +8,7 @@ to others (`isa`).
 """
 
 from warploom.isa.ops import (
+    absent,
     approximate,
     atomics,
     barrier,
@@ -37,6 +39,7 @@ from warploom.isa.ops import (
 )
 
 __all__ = [
+    "absent",
     "approximate",
     "atomics",
     "barrier",

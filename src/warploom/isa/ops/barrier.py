@@ -94,6 +94,22 @@ for proxy in ("", ".proxy.async::generic"):
             scope=("cluster",),
             sync_restrict=(f"sync_restrict::shared::{space}",),
         )
+declare(
+    "fence.proxy.async::generic.release.restrict.scope",
+    OpKind.FENCE,
+    Since((9, 4), (9, 0)),
+    unit=Unit.MEMORY,
+    doc=FENCE_DOC,
+    restrict=("sync_restrict::shared::cluster::read",),
+    scope=("cta", "cluster"),
+)
+declare(
+    "fence.alias.sync_restrict::read.release.sys",
+    OpKind.FENCE,
+    Since((9, 5), (9, 0)),
+    unit=Unit.MEMORY,
+    doc=FENCE_DOC,
+)
 fence(
     "fence.proxy.kind",
     kind=("alias", "async"),

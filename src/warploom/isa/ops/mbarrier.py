@@ -20,7 +20,7 @@ from warploom.asynchronous.mbarrier import (
     TX_BITS,
     VALID_AT,
 )
-from warploom.core.types import U32, U64
+from warploom.core.types import PRED, U32, U64
 from warploom.isa.kinds import OpKind
 from warploom.isa.preconditions import COUNT, INITIALIZED
 from warploom.isa.spec import ALWAYS, Modifiers, Semantics, Since, Unit, declare, decode, op
@@ -91,6 +91,10 @@ def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
     return _settled(_added(word, 0, COUNT_BITS, -count))
 
 
+LAYOUTS = Since((9, 3), (9, 0))
+"""Since when there are layouts of mbarriers. Those of layout v1 hold reports of copies, which are
+not modelled (`isa.ops.absent`): all here are of layout v0."""
+
 # ---- life ---------------------------------------------------------------------------------------
 
 
@@ -102,6 +106,15 @@ def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
     OpKind.MBARRIER_INIT,
     needs=(COUNT.name,),
 )
+@form(
+    "mbarrier.op.layout::v0{.space}.type",
+    "a:address, count:u32",
+    ("init",),
+    "",
+    OpKind.MBARRIER_INIT,
+    LAYOUTS,
+    needs=(COUNT.name,),
+)
 def init(_: Modifiers, word: Term, count: Term) -> Term:
     """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
     return _up(count, EXPECTED_AT) | count | (1 << VALID_AT)
@@ -111,6 +124,20 @@ def init(_: Modifiers, word: Term, count: Term) -> Term:
 def inval(_: Modifiers, word: Term) -> Term:
     """[a] is memory for anything again                                PTX ISA: mbarrier.inval"""
     return word & 0
+
+
+@form(
+    "mbarrier.op.layout{.space}.type",
+    "a:address",
+    ("check_layout",),
+    "p:pred",
+    OpKind.MBARRIER,
+    LAYOUTS,
+    layout=("layout::v0", "layout::v1"),
+)
+def check_layout(m: Modifiers, word: Term) -> tuple[Term, Term]:
+    """p = the mbarrier at [a] has this layout                    PTX ISA: mbarrier.check_layout"""
+    return word, constant(int(m["layout"] == "layout::v0"), PRED)
 
 
 # ---- arrivals and transactions ------------------------------------------------------------------
@@ -188,7 +215,9 @@ def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
 
 WAITS = ("test_wait", "try_wait")
 PHASE_TYPES = Since((9, 3), (9, 0))
-"""Since when a wait can name the type of the phase: the primary one is the phase of arrivals."""
+"""Since when a wait can name the type of the phase: the primary one is the phase of arrivals,
+and in an mbarrier of layout v0 the conditional one completes with it (PTX ISA,
+"mbarrier.test_wait")."""
 
 
 @form(
@@ -222,12 +251,13 @@ def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
     **ACQUIRES,
 )
 @form(
-    f"mbarrier.op.parity.phase_type::primary{PREFIX}.type",
+    f"mbarrier.op.parity.phase{PREFIX}.type",
     "a:address, parity:u32, hint:u32?",
     WAITS,
     "p:pred",
     OpKind.MBARRIER_WAIT,
     PHASE_TYPES,
+    phase=("phase_type::primary", "phase_type::conditional"),
     **ACQUIRES,
 )
 def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:

@@ -16,7 +16,7 @@ from warploom.isa.preconditions import (
     SOURCE_ALIGNMENT,
     SOURCE_SIZE,
 )
-from warploom.isa.spec import Modifiers, Since, Unit, declare, op
+from warploom.isa.spec import ALWAYS, Modifiers, Since, Unit, declare, op
 from warploom.isa.terms import Term, constant
 from warploom.simt.address_windows import BLOCK_BITS, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
@@ -143,6 +143,7 @@ def hint(
     section: str,
     src: str = "a:address",
     needs: tuple[str, ...] = (),
+    since: Since = ALWAYS,
     **choices: tuple[str, ...],
 ) -> None:
     """Declares one syntax line of what only speaks to caches."""
@@ -150,6 +151,7 @@ def hint(
     declare(
         syntax,
         OpKind.CACHE_HINT,
+        since,
         dst="",
         src=src,
         unit=Unit.MEMORY,
@@ -162,6 +164,12 @@ def hint(
 
 hint("prefetch{.space}.level", "prefetch", space=("global", "local"), level=("L1", "L2"))
 hint("prefetch.space.level", "prefetch", space=("global",), level=L2_EVICTIONS)
+hint(
+    "prefetch{.space}.L1::32B.valid_addr",
+    "prefetch",
+    since=Since((9, 4), (9, 0)),
+    space=("global",),
+)
 hint("prefetch{.space}.tensormap", "prefetch", space=("const", "param"))
 hint("prefetchu.L1", "prefetchu")
 hint(
@@ -177,6 +185,22 @@ hint(
     "cp.async.bulk.prefetch",
     "a:address, size:u32, policy:b64?",
     (BULK_SIZE.name, BULK_SOURCE.name),
+    space=("global",),
+)
+RUBIN = Since((9, 4), (10, 7))
+hint(
+    "cp.async.bulk.prefetch.L2.space.L2::evict_last",
+    "cp.async.bulk.prefetch",
+    "a:address, size:u32",
+    (BULK_SIZE.name, BULK_SOURCE.name),
+    RUBIN,
+    space=("global",),
+)
+hint(
+    "applypriority.async.bulk.space.bulk_group.L2::evict_normal",
+    "applypriority.async.bulk",
+    "a:address, size:u32",
+    since=RUBIN,
     space=("global",),
 )
 
@@ -263,7 +287,7 @@ BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
 BULK_DOC = """[d] = size bytes of [a], in pieces of 16; then so many have come at an mbarrier
 PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
 declare(
-    "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.L2::cache_hint}",
+    "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.mbarrier::report::disabled}{.L2::cache_hint}",
     OpKind.BULK_COPY,
     dst="",
     src="d:address, a:address, size:u32, barrier:address, policy:b64?",
@@ -293,6 +317,14 @@ declare("cp.async.bulk.commit_group", OpKind.COPY_COMMIT, unit=Unit.MEMORY, doc=
 declare(
     "cp.async.bulk.wait_group{.read}",
     OpKind.COPY_WAIT,
+    src="n:u32",
+    unit=Unit.MEMORY,
+    doc=GROUP_DOC,
+)
+declare(
+    "cp.async.bulk.wait_group.sync_restrict::proxy::async",
+    OpKind.COPY_WAIT,
+    Since((9, 5), (9, 0)),
     src="n:u32",
     unit=Unit.MEMORY,
     doc=GROUP_DOC,

@@ -7,7 +7,7 @@ They have no terms: `asynchronous.tensor_memory` says what they do, for both mac
 from __future__ import annotations
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Unit, declare
+from warploom.isa.spec import ALWAYS, Since, Unit, declare
 
 GROUPS = ("cta_group::1", "cta_group::2")
 COUNTS = tuple(f"x{1 << power}" for power in range(8))
@@ -51,6 +51,8 @@ SHIFT_DOC = "each lane of tensor memory = the next one's 32 bytes   PTX ISA: tcg
 MMA_DOC = "D = A * B + D, or A * B, in tensor memory   PTX ISA: tcgen05.mma"
 COMMIT_DOC = """arrives at an mbarrier when all is complete that the thread began
 PTX ISA: tcgen05.commit"""
+EARLY_DOC = """arrives at an mbarrier when A of the products that the thread began is read from
+shared memory; here when they are complete, which is later   PTX ISA: tcgen05.commit"""
 FENCE_DOC = "orders what is before and behind a synchronisation   PTX ISA: tcgen05.fence"
 
 
@@ -187,14 +189,25 @@ for sparse, metadata in (("", ""), (".sp", ", metadata:address")):
 
 # ---- completion ---------------------------------------------------------------------------------
 
-for many, blocks in (("", ""), (".multicast::cluster", ", blocks:b16")):
-    _declare(
-        OpKind.TENSOR_COMMIT,
-        f"tcgen05.commit.cta_group.mbarrier::arrive::one{{.shared::cluster}}{many}.b64",
-        f"barrier:address{blocks}",
-        COMMIT_DOC,
-        cta_group=GROUPS,
-    )
+COMMIT_MULTICASTS = {
+    "": ("", ALWAYS),
+    ".multicast::cluster": (", blocks:b16", ALWAYS),
+    ".multicast::cluster::16b": (", blocks:b16", Since((9, 4), (10, 0))),
+    ".multicast::cluster::32b": (", blocks:b32", Since((9, 4), (10, 7))),
+}
+"""By modifier, the operand for the blocks whose mbarriers it arrives at, and since when."""
+
+for many, (blocks, since) in COMMIT_MULTICASTS.items():
+    for early in ("", ".sync_restrict::shared::read::mma::a"):
+        declare(
+            f"tcgen05.commit.cta_group.mbarrier::arrive::one{early}{{.shared::cluster}}{many}.b64",
+            OpKind.TENSOR_COMMIT,
+            Since((9, 4), (10, 7)) if early else since,
+            src=f"barrier:address{blocks}",
+            unit=Unit.MATRIX,
+            doc=EARLY_DOC if early else COMMIT_DOC,
+            cta_group=GROUPS,
+        )
 _declare(
     OpKind.TENSOR_FENCE,
     "tcgen05.when",

@@ -16,6 +16,16 @@ DIMS = ("1d", "2d", "3d", "4d", "5d")
 SHARED_TARGETS = ("shared::cluster", "shared::cta")
 HINT = "L2::cache_hint"
 MULTICAST = "multicast::cluster"
+MULTICASTS = {"blocks:u16": (MULTICAST, f"{MULTICAST}::16b"), "blocks:u32": (f"{MULTICAST}::32b",)}
+"""The choices of slot `multicast`, by the operand that has a bit for each block of the cluster."""
+
+QUIET = "mbarrier::report::disabled"
+"""Nothing is reported of what is copied, as without a word of it."""
+
+NEW_ADDRESS = "override::global_address"
+NEW_SIZE, NEW_SHAPE = "override::global_dim", "override::global_dim_stride"
+"""The values of a tensor map that a copy takes from operands instead: sizes alone where there is
+one axis, sizes and strides where there are more (PTX ISA, "Overriding tensor property value")."""
 
 LOAD_DOC = """[d] = the box of a tensor; then so many bytes have come at an mbarrier
 PTX ISA: cp.async.bulk.tensor"""
@@ -24,6 +34,9 @@ REDUCE_DOC = (
     "the box of a tensor = it op [a], element by element   PTX ISA: cp.reduce.async.bulk.tensor"
 )
 PREFETCH_DOC = "tells a cache about the box of a tensor   PTX ISA: cp.async.bulk.prefetch.tensor"
+PRIORITY_DOC = (
+    "the box of a tensor has normal priority in a cache   PTX ISA: applypriority.async.bulk.tensor"
+)
 BYTES_DOC = """[d] = size bytes of [a]; then so many have come at an mbarrier
 PTX ISA: cp.async.bulk"""
 NUMBERS_DOC = "[d] = [d] op [a], number by number, size bytes   PTX ISA: cp.reduce.async.bulk"
@@ -42,8 +55,8 @@ STORES = {"": DIMS, ".tile": DIMS, ".im2col_no_offs": DIMS[2:], ".tile::scatter4
 
 
 def _copy(kind: OpKind, syntax: str, src: str, doc: str, /, **choices: tuple[str, ...]) -> None:
-    """Declares a form with and without a hint for L2."""
-    for hint, policy in (("", ""), (f".{HINT}", ", policy:b64")):
+    """Declares a form, with and without a hint for L2 where it can have one."""
+    for hint, policy in (("", ""), (f".{HINT}", ", policy:b64"))[: 1 + ("{hint}" in syntax)]:
         text, operands = syntax.replace("{hint}", hint), src + policy
         declare(
             text,
@@ -58,29 +71,40 @@ def _copy(kind: OpKind, syntax: str, src: str, doc: str, /, **choices: tuple[str
         )
 
 
-for (mode, dims), many in product(LOADS.items(), (False, True)):
+def _boxes(kind: OpKind, syntax: str, src: str, doc: str, /, **choices: tuple[str, ...]) -> None:
+    """Declare a form with the values of the map, with another address, and, where it copies tiles,
+    with other sizes too."""
+    _copy(kind, syntax + f"{{.{NEW_ADDRESS}}}", src, doc, **choices)
+    if ".im2col" not in syntax and ".tile::" not in syntax:
+        for dims, new in ((DIMS[:1], NEW_SIZE), (DIMS[1:], NEW_SHAPE)):
+            _copy(kind, f"{syntax}.{NEW_ADDRESS}.{new}", src, doc, **(choices | {"dim": dims}))
+
+
+for mode, dims in LOADS.items():
     offsets = ", offsets:offsets" if ".im2col" in mode else ""
-    _copy(
-        OpKind.TENSOR_COPY,
-        f"cp.async.bulk.tensor.dim.into.global{mode}.{COMPLETES}"
-        f"{f'.{MULTICAST}' if many else ''}{{.cta_group}}{{hint}}",
-        "d:address, tensor:tensor, barrier:address" + offsets + (", blocks:u16" if many else ""),
-        LOAD_DOC,
-        dim=dims,
-        into=SHARED_TARGETS[:1] if many else SHARED_TARGETS,
-        cta_group=("cta_group::1", "cta_group::2"),
-    )
+    for many, (blocks, choices) in product((False, True), MULTICASTS.items()):
+        if many or choices[0] == MULTICAST:
+            _boxes(
+                OpKind.TENSOR_COPY,
+                f"cp.async.bulk.tensor.dim.into.global{mode}.{COMPLETES}{{.{QUIET}}}"
+                f"{'.multicast' if many else ''}{{.cta_group}}{{hint}}",
+                "d:address, tensor:tensor, barrier:address" + offsets + f", {blocks}" * many,
+                LOAD_DOC,
+                dim=dims,
+                into=SHARED_TARGETS[:1] if many else SHARED_TARGETS,
+                multicast=choices,
+                cta_group=("cta_group::1", "cta_group::2"),
+            )
 for mode, dims in STORES.items():
-    _copy(
+    _boxes(
         OpKind.TENSOR_COPY,
         f"cp.async.bulk.tensor.dim.global.shared::cta{mode}.bulk_group{{hint}}",
         "tensor:tensor, a:address",
         STORE_DOC,
         dim=dims,
     )
-for mode, dims in STORES.items():
     if mode != ".tile::scatter4":
-        _copy(
+        _boxes(
             OpKind.TENSOR_COPY,
             f"cp.reduce.async.bulk.tensor.dim.global.shared::cta.redop{mode}.bulk_group{{hint}}",
             "tensor:tensor, a:address",
@@ -89,11 +113,20 @@ for mode, dims in STORES.items():
             redop=OPERATIONS,
         )
 for mode, dims in LOADS.items():
-    _copy(
-        OpKind.TENSOR_PREFETCH,
-        f"cp.async.bulk.prefetch.tensor.dim.L2.global{mode}{{hint}}",
-        "tensor:tensor" + (", offsets:offsets" if ".im2col" in mode else ""),
-        PREFETCH_DOC,
+    offsets = ", offsets:offsets" if ".im2col" in mode else ""
+    for level in ("{hint}", ".L2::evict_last"):
+        _boxes(
+            OpKind.TENSOR_PREFETCH,
+            f"cp.async.bulk.prefetch.tensor.dim.L2.global{mode}{level}",
+            f"tensor:tensor{offsets}",
+            PREFETCH_DOC,
+            dim=dims,
+        )
+    _boxes(
+        OpKind.CACHE_HINT,
+        f"applypriority.async.bulk.tensor.dim.global{mode}.bulk_group.L2::evict_normal",
+        f"tensor:tensor{offsets}",
+        PRIORITY_DOC,
         dim=dims,
     )
 
@@ -106,12 +139,14 @@ declare(
     unit=Unit.MEMORY,
     doc=BYTES_DOC,
 )
-_copy(
-    OpKind.TMA_BULK_COPY,
-    f"cp.async.bulk.shared::cluster.global.{COMPLETES}.{MULTICAST}{{hint}}",
-    "d:address, a:address, size:u32, barrier:address, blocks:u16",
-    BYTES_DOC,
-)
+for blocks, choices in MULTICASTS.items():
+    _copy(
+        OpKind.TMA_BULK_COPY,
+        f"cp.async.bulk.shared::cluster.global.{COMPLETES}{{.{QUIET}}}.multicast{{hint}}",
+        f"d:address, a:address, size:u32, barrier:address, {blocks}",
+        BYTES_DOC,
+        multicast=choices,
+    )
 for hint, policy in (("", ""), (f".{HINT}", "policy:b64, ")):
     declare(
         f"cp.async.bulk.global.shared::cta.bulk_group{hint}.cp_mask",

@@ -65,7 +65,8 @@ class TensorCode:
             operand_input[0]: self._input(operand_input, request.map_space)
             for operand_input in request.inputs
         }
-        self.fill(rows)
+        # Rows of values that replace those of a map are read only where there are any.
+        self.fill(rows, max(CopyOperands.sizes, *(row + LANES for row in rows)))
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
             self.store_context(bits, request.request)

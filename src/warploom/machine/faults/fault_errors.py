@@ -85,6 +85,7 @@ class FaultKind(IntEnum):
     COLUMN_OPERANDS = addresses.COLUMN_OPERANDS
     OPEN_HALO = addresses.OPEN_HALO
     PACKED_RULE = addresses.PACKED_RULE
+    NEW_VALUES = addresses.NEW_VALUES
     NO_SUCH_LANE = checks.NO_SUCH_LANE
     NOT_ALLOCATED = checks.NOT_ALLOCATED
     ALLOCATION_SIZE = checks.ALLOCATION_SIZE

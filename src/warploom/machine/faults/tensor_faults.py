@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
+    NEW_VALUES,
     NO_BLOCK,
     NO_TENSOR_MAP,
     OPEN_HALO,
@@ -39,6 +40,7 @@ NAMES = {
     COLUMN_OPERANDS: "invalid operand",
     OPEN_HALO: "unsupported halo",
     PACKED_RULE: "packed elements",
+    NEW_VALUES: "invalid operand",
 }
 """The kinds of these faults, as in `MemoryFault.kind`."""
 
@@ -68,6 +70,8 @@ TITLES = {
     UNSUPPORTED_TENSOR: "{name} with a tensor map of several interleaved slices of channels",
     PACKED_RULE: "{name} with elements of type {type}: {rule}",
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
+    NEW_VALUES: "{name} with the global address {address:#x}, a size of 0 or a coordinate that is"
+    " not 0",
     OPEN_HALO: "{name}: one of {address} pixels of a halo lies beyond the bounding box, which ends"
     " at {size} along W",
     NO_BLOCK: "{name} reaches block {address} of the cluster, which is not there",
@@ -94,6 +98,9 @@ ADVICE = {
     OPEN_HALO: 'PTX ISA, "wHalo", says only in its figures which pixel that is, so it is not'
     " supported here.\n    Choose pixels per column and the first coordinate so that a column ends"
     " in front of the halo, or copy the halo by itself.",
+    NEW_VALUES: 'PTX ISA, "Overriding tensor property value": 16 divides the address, and where'
+    " sizes are overridden, too, the coordinates are 0."
+    "\n    Add the offset of the box to the address.",
     NO_BLOCK: 'PTX ISA, "mapa": a block of the cluster that has begun and has not ended.'
     "\n    Let all blocks meet (barrier.cluster) before one reaches another's shared memory, and"
     " before one ends.",

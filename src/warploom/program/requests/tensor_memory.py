@@ -193,11 +193,10 @@ def _commit(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryReque
     """Encodes a commit to an mbarrier, in several blocks of the cluster if there is a mask of
     blocks."""
     barrier, *blocks = instruction.operands
+    mask_type = U32 if "multicast::cluster::32b" in modifiers else U16
     inputs: list[RequestOperand] = [(TensorMemoryOperands.shared, barrier, None)]
-    return TensorMemoryRequest(
-        w.COMMIT,
-        (*inputs, *((TensorMemoryOperands.blocks, block_mask, U16) for block_mask in blocks)),
-    )
+    inputs += [(TensorMemoryOperands.blocks, block_mask, mask_type) for block_mask in blocks]
+    return TensorMemoryRequest(w.COMMIT, tuple(inputs))
 
 
 def _multiply(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:

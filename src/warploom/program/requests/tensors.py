@@ -14,10 +14,17 @@ from functools import cache
 from warploom.asynchronous.records import LANES, CopyOperands
 from warploom.asynchronous.tensors import maps
 from warploom.asynchronous.tensors import requests as r
-from warploom.core.types import S32, U16, U32, U64, ScalarType
-from warploom.isa.instruction import Immediate, Instruction, Operand, Space, Vector
+from warploom.core.types import S32, U8, U16, U32, U64, ScalarType
+from warploom.isa.instruction import Immediate, Instruction, Operand, Register, Space, Vector
 from warploom.isa.kinds import OpKind
-from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
+from warploom.isa.ops.tensors import (
+    HINT,
+    NEW_ADDRESS,
+    NEW_SHAPE,
+    NEW_SIZE,
+    OPERATIONS,
+    WIDE,
+)
 from warploom.isa.spec import Operation
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
@@ -63,7 +70,8 @@ def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     if operation.kind in FIXED_ACCESSES:
         return FIXED_ACCESSES[operation.kind]
     modifiers = operation.modifiers
-    if modifiers["into"] is not None or (MULTICAST in modifiers and "global" in modifiers):
+    several = modifiers["multicast"] is not None
+    if modifiers["into"] is not None or (several and "global" in modifiers):
         return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
     if "shared::cluster" in modifiers:
         return ((Space.SHARED, "store"),)
@@ -107,10 +115,11 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
     request |= _field(r.PAIR, int(modifiers["cta_group"] == "cta_group::2"))
     inputs: list[RequestOperand] = []
-    if HINT in modifiers:
+    hinted = HINT in modifiers
+    if hinted:
         operands.pop()
-    if MULTICAST in modifiers:
-        inputs.append((CopyOperands.blocks, operands.pop(), U16))
+    if modifiers["multicast"] is not None:
+        inputs.append((CopyOperands.blocks, operands.pop(), operation.source_types[-1 - hinted]))
     if operation.kind is OpKind.TENSOR_PREFETCH:
         request |= r.PREFETCH
         tensor, *offsets = operands
@@ -122,8 +131,14 @@ def _box_request(instruction: Instruction) -> TensorRequest:
         request |= (r.REDUCE if "reduce" in modifiers else r.STORE) | _field(r.GROUPED, 1)
         tensor, source, *offsets = operands
         inputs.append((CopyOperands.shared, source, None))
-    map_address, coordinates = _elements(tensor)
+    map_address, *new_values, coordinates = _elements(tensor)
     inputs.append((CopyOperands.map, map_address, None))
+    if NEW_ADDRESS in modifiers:
+        request |= _field(r.FIELD, r.NEW_ADDRESS)
+        inputs.append((CopyOperands.other, new_values[0], U64))
+    if NEW_SIZE in modifiers or NEW_SHAPE in modifiers:
+        request |= _field(r.FIELD, r.NEW_SHAPE)
+        inputs += _new_shape(new_values[1:])
     inputs += [
         (CopyOperands.coordinates + LANES * axis, element, S32)
         for axis, element in enumerate(_elements(coordinates))
@@ -134,6 +149,29 @@ def _box_request(instruction: Instruction) -> TensorRequest:
             for axis, element in enumerate(_elements(operand))
         ]
     return TensorRequest(request, tuple(inputs))
+
+
+def _new_shape(values: list[Operand]) -> list[RequestOperand]:
+    """Returns the operands of sizes that replace those of a tensor map, `{sizes}`, and of strides,
+    if there are any: `{low words}, high bits`."""
+    sizes, *strides = values
+    inputs: list[RequestOperand] = [
+        (CopyOperands.sizes + LANES * axis, each, _size_type(each))
+        for axis, each in enumerate(_elements(sizes))
+    ]
+    if strides:
+        low, high = strides
+        inputs += [
+            (CopyOperands.strides + LANES * axis, each, U32)
+            for axis, each in enumerate(_elements(low))
+        ]
+        inputs.append((CopyOperands.value, high, U16))
+    return inputs
+
+
+def _size_type(operand: Operand) -> ScalarType:
+    """Returns the type to read a size by: its register has 8 or 16 bits."""
+    return U8 if isinstance(operand, Register) and operand.type.bits == 8 else U16
 
 
 def _bytes_request(instruction: Instruction) -> TensorRequest:
@@ -153,10 +191,11 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
     if "cp_mask" in modifiers:
         request |= _field(r.FIELD, 1)
         inputs.append((CopyOperands.value, operands.pop(), U16))
-    if HINT in modifiers:
+    hinted = HINT in modifiers
+    if hinted:
         operands.pop()
-    if MULTICAST in modifiers:
-        inputs.append((CopyOperands.blocks, operands.pop(), U16))
+    if modifiers["multicast"] is not None:
+        inputs.append((CopyOperands.blocks, operands.pop(), operation.source_types[-1 - hinted]))
     target, source, size, *barrier = operands
     rows = (
         (CopyOperands.opposite, CopyOperands.shared)
