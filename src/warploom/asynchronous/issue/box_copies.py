@@ -109,7 +109,7 @@ def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane
     for axis in range(3):
         entry.offsets[axis] = operands.offsets[LANES * axis + lane]
     if field(request, FIELD) and not override_map(issue, lane):
-        return fail(issue, NEW_VALUES, int(operands.other[lane]), 0, 0)
+        return fail(issue, NEW_VALUES, int(operands.opposite[lane]), 0, 0)
     if map_type(entry.map) >= FIRST_PACKED:
         rule = broken_rule(entry, row_elements(entry))
         if rule != 0:
@@ -156,7 +156,7 @@ def override_map(issue: WarpIssue, lane: int) -> bool:
     does not divide the address, or, with sizes, if one of them is 0 or a coordinate is not (PTX
     ISA, "Overriding tensor property value")."""
     entry, operands = issue.entry, issue.operands
-    address = int(operands.other[lane])
+    address = int(operands.opposite[lane])
     entry.map.address = address
     if field(issue.request, FIELD) & NEW_SHAPE == 0:
         return address % 16 == 0

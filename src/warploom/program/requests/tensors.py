@@ -135,7 +135,7 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     inputs.append((CopyOperands.map, map_address, None))
     if NEW_ADDRESS in modifiers:
         request |= _field(r.FIELD, r.NEW_ADDRESS)
-        inputs.append((CopyOperands.other, new_values[0], U64))
+        inputs.append((CopyOperands.opposite, new_values[0], U64))
     if NEW_SIZE in modifiers or NEW_SHAPE in modifiers:
         request |= _field(r.FIELD, r.NEW_SHAPE)
         inputs += _new_shape(new_values[1:])
