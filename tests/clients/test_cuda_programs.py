@@ -218,3 +218,11 @@ def test_a_program_of_hip(tmp_path: Path) -> None:
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == "3.5 3.5 32; cudaErrorInvalidValue\n"
     assert "vadd, 1 launch of 4x1x1 blocks of 256x1x1" in outcome.stderr
+
+
+def test_the_host_waits_for_all_streams_of_a_device(build: Build, run_program: RunProgram) -> None:
+    """What comes after cudaDeviceSynchronize() comes after all that was issued before it."""
+    outcome = run_program(build("device_waits.cu"), sanitize="race")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "2\n"
+    assert "ERROR SUMMARY: 0 errors, 0 warnings" in outcome.stderr

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shlex
+import subprocess
+import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from warploom.clients.nvcc import real_nvcc
 from warploom.ui.lessons import ORDER
 
 ROOT = Path(__file__).parent.parent.parent
@@ -59,6 +65,40 @@ def test_a_row_names_a_test_a_way_to_see_it_and_a_source(row: str) -> None:
     for lesson in re.findall(r"`warploom learn ([\w-]+)`", see):
         assert lesson in ORDER
     assert re.search(r"`warploom|view|`%|glossary", see), see
+
+
+EXPECTED_STATUS = {"B3 run": 4, "D5 explore": 1, "M4 explore": 1, "check": 1}
+"""The exit status of a command that is to find something wrong, in one row or in all."""
+
+
+def commands() -> list[tuple[str, str]]:
+    """The commands of each row that name a file."""
+    return [
+        (row, command)
+        for row, cells in sorted(rows().items())
+        for command in re.findall(r"`warploom ((?:\w+) [^`]*examples/[^`]*)`", cells[1])
+    ]
+
+
+@pytest.mark.parametrize(("row", "command"), commands(), ids=lambda value: value.partition(" ")[0])
+def test_the_commands_of_a_row_run(row: str, command: str, tmp_path: Path) -> None:
+    if "numba" in command and find_spec("numba_cuda") is None:
+        pytest.skip("numba-cuda is not installed")
+    if "--timeline" in command and real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
+    verb = command.partition(" ")[0]
+    arguments = [*shlex.split(command), *(["--export", "page.html"] * (verb == "view"))]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = subprocess.run(
+        [sys.executable, "-m", "warploom.cli", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    expected = EXPECTED_STATUS.get(f"{row} {verb}", EXPECTED_STATUS.get(verb, 0))
+    assert done.returncode == expected, (command, done.stdout[-500:], done.stderr)
 
 
 def test_the_glossary_has_the_words_of_the_architecture() -> None:

@@ -264,9 +264,9 @@ def test_what_configurations_have_in_common_is_made_once(monkeypatch: pytest.Mon
         compiled.append(tuple(options))
         return compile_cached(text, name, capability, options)
 
-    def counted_build(*given: Any) -> Program:
+    def counted_build(*given: Any, **named: Any) -> Program:
         built.append(given[1])
-        return build(*given)
+        return build(*given, **named)
 
     monkeypatch.setattr(sources, "compile_cached", counted)
     monkeypatch.setattr(builds, "build", counted_build)

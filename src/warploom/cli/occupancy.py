@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.options import Block, CompilerOption, DeviceName, File, Json, KernelName, grouped
+from warploom.cli.options import Block, CompilerOption, DeviceName, Json, KernelName, grouped
+from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_text
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers
@@ -36,16 +37,26 @@ class BlockOptions:
         typer.Option(help="Registers per thread, instead of the count by ptxas or the estimate."),
     ] = None
 
-    def demand(self, chosen: Kernel) -> tuple[Demand, Resources]:
-        """Returns what a block of a kernel needs, and where its registers are known from."""
+    def demand(self, chosen: Kernel | None) -> tuple[Demand, Resources]:
+        """Returns what a block of a kernel, or of any with so many registers and so much shared
+        memory, needs, and where its registers are known from."""
+        threads = prod(dims("--block", self.block))
+        if chosen is None:
+            known = Resources(self._given_registers(), 1, "given")
+            return Demand(threads, known.registers, self.shared), known
         known = chosen.resources
         if self.registers is not None:
             known = Resources(self.registers, known.barriers, "given")
         whole = chosen.program.shared_bytes
         if self.shared:
             whole = chosen.program.dynamic_shared_offset + self.shared
-        threads = prod(dims("--block", self.block))
         return Demand(threads, known.registers, whole, known.barriers), known
+
+    def _given_registers(self) -> int:
+        """Returns the registers per thread. Raises WarploomError where they are not given."""
+        if self.registers is None:
+            raise WarploomError("name the file of a kernel, or its --registers per thread")
+        return self.registers
 
 
 @dataclass(frozen=True)
@@ -61,9 +72,16 @@ class SweepOptions:
     ] = None
 
 
+AnyFile = Annotated[
+    Path | None,
+    typer.Argument(help="A CUDA C++ (.cu), HIP (.hip), OpenCL C (.cl) or PTX (.ptx) file."),
+]
+
+
 @grouped
 def occupancy(
-    file: File,
+    file: AnyFile = None,
+    *,
     resources: BlockOptions,
     drawn: SweepOptions,
     kernel: KernelName = None,
@@ -71,13 +89,17 @@ def occupancy(
     option: CompilerOption = None,
     as_json: Json = False,
 ) -> None:
-    """Print how many blocks of a kernel an SM holds at once, and what limits them.
+    """Print how many blocks of a kernel, or of --registers and --shared, an SM holds at once, and
+    what limits them.
 
     Example: `warploom occupancy matmul.cu --kernel matmul_tiled --block 256 --device t4 --sweep`
     """
     gpu = Device(device)
-    module = gpu.load(file, option or ())
-    chosen = module[kernel or only_kernel(module)]
+    chosen = None
+    if file is not None:
+        module = gpu.load(file, option or ())
+        chosen = module[kernel or only_kernel(module)]
+    name = "any kernel" if chosen is None else chosen.name
     demand, known = resources.demand(chosen)
     check_launch(gpu.spec, (1, 1, 1), (demand.threads, 1, 1), demand.shared_bytes)
     check_registers(gpu.spec, demand.threads, known.registers, known.source)
@@ -86,11 +108,11 @@ def occupancy(
     if as_json:
         print(json.dumps(_as_json(found, known, steps, curves), indent=2))
     else:
-        _print(gpu.spec, chosen.name, found, known, steps)
+        _print(gpu.spec, name, found, known, steps)
         for curve in curves if drawn.sweep else ():
             print(f"\n{as_text(curve)}")
     if drawn.svg is not None:
-        _write(drawn.svg, as_svg(curves, f"{chosen.name} on {gpu.spec.title}"))
+        _write(drawn.svg, as_svg(curves, f"{name} on {gpu.spec.title}"))
 
 
 def _print(

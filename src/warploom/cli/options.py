@@ -32,7 +32,9 @@ ARGUMENT_HELP = (
     " kernel. A buffer may have a name before it (y:f32[64]=ones). Default: its position."
 )
 
-File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file.")]
+File = Annotated[
+    Path, typer.Argument(help="A CUDA C++ (.cu), HIP (.hip), OpenCL C (.cl) or PTX (.ptx) file.")
+]
 KernelName = Annotated[
     str | None, typer.Option(help="The kernel to launch; needed where there are several.")
 ]

@@ -21,7 +21,7 @@ def peek_at_last_error() -> int:
 
 @entry("cudaDeviceSynchronize", "cudaThreadSynchronize")
 def synchronize() -> None:
-    state.current()
+    contexts.synchronize()
 
 
 @entry("cudaDeviceReset", "cudaThreadExit")
