@@ -450,9 +450,9 @@ def test_blocks_end_on_the_page_though_some_were_not_recorded(page: Any, tmp_pat
     file.write_text(export(exported_show("many", ("many",)), [record(request).to_bytes()]), "utf-8")
     page.goto(f"{file.as_uri()}#view=machine&step=0")
     blocks = page.locator(".blocks h3 em")
-    assert blocks.inner_text() == "0 waiting · 64 resident · 0 done"
+    assert blocks.inner_text() == "0 waiting · 64 resident · 0 done · 36 not recorded"
     page.keyboard.press("End")
-    assert blocks.inner_text() == "0 waiting · 0 resident · 64 done"
+    assert blocks.inner_text() == "0 waiting · 0 resident · 64 done · 36 not recorded"
 
 
 def test_the_multiprocessor_is_drawn_with_the_sizes_of_the_device(

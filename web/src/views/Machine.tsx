@@ -34,7 +34,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
         <h3 {...tip("block")} tabIndex={0}>
           Blocks
           <em>
-            {["waiting", "resident", "done"].map((kind) => `${blocks.filter((b) => b === kind).length} ${kind}`).join(" · ")}
+            {counted(blocks)}
           </em>
         </h3>
         <div class="grid">
@@ -88,6 +88,16 @@ function statusOfBlocks(residency: readonly BlockResidency[], time: number, coun
   const found = Array<BlockStatus>(count).fill("not recorded");
   for (const one of residency) found[one.block] = time < one.since ? "waiting" : time < one.until ? "resident" : "done";
   return found;
+}
+
+/** How many blocks wait, are resident and are done; and those of which nothing was recorded. */
+function counted(blocks: readonly BlockStatus[]): string {
+  const kinds: BlockStatus[] = ["waiting", "resident", "done", "not recorded"];
+  return kinds
+    .map((kind) => [kind, blocks.filter((block) => block === kind).length] as const)
+    .filter(([kind, number]) => kind !== "not recorded" || number > 0)
+    .map(([kind, number]) => `${number} ${kind}`)
+    .join(" · ");
 }
 
 /** The resident blocks of each SM, in the order of its slots. */

@@ -15,7 +15,10 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
   const issuing = moment.status === "executing" || moment.status === "at a barrier";
   const branching = issuing && sendsElsewhere(model, moment);
   const names = { ...(branching ? waysOf(model, moment) : LANE_NAMES), ...(returned(model, moment) ? { gathering: "returned" } : {}) };
-  const states = Array.from({ length: LANES }, (_, lane) => laneState(moment.state, moment.executing, lane, issuing, branching));
+  const states = Array.from({ length: LANES }, (_, lane) => {
+    const state = laneState(moment.state, moment.executing, lane, issuing, branching);
+    return moment.status === "ended" && state !== "absent" ? "exited" : state;
+  });
   const present = LANE_STATES.filter((state) => states.includes(state));
   const own = model.trace.warps[warp];
   const involved = (shownFinding.value?.parties ?? []).filter((one) => one.block === own?.block && one.warp === own.warp).map((one) => one.lane);
@@ -151,7 +154,7 @@ function valueText(model: Model, bits: number | bigint, type: string): string {
 function Instruction({ model, moment }: { model: Model; moment: Moment }) {
   if (moment.step < 0) return <p class="now">not started yet</p>;
   const code = model.code(moment.step);
-  const active = count(moment.state.active);
+  const active = moment.status === "ended" ? 0 : count(moment.state.active);
   return (
     <p class="now" aria-live="polite">
       <code>{code.text}</code>
