@@ -124,7 +124,7 @@ def mbarrier(operation: Operation, values: Bits) -> tuple[int, int] | None:
     if name == "inval":
         return 0, old
     if name == "check_layout":  # layout v1 holds reports of copies, and none is made here
-        return old, int("layout::v0" in m)
+        return old, int("layout::v0" in operation.text)
     if name in ("test_wait", "try_wait"):
         given = operands[0]
         waits = barrier.phase % 2 != given % 2 if "parity" in m else barrier.phase != given >> 62

@@ -13,7 +13,7 @@ import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, Unit
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.textures import TextureDescription
-from warploom.ptx.texture_rules import COORDINATES, LAYERED
+from warploom.ptx.rules.textures import COORDINATES, LAYERED
 from warploom.texture import descriptors as d
 
 SPECS = [spec for forms in FORMS.values() for spec in forms if spec.unit is Unit.TEXTURE]

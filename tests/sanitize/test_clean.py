@@ -78,6 +78,7 @@ WRONG = {
     "race": {"race"},
     "exchange": {"race"},
     "lock": {"deadlock", "unpromised"},
+    "lock-warps": {"deadlock", "unpromised"},
     "barrier": {"skipped barrier"},
     "warp-synchronous": {"uninitialized read", "unpromised"},
 }

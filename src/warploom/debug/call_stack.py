@@ -21,7 +21,7 @@ from warploom.isa.instruction import Address, Space
 from warploom.isa.kinds import OpKind
 from warploom.machine.reference.state import Warp
 from warploom.program.calls import entry_label, return_label
-from warploom.program.frames import Frame
+from warploom.program.frames import SourceFrame
 from warploom.program.program import Program, Site
 from warploom.program.stack import DEPTH, FRAME, LINK_BYTES
 
@@ -32,7 +32,7 @@ class CallStack:
     def __init__(self, program: Program, places: Places) -> None:
         self._program, self._places = program, places
 
-    def frames(self, thread: Thread, instruction: int) -> tuple[Frame, ...]:
+    def frames(self, thread: Thread, instruction: int) -> tuple[SourceFrame, ...]:
         """Returns the frames of a thread that is at an instruction, the innermost first. The
         registers of a function that has been entered again since are not those of the outer frame,
         which is marked as `reentered`."""

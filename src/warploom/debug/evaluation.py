@@ -31,7 +31,7 @@ from warploom.debug.types import (
 )
 from warploom.debug.values import Value
 from warploom.isa.instruction import Space
-from warploom.program.frames import Frame
+from warploom.program.frames import SourceFrame
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": lambda a, b: a == b,
@@ -49,7 +49,7 @@ class Evaluator:
 
     names: Names
     thread: Thread
-    frame: Frame | None
+    frame: SourceFrame | None
 
     def value(self, text: str) -> Value:
         """Returns the value of an expression. Raises EvaluationError."""

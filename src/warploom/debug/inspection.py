@@ -24,7 +24,7 @@ from warploom.debug.timeline import Timeline
 from warploom.debug.values import Value
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import ThreadBlock, Warp, new_warp
-from warploom.program.frames import Frame
+from warploom.program.frames import SourceFrame
 from warploom.simt.schedule_layout import WarpState
 from warploom.simt.warp_table import WarpTable
 
@@ -123,14 +123,14 @@ class Inspection:
                 return group.instruction
         return None
 
-    def frames(self) -> tuple[Frame, ...]:
+    def frames(self) -> tuple[SourceFrame, ...]:
         """Returns the frames of the thread in focus, the innermost first. Raises DebugError."""
         index = self.instruction_of(self.thread())
         if index is None:
             raise DebugError("this thread has ended")
         return self.calls.frames(self.thread(), index)
 
-    def frame(self) -> Frame:
+    def frame(self) -> SourceFrame:
         """Returns the frame in focus."""
         frames = self.frames()
         return frames[min(self.focus.frame, len(frames) - 1)]

@@ -19,7 +19,7 @@ from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.signatures import Parameter, signature_of
 from warploom.isa.instruction import Space
 from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.program.frames import Frame
+from warploom.program.frames import SourceFrame
 from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"
@@ -44,7 +44,7 @@ class Names:
 
     # ---- variables ------------------------------------------------------------------------------
 
-    def variables(self, thread: Thread, frame: Frame) -> list[tuple[str, Value | str]]:
+    def variables(self, thread: Thread, frame: SourceFrame) -> list[tuple[str, Value | str]]:
         """Returns the variables of a frame, parameters first, the innermost block last: each with
         its value, or why it has none."""
         found: dict[str, Value | str] = {}
@@ -60,7 +60,7 @@ class Names:
             found.setdefault(name, value)
         return list(found.items())
 
-    def find(self, name: str, thread: Thread, frame: Frame | None) -> Value:
+    def find(self, name: str, thread: Thread, frame: SourceFrame | None) -> Value:
         """Returns what a name stands for; without a frame, in none of the kernel's functions.
         Raises EvaluationError where it is nothing."""
         if frame is None:
@@ -108,7 +108,7 @@ class Names:
         made = self._program.instructions[max(0, thread.warp.next)]
         return read_debug_info(made.span.text.content or self._program.module.text)
 
-    def _scopes(self, debugged: Debugged, frame: Frame) -> list[Scope]:
+    def _scopes(self, debugged: Debugged, frame: SourceFrame) -> list[Scope]:
         """Returns the scopes of a frame, the outermost first: of copies of inlined functions around
         its line, as many as it is deep."""
         every = debugged.at(frame.text_line)
@@ -118,7 +118,7 @@ class Names:
         return every[starts[frame.depth] : starts[frame.depth + 1]]
 
     def _value(
-        self, variable: Variable, debugged: Debugged, thread: Thread, frame: Frame
+        self, variable: Variable, debugged: Debugged, thread: Thread, frame: SourceFrame
     ) -> Value | str:
         type = variable.type
         if type is None:
@@ -142,7 +142,7 @@ class Names:
         type: Type,
         debugged: Debugged,
         thread: Thread,
-        frame: Frame,
+        frame: SourceFrame,
     ) -> Value:
         """Returns the value at a location (DWARF, "Location Descriptions")."""
         stack: list[int | Place] = []
@@ -270,7 +270,7 @@ class Names:
                 return Value(Array(BYTE, allocation.size), place=place)
         return None
 
-    def _register(self, name: str, thread: Thread, frame: Frame) -> Value:
+    def _register(self, name: str, thread: Thread, frame: SourceFrame) -> Value:
         """Returns a register: `$r1` or `%r1`, of the copy of the function in which the thread is;
         special registers; `$pc`."""
         plain = f"%{name[1:]}"

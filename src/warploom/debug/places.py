@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from warploom.core.lazy import cached_property
-from warploom.program.frames import Frame, frames_of
+from warploom.program.frames import SourceFrame, frames_of
 from warploom.program.program import Program
 
 
@@ -24,9 +24,9 @@ class Places:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._frames: dict[int, tuple[Frame, ...]] = {}
+        self._frames: dict[int, tuple[SourceFrame, ...]] = {}
 
-    def frames(self, instruction: int) -> tuple[Frame, ...]:
+    def frames(self, instruction: int) -> tuple[SourceFrame, ...]:
         """Returns the frames of an instruction, the innermost first. Those of CUDA's own headers
         and of the compiler are left out, unless there is no other."""
         known = self._frames.get(instruction)
@@ -144,5 +144,5 @@ def matches(name: str, wanted: str) -> bool:
     return len(want) > 0 and have[-len(want) :] == want
 
 
-def _is_named(frame: Frame, name: str) -> bool:
+def _is_named(frame: SourceFrame, name: str) -> bool:
     return name in (frame.function, frame.function.rpartition("::")[2], frame.symbol)

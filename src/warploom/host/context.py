@@ -17,7 +17,6 @@ from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
 
 if TYPE_CHECKING:
-    from warploom.host.timelines import Timeline
     from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
     from warploom.sanitize.streams import Streams
@@ -49,9 +48,6 @@ class Context:
     """The tools that check each launch."""
     turn: LaunchLock = field(default_factory=LaunchLock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
-
-    timelines: list[Timeline] = field(default_factory=list["Timeline"])
-    """The timelines that are being taken of its work."""
 
     @cached_property
     def rules(self) -> AccessRules:

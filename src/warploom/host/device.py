@@ -294,12 +294,12 @@ class Device(MakesTextures, MakesTensorMaps):
         from warploom.host.timelines import Timeline
 
         timeline = Timeline(self.spec, self.streams.order)
-        self._context.timelines.append(timeline)
+        self._hooks.timelines.append(timeline)
         self.memory.copy_listeners.append(timeline.copied_by_host)
         try:
             yield timeline
         finally:
-            self._context.timelines.remove(timeline)
+            self._hooks.timelines.remove(timeline)
             self.memory.copy_listeners.remove(timeline.copied_by_host)
 
     def _next_name(self) -> str:

@@ -102,7 +102,7 @@ class Launcher:
         """Runs a launch, or leaves it to its stream."""
         work, issued = work_of(ready, options, self.stream, progress)
         work = ready.begin(work)
-        if self.kernel.context.timelines:
+        if self.kernel.hooks.timelines:
             return self._run_in_timelines(ready, work)
         if self.stream is None:
             return Run(self.kernel, ready.launch, work())
@@ -120,7 +120,7 @@ class Launcher:
             run = Run(self.kernel, ready.launch, work())
         else:
             run = self._submit(self.stream, ready, work, issued.last)
-        for timeline in context.timelines:
+        for timeline in self.kernel.hooks.timelines:
             timeline.add_launch(issued, run)
         return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -33,6 +33,7 @@ from warploom.sanitize.findings import Finding
 from warploom.sanitize.stream_order import HOST, IssuedWork
 
 if TYPE_CHECKING:
+    from warploom.host.timelines import Timeline
     from warploom.sanitize.launching import SanitizedLaunch
 
 WORKSPACE_BYTES = 8
@@ -55,10 +56,11 @@ class LaunchSaver(Protocol):
 @dataclass(frozen=True)
 class LaunchHooks:
     """Holds what surrounds and what follows a launch: `savers` save it, `on_run` is called with
-    each that ended well."""
+    each that ended well, and `timelines` are being taken of the device."""
 
     on_run: Callable[[Run], object] | None = None
     savers: tuple[LaunchSaver, ...] = ()
+    timelines: list[Timeline] = field(default_factory=list["Timeline"])
 
 
 class LaunchableKernel(LoadedKernel):

@@ -9,7 +9,7 @@ from warploom.isa.instruction import Instruction, Symbol
 from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.observe import schema
 from warploom.program.calls import end_label
-from warploom.program.frames import Frame, frames_of
+from warploom.program.frames import SourceFrame, frames_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.printer import print_instruction
@@ -69,7 +69,7 @@ def _frames(program: Program, index: int) -> Frames:
     )
 
 
-def _line(frame: Frame) -> int:
+def _line(frame: SourceFrame) -> int:
     return frame.location.line if frame.location else 0
 
 

@@ -17,7 +17,7 @@ from warploom.program.program import Program, Site
 
 
 @dataclass(frozen=True)
-class Frame:
+class SourceFrame:
     """A function that an instruction is in, with the position in it: of the instruction, or of the
     call of the frame before. `symbol` is the PTX function, whose names end in `suffix`; `depth` how
     many inlined copies of others are around this one in that function. `reentered`: a deeper frame
@@ -46,7 +46,7 @@ class Frame:
         return f"{self.function}{where}"
 
 
-def frames_of(program: Program, instruction: int) -> Iterator[Frame]:
+def frames_of(program: Program, instruction: int) -> Iterator[SourceFrame]:
     """Yields the frames of an instruction, the innermost first, up to the kernel or a function that
     is not inlined."""
     site: Site | None = program.sites[instruction]
@@ -59,7 +59,7 @@ def frames_of(program: Program, instruction: int) -> Iterator[Frame]:
             depth = len(chain) - 1 - number
             inlined = position.function if depth and position is not None else None
             function = read_symbol(inlined or site.function).name
-            yield Frame(function, position, site.function, suffix, depth, text_line)
+            yield SourceFrame(function, position, site.function, suffix, depth, text_line)
         copy = site.copy
         site = copy.call if copy else None
         location = copy.location if copy else None

@@ -1,6 +1,6 @@
 """Checks that a parsed module keeps the rules of PTX: variables, functions, guards and calls.
 
-Rules about single operands are in `ptx.operand_rules`. Source: PTX ISA, "Directives", "State
+Rules about single operands are in `ptx.rules.operands`. Source: PTX ISA, "Directives", "State
 Spaces" and "Control Flow Instructions".
 """
 
@@ -21,7 +21,9 @@ from warploom.isa.instruction import (
     Vector,
 )
 from warploom.isa.kinds import OpKind
-from warploom.ptx.declaration_rules import (
+from warploom.ptx.module import Function, Module, Prototype, Targets, Variable
+from warploom.ptx.release import Releases
+from warploom.ptx.rules.declarations import (
     BODY_SPACES,
     check_constants,
     check_parameter,
@@ -29,11 +31,9 @@ from warploom.ptx.declaration_rules import (
     check_variable,
     module_spaces,
 )
-from warploom.ptx.module import Function, Module, Prototype, Targets, Variable
-from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
-from warploom.ptx.release import Releases
+from warploom.ptx.rules.operands import agrees, check_immediate, check_operands
+from warploom.ptx.rules.statements import check_statement
 from warploom.ptx.scope import Scope
-from warploom.ptx.statement_rules import check_statement
 
 
 def verify(module: Module) -> None:

@@ -25,11 +25,11 @@ from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.spec import OperandSpec, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS, WERE_NARROW
 from warploom.ptx.module import Targets
-from warploom.ptx.scale_rules import CHOICES, SCALE_CHECKS, check_choice, check_selector
+from warploom.ptx.rules.scales import CHOICES, SCALE_CHECKS, check_choice, check_selector
+from warploom.ptx.rules.tensor_memory import TENSOR_MEMORY_CHECKS, check_switches
+from warploom.ptx.rules.tensors import TENSOR_CHECKS
+from warploom.ptx.rules.textures import check_axes, check_handle, check_texels
 from warploom.ptx.scope import Scope
-from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switches
-from warploom.ptx.tensor_rules import TENSOR_CHECKS
-from warploom.ptx.texture_rules import check_axes, check_handle, check_texels
 
 MOVES_BITS = ACCESSES_BY_LANE | {OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE}
 COPIES = frozenset(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from warploom.isa.instruction import Address, Immediate, Operand, Register, Symbol, Vector
 from warploom.isa.ops.tensors import NEW_ADDRESS, NEW_SHAPE, NEW_SIZE, is_wide
 from warploom.isa.spec import Operation
+from warploom.ptx.rules.textures import check_word
 from warploom.ptx.scope import Scope
-from warploom.ptx.texture_rules import check_word
 
 GATHERED = ("tile::gather4", "tile::scatter4")
 

@@ -16,8 +16,8 @@ from warploom.isa.instruction import (
     Vector,
 )
 from warploom.isa.spec import Operation
+from warploom.ptx.rules.textures import check_word
 from warploom.ptx.scope import Scope
-from warploom.ptx.texture_rules import check_word
 
 SCALED_KINDS = ("kind::f16", "kind::tf32")
 """Kinds of products that take `scale-input-d`."""

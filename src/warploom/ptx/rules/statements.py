@@ -1,5 +1,5 @@
 """Legality of instructions as a whole: what their modifiers, their guard and several of their
-operands have to do with each other. Rules about single operands are in `ptx.operand_rules`.
+operands have to do with each other. Rules about single operands are in `ptx.rules.operands`.
 
 Source: PTX ISA, at the instructions that each rule names; ptxas refuses the same.
 """
