@@ -162,6 +162,17 @@ KERNEL barrier_once(float *out, const float *in) {
     out[I] = s[255 - threadIdx.x];
 }
 
+KERNEL tree_in_a_loop(float *out, const float *in) {
+    __shared__ float s[256];
+    s[threadIdx.x] = in[I];
+    __syncthreads();
+    for (int by = blockDim.x / 2; by > 0; by /= 2) {
+        if (threadIdx.x < by) s[threadIdx.x] += s[threadIdx.x + by];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) out[blockIdx.x] = s[0];
+}
+
 KERNEL uses_1k(float *out, const float *in) {
     extern __shared__ float d[];
     d[threadIdx.x] = in[I];
@@ -440,6 +451,8 @@ def test_shared_memory_of_the_launch_that_no_access_touches() -> None:
         ("narrow access", ("words", 256, 256, integers(), integers())),
         ("store in each iteration", ("sum_in_register", 4, 256, floats(), floats(), 64)),
         ("barrier that orders nothing", ("barrier_once", 256, 256, floats(), floats())),
+        # Each round reads what the one before has written: the loop's barrier leads to itself.
+        ("barrier that orders nothing", ("tree_in_a_loop", 256, 256, floats(), floats())),
         ("unused shared memory", ("barrier_once", 256, 256, floats(), floats())),
     ],
 )

@@ -35,7 +35,7 @@ def barrier_intervals(program: Program) -> Iterator[set[int]]:
     barrier of all threads (`is_barrier_of_all_threads`), up to and including the next such
     barrier."""
     for boundary in _boundaries(program):
-        yield _interval_from(program, boundary)
+        yield interval_from(program, boundary)
 
 
 def is_barrier_of_all_threads(instruction: Instruction) -> bool:
@@ -60,7 +60,7 @@ def _boundaries(program: Program) -> Iterator[int]:
             yield index + 1
 
 
-def _interval_from(program: Program, start: int) -> set[int]:
+def interval_from(program: Program, start: int) -> set[int]:
     """Returns the instructions that are reachable from instruction `start` up to and including the
     next barrier of all threads (`is_barrier_of_all_threads`) on each path; none if `start` is after
     the last one."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from warploom.analysis.linear.forms import Form
 from warploom.analysis.linear.intervals import (
     barrier_intervals,
+    interval_from,
     is_asynchronous_access,
     is_barrier_of_all_threads,
 )
@@ -112,8 +113,7 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
         if not executed or not is_barrier_of_all_threads(made):
             continue
         before = set[int]().union(*(one for one in intervals if index in one))
-        after = next((one for one in intervals if _begins(one, index)), set[int]())
-        if _orders_nothing(case, before, after):
+        if _orders_nothing(case, before, interval_from(program, index + 1)):
             yield Advice(
                 "barrier that orders nothing",
                 program.line(index),
@@ -124,11 +124,6 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
                 executed,
                 LEAST_OF_BARRIERS,
             )
-
-
-def _begins(interval: set[int], barrier: int) -> bool:
-    """Returns whether an interval begins after a barrier."""
-    return barrier + 1 in interval and (barrier not in interval or min(interval) == barrier + 1)
 
 
 def _orders_nothing(case: Case, before: set[int], after: set[int]) -> bool:
