@@ -101,9 +101,9 @@ class KernelVariant:
     tracks: Tracking | None = None
     concurrent: bool = False
 
-    def does(self, transformation: Pass) -> bool:
+    def does(self, optional_pass: Pass) -> bool:
         """Returns whether a transformation is enabled."""
-        return transformation not in self.disabled
+        return optional_pass not in self.disabled
 
     def for_baseline(self) -> KernelVariant:
         """Returns the variant of baseline code for the same launches: for blocks of any size, and
