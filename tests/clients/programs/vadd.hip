@@ -20,7 +20,7 @@ int main()
     CHECK(hipMalloc(&db, n * sizeof(float)));
     CHECK(hipMalloc(&dc, n * sizeof(float)));
     CHECK(hipMemcpy(da, a.data(), n * sizeof(float), hipMemcpyHostToDevice));
-    CHECK(hipMemcpy(db, b.data(), n * sizeof(float), hipMemcpyHostToDevice));
+    CHECK(hipMemcpyHtoD((hipDeviceptr_t)db, b.data(), n * sizeof(float)));
     hipLaunchKernelGGL(vadd, dim3((n + 255) / 256), dim3(256), 0, 0, da, db, dc, n);
     CHECK(hipGetLastError());
     CHECK(hipMemcpy(c.data(), dc, n * sizeof(float), hipMemcpyDeviceToHost));

@@ -189,7 +189,20 @@ __device__ inline unsigned lane()
 #define hipProfilerStart cudaProfilerStart
 #define hipProfilerStop cudaProfilerStop
 
+#define hipMemcpyHtoD(target, source, size) \
+    cudaMemcpy((void *)(target), source, size, cudaMemcpyHostToDevice)
+#define hipMemcpyDtoH(target, source, size) \
+    cudaMemcpy(target, (const void *)(source), size, cudaMemcpyDeviceToHost)
+#define hipMemcpyDtoD(target, source, size) \
+    cudaMemcpy((void *)(target), (const void *)(source), size, cudaMemcpyDeviceToDevice)
+#define hipMemcpyHtoDAsync(target, source, size, stream) \
+    cudaMemcpyAsync((void *)(target), source, size, cudaMemcpyHostToDevice, stream)
+#define hipMemcpyDtoHAsync(target, source, size, stream) \
+    cudaMemcpyAsync(target, (const void *)(source), size, cudaMemcpyDeviceToHost, stream)
+
 // ---- its types and values ---------------------------------------------------------------------
+
+typedef void *hipDeviceptr_t;
 
 #define hipError_t cudaError_t
 #define hipStream_t cudaStream_t
