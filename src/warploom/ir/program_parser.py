@@ -55,7 +55,8 @@ class ProgramParser:
             for word in ("globals", "functions")
         )
         names = {declared: declared for declared in (*slots, *targets, *functions)}
-        outside = Outside({**names, **self._registers})
+        known = {**names, **self._registers}
+        outside = Outside({_as_ptx(declared): value for declared, value in known.items()})
         self._names = Names(Cursor(tokenize("", name)), outside)
         numbered = [operation for line in lines["block"] for operation in _operation_lines(line)]
         instructions = tuple(line.read(self._operation) for line in numbered)
@@ -123,7 +124,7 @@ class ProgramParser:
 
     def _operands(self, text: str) -> tuple[Operand, ...]:
         """Returns the operands of a text, which commas separate."""
-        return operands_until(";", Cursor(tokenize(f"{text};", "Warp IR")), self._names)
+        return operands_until(";", Cursor(tokenize(f"{_as_ptx(text)};", "Warp IR")), self._names)
 
 
 class _Sizes(TypedDict):
@@ -141,6 +142,12 @@ def _sizes(line: Line) -> _Sizes:
     """Returns the sizes that the line `memory` gives; 0 for those that it leaves out."""
     sizes = {field: int(line.values.get(word, 0)) for word, field in MEMORY.items()}
     return cast(_Sizes, sizes)
+
+
+def _as_ptx(text: str) -> str:
+    """Returns a name, or a text with names, as the lexer of PTX reads it as one word: names of what
+    calls that are not inlined need have an `@`, so that they are no name of the user's."""
+    return text.replace("@", "$at$")
 
 
 def _operation_lines(block: Line) -> list[Line]:
