@@ -55,8 +55,8 @@ class ProgramParser:
             for word in ("globals", "functions")
         )
         names = {declared: declared for declared in (*slots, *targets, *functions)}
-        known = {**names, **self._registers}
-        outside = Outside({_as_ptx(declared): value for declared, value in known.items()})
+        by_name = {**names, **self._registers}
+        outside = Outside({_as_ptx(declared): value for declared, value in by_name.items()})
         self._names = Names(Cursor(tokenize("", name)), outside)
         numbered = [operation for line in lines["block"] for operation in _operation_lines(line)]
         instructions = tuple(line.read(self._operation) for line in numbered)
