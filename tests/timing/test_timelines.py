@@ -172,6 +172,7 @@ def test_copies_of_arguments_and_buffers_are_in_the_timeline():
         b = gpu.to_device(np.ones(n, np.float32))
         written = np.zeros(n, np.float32)
         triad[4, 256](written, b, b, n)
+        assert len(timeline.works) == 4  # more are added after it was read
         b.copy_to_host()
     shown = [(work.work.engine, work.work.issued.stream) for work in timeline.works]
     assert shown == [
@@ -187,6 +188,7 @@ def test_copies_of_arguments_and_buffers_are_in_the_timeline():
     lines = timeline.report().splitlines()
     assert lines[0].startswith("Timeline on Tesla V100")
     assert len(lines) == 3 + 5
+    assert timeline.seconds == timeline.works[-1].end
     triad[4, 256](written, b, b, n)  # after the timeline was taken
     assert len(timeline.works) == 5
 

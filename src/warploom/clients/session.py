@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warploom.clients.settings import Settings
-from warploom.core.errors import Dim3
+from warploom.core.errors import Dim3, WarploomError
 from warploom.core.lazy import cached_property
 from warploom.core.mutex import Mutex
 from warploom.core.output_files import write_text
@@ -199,7 +199,7 @@ class Session:
             _flush_output()
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
         if self.timeline is not None:
-            print(self.timeline.report(), file=sys.stderr, end="", flush=True)
+            print(_timeline_text(self.timeline), file=sys.stderr, end="", flush=True)
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
             write_text(name, json.dumps(self.data(), indent=2))
@@ -290,6 +290,14 @@ class Session:
                 for name, work in self.host_work.items()
             ],
         }
+
+
+def _timeline_text(timeline: Timeline) -> str:
+    """Returns a timeline as text, or why there is none: other reports follow it."""
+    try:
+        return timeline.report()
+    except WarploomError as error:
+        return f"warploom: there is no timeline: {error}\n"
 
 
 def _flush_output() -> None:

@@ -71,6 +71,11 @@ class Settings:
         if self.memory:
             bytes_of(self.memory)
         schedule_of(find_device(self.device), self.schedule, self.seed, ORDERS[self.any_order])
+        if self.timeline and (self.engine != "compiled" or self.sanitize):
+            raise WarploomError(
+                "a timeline is of launches that the compiled engine records, without checks: leave"
+                " out --timeline, or --engine and the checks"
+            )
         return self
 
     @classmethod

@@ -124,16 +124,21 @@ class Timeline:
             launch = run
         for work in (issued.before, (issued.launch, launch), issued.after):
             if work is not None:
-                self._works.append(work)
+                self._add(*work)
 
     def add_copy(self, issued: IssuedWork, copy: Copy) -> None:
         """Adds a copy that has been made."""
-        self._works.append((issued, copy))
+        self._add(issued, copy)
 
     def copied_by_host(self, address: int, size: int, writes: bool) -> None:
         """Adds a copy of a buffer for which the host waits."""
         engine = Engine.TO_DEVICE if writes else Engine.TO_HOST
         self.add_copy(self.order.issue(HOST), Copy(engine, size))
+
+    def _add(self, issued: IssuedWork, work: Work) -> None:
+        """Adds work; `works` are scheduled anew when they are next read."""
+        self.__dict__.pop("works", None)
+        self._works.append((issued, work))
 
     def _described(
         self, issued: IssuedWork, work: Work, demands: Mapping[Shape, Sequence[Demand]]
