@@ -92,6 +92,33 @@ def test_calls_of_the_runtime(
     assert "not there" not in outcome.stderr
 
 
+NOT_READY, LAUNCH_TIMEOUT = 600, 702
+
+
+def test_kernels_of_two_streams_wait_for_each_other(build: Build, run_program: RunProgram) -> None:
+    """While the first waits, so does what follows it in its stream and after its event: a third
+    stream (CUDA Programming Guide, "Streams"). The second stream is idle."""
+    outcome = run_program(build("streams_that_wait.cu"))
+    assert outcome.returncode == 0, outcome.stderr
+    held_up, result, end = outcome.stdout.splitlines()
+    assert held_up == f"{NOT_READY} {NOT_READY} 0 {NOT_READY}"
+    assert (result, end) == ("0", "1 1; 0 0")
+
+
+def test_kernels_of_one_stream_that_wait_for_each_other_are_a_deadlock(
+    build: Build, run_program: RunProgram
+) -> None:
+    outcome = run_program([*build("streams_that_wait.cu"), "one"])
+    assert outcome.stdout.splitlines()[1:] == [f"{LAUNCH_TIMEOUT}"]
+    assert "launches that wait for its end in its stream: 1" in outcome.stderr
+    assert outcome.stderr.count("streams_that_wait.cu:9") == 1
+
+
+def test_a_kernel_waits_for_the_host(build: Build, run_program: RunProgram) -> None:
+    outcome = run_program(build("kernel_that_serves.cu"))
+    assert outcome.stdout == "2 4 6 0\n", outcome.stderr
+
+
 def test_lines_are_those_of_the_source_or_it_is_said_how(
     build: Build, run_program: RunProgram
 ) -> None:

@@ -21,24 +21,29 @@ FINISH = -1
 """The number with which a process that has no Python of its own says that it ends."""
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Does nothing."""
+
+
+def _nothing_before(_name: str) -> Callable[[], None]:
+    """Returns a function that does nothing."""
+    return nothing
 
 
 class Registry:
     """Holds the entries of one library.
 
     `failed` turns an exception into an error code; `missing` is called for functions that have no
-    entry; `before` is called before each entry, unless it is an `early` one; `finish` is called
-    when the process ends.
+    entry; what `before` returns for the name of a function is called before its entry, unless that
+    is an `early` one; `finish` is called when the process ends.
     """
 
     def __init__(
         self,
         failed: Callable[[BaseException, str], int],
         missing: Callable[[str, Sequence[int]], int],
-        finish: Callable[[], None] = _nothing,
-        before: Callable[[], None] = _nothing,
+        finish: Callable[[], None] = nothing,
+        before: Callable[[str], Callable[[], None]] = _nothing_before,
     ) -> None:
         self._before, self._early = before, set[str]()
         self._failed, self._missing, self._finish = failed, missing, finish
@@ -66,7 +71,7 @@ class Registry:
         """Returns what C calls: the number of a function among `names`, and its words. `given` are
         the words that each has; an entry may take fewer, and `*words` takes all."""
         table = [self._entries.get(_plain(name)) for name in names]
-        before = [_nothing if name in self._early else self._before for name in names]
+        before = [nothing if name in self._early else self._before(name) for name in names]
         taken = [
             count if entry is None or _takes_all(entry) else min(count, entry.__code__.co_argcount)
             for entry, count in zip(table, given, strict=True)

@@ -45,6 +45,7 @@ from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.turn import Cancellation
 from warploom.observe.limits import TraceLimits
 from warploom.program.program import Program
 from warploom.sanitize.stream_order import HOST, IssuedWork
@@ -98,31 +99,58 @@ class Launcher:
         ready = ReadyLaunch.of(self.kernel, self._launch(options), arguments)
         return self._run(ready, None, options)
 
+    @checked("kernel[grid, block].issued(...)")
+    def issued(
+        self, data: bytes, **options: Unpack[LaunchOptions]
+    ) -> tuple[Cancellation, Callable[[], Run]]:
+        """Issues a launch with a parameter block as the kernel lays it out, in the order of streams
+        too; returns what cancels it, and what runs it, once, in any thread. Raises LaunchError for
+        what does not fit."""
+        ready = ReadyLaunch.of(self.kernel, self._launch(options), Arguments(bytearray(data)))
+        work, _ = work_of(ready, options, None, None)
+        work = ready.begin(work)
+
+        def run(_: IssuedWork | None) -> Run:
+            return Run(self.kernel, ready.launch, work())
+
+        return ready.cancellation, self._timed(ready, run)
+
+    def _timed(
+        self, ready: ReadyLaunch, run: Callable[[IssuedWork | None], Run]
+    ) -> Callable[[], Run]:
+        """Returns what runs a launch, which it passes its position in the order of streams as of
+        now, and adds it to the timelines that are taken of the device; None where there are
+        none."""
+        timelines = self.kernel.hooks.timelines
+        if not timelines:
+            return partial(run, None)
+        from warploom.host.timelines import IssuedLaunch
+
+        order = self.kernel.context.streams.order
+        stream = self.stream or (HOST if order.current is None else order.current)
+        issued = IssuedLaunch.of(order, stream, ready.arguments)
+
+        def run_in_timelines() -> Run:
+            done = run(issued.last)
+            for timeline in timelines:
+                timeline.add_launch(issued, done)
+            return done
+
+        return run_in_timelines
+
     def _run(self, ready: ReadyLaunch, progress: Progress | None, options: LaunchOptions) -> Run:
         """Runs a launch, or leaves it to its stream."""
         work, issued = work_of(ready, options, self.stream, progress)
         work = ready.begin(work)
-        if self.kernel.hooks.timelines:
-            return self._run_in_timelines(ready, work)
-        if self.stream is None:
+        if self.stream is None and not self.kernel.hooks.timelines:
             return Run(self.kernel, ready.launch, work())
-        return self._submit(self.stream, ready, work, issued)
 
-    def _run_in_timelines(self, ready: ReadyLaunch, work: Work) -> Run:
-        """Runs a launch, or leaves it to its stream, while timelines are taken of the device."""
-        from warploom.host.timelines import IssuedLaunch
+        def run(last: IssuedWork | None) -> Run:
+            if self.stream is None:
+                return Run(self.kernel, ready.launch, work())
+            return self._submit(self.stream, ready, work, last or issued)
 
-        context = self.kernel.context
-        order = context.streams.order
-        stream = self.stream or (HOST if order.current is None else order.current)
-        issued = IssuedLaunch.of(order, stream, ready.arguments)
-        if self.stream is None:
-            run = Run(self.kernel, ready.launch, work())
-        else:
-            run = self._submit(self.stream, ready, work, issued.last)
-        for timeline in self.kernel.hooks.timelines:
-            timeline.add_launch(issued, run)
-        return run
+        return self._timed(ready, run)()
 
     def _submit(
         self, stream: Stream, ready: ReadyLaunch, work: Work, issued: IssuedWork | None

@@ -64,11 +64,11 @@ class Queued(Generic[T]):
         """Waits for its end. Raises LaunchError in a process that was forked meanwhile."""
         if not self.done():
             self.check_reachable()
-            self.cancellation.awaited += 1
+            self.cancellation.begin_wait()
             try:
                 wait_until(lambda seconds: bool(wait([self.future], seconds).done))
             finally:
-                self.cancellation.awaited -= 1
+                self.cancellation.end_wait()
 
     def cancel(self) -> None:
         """Stops it where it runs, and drops it where it does not."""

@@ -10,6 +10,7 @@ launch. `Cancellation` stops the launch that runs.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Condition, Lock, local
 from time import monotonic
 
@@ -31,19 +32,42 @@ class Cancellation:
     """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
     returns to the host or calls it, the reference machine before each instruction."""
 
-    __slots__ = ("awaited", "changes", "lock", "queued_after", "requested")
+    __slots__ = (
+        "awaited",
+        "changes",
+        "followers",
+        "lock",
+        "looked_at_wait",
+        "queued_after",
+        "requested",
+        "waits",
+    )
 
     def __init__(self) -> None:
         """Begins with no stop requested, for a launch that no other can run beside."""
         self.requested = False
         self.awaited = 0
         """Threads of the host that wait for the launch."""
+        self.waits = self.looked_at_wait = 0
+        """How often the host has begun to wait for it, and how often it had when the launch looked
+        at memory last."""
         self.lock: LaunchLock | None = None
         """The lock in whose order the launch of a stream runs; None for others."""
         self.changes = 0
         """The launch's changes of memory when it resumed."""
+        self.followers = 0
+        """Launches without tickets that wait for its end in its stream."""
         self.queued_after = 0
         """Launches of its stream that wait for its end, if it was found to wait for ever."""
+
+    def begin_wait(self) -> None:
+        """Notes that a thread of the host waits for the launch from now on."""
+        self.waits += 1
+        self.awaited += 1
+
+    def end_wait(self) -> None:
+        """Notes that a thread of the host no longer waits for the launch."""
+        self.awaited -= 1
 
     def await_others(self, changes: int) -> bool:
         """Lets launches of other streams run, for a launch whose threads all wait for memory, and
@@ -123,10 +147,14 @@ class LaunchLock:
                 # While the host waits for this launch, it does not write what that waits for.
                 while self._progress == seen and (launch.awaited or monotonic() < until):
                     if launch.requested or (launch.awaited and self._all_wait()):
-                        looks_again = False
+                        # The host may have written between the last look and its wait.
+                        looks_again = launch.looked_at_wait != launch.waits
                         break
                     self._changed.wait(POLL_SECONDS)
-                launch.queued_after = sum(ticket == stream for ticket in self._tickets.values())
+                launch.queued_after = launch.followers + sum(
+                    ticket == stream for ticket in self._tickets.values()
+                )
+                launch.looked_at_wait = launch.waits
                 # Until it holds the lock again, others do not take it for one that waits.
                 self._waiting[id(launch)] = stream, NOT_WAITING
         finally:
@@ -141,7 +169,32 @@ class LaunchLock:
         looked since it last changed."""
         streams = {stream for stream, _ in self._waiting.values()}
         begun = all(seen == self._progress for _, seen in self._waiting.values())
-        return begun and not self._lock.locked() and streams.issuperset(self._tickets.values())
+        if not begun or self._lock.locked() or not self._expected <= self._waiting.keys():
+            return False
+        return streams.issuperset(self._tickets.values())
+
+    def expect(self, launch: Cancellation) -> None:
+        """Counts a launch without a ticket, or other work with a `Cancellation` of its own, among
+        what may still run and change memory, until it is dismissed."""
+        with self._changed:
+            self._expected.add(id(launch))
+
+    def dismiss(self, launch: Cancellation) -> None:
+        """Notes that what was expected has ended."""
+        with self._changed:
+            self._expected.discard(id(launch))
+            self._changed.notify_all()
+
+    def await_standstill(self, launch: Cancellation, has_ended: Callable[[], bool]) -> None:
+        """Waits until an expected launch of another thread has ended, or has found that it waits
+        for memory which nothing has changed since."""
+
+        def stands() -> bool:
+            _, seen = self._waiting.get(id(launch), (0, NOT_WAITING))
+            return seen == self._progress or has_ended()
+
+        with self._changed:
+            wait_until(lambda seconds: self._changed.wait_for(stands, seconds))
 
     def await_ticket(self, number: int) -> None:
         """Waits until every launch with a lower ticket has left, then records `number` as the
@@ -228,6 +281,8 @@ class LaunchLock:
         self._tickets: OrderedDict[int, int] = OrderedDict()  # the lowest first, to their streams
         self._waiting: dict[int, tuple[int, int]] = {}
         """By launch that waits for memory, its stream, and `_progress` when it looked last."""
+        self._expected: set[int] = set()
+        """Launches that have no ticket and may still run, by their cancellation."""
         self._progress = 0
         """Counts launches that have ended, and times that one changed memory and then waited. Only
         who holds the lock counts."""

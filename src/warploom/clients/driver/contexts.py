@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from warploom.clients.driver import ordering
+from warploom.clients.driver.overlap import works
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, check_device, state
 from warploom.clients.driver.table import entry
@@ -50,6 +51,7 @@ def primary_reset(device: int) -> None:
 
 def _drop_primary() -> None:
     if state.primary is not None:
+        works.host_waits_for(works.unfinished_before(None))
         state.close(state.primary)
         state.primary = None
 
@@ -101,6 +103,7 @@ def destroy(handle: int) -> None:
     context = state.context(handle)
     if context.primary:
         raise DriverError(Result.INVALID_CONTEXT)
+    works.host_waits_for(works.unfinished_before(None))
     state.close(context)
     if state.stack and state.stack[-1] is context:
         state.stack.pop()
@@ -174,14 +177,17 @@ def _named(handle: int) -> Context:
 
 @entry("cuCtxSynchronize")
 def synchronize() -> None:
-    """Reports errors of earlier work, all of which is done."""
+    """Waits for all work, and reports errors of it."""
     state.current()
+    works.host_waits_for(works.unfinished_before(None))
     ordering.host_waits_for(None)
+    state.current()
 
 
 @entry("cuCtxSynchronize_v2")
 def synchronize_of(handle: int) -> None:
     context = _named(handle)
+    works.host_waits_for(works.unfinished_before(None))
     if context.error is not None:
         raise DriverError(context.error)
     ordering.host_waits_for(None)

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs.captures import capture_of
 from warploom.clients.driver.graphs.graphs import Kind, Task
+from warploom.clients.driver.overlap import works
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
-from warploom.clients.driver.streams import DEFAULT, DEFAULT_STREAMS, stream_of
+from warploom.clients.driver.streams import DEFAULT, DEFAULT_STREAMS, queue_of, stream_of
 from warploom.clients.driver.structures import KernelNode, LaunchAttribute
 from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
@@ -22,6 +24,7 @@ from warploom.clients.registry import Entry
 from warploom.clients.session import session
 from warploom.core.errors import DeadlockError, Dim3, KernelFault, WarploomError
 from warploom.host.launcher import Launcher
+from warploom.machine.turn import Cancellation
 
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
 """The keys of an `extra` list."""
@@ -124,22 +127,40 @@ def launch_now(function: Function, request: Request, parameters: int, extra: int
         stream_of(request.stream)
     capture = capture_of(request.stream)
     if capture is None:
-        with ordering.within(request.stream):
-            perform(function, request, _packed(function, parameters, extra))
+        _launch_or_add(function, request, _packed(function, parameters, extra))
     else:
         task = kernel_task(function, request, _packed(function, parameters, extra))
         capture.add(request.stream, task)
 
 
+def _launch_or_add(function: Function, request: Request, data: bytes) -> None:
+    """Launches now; in a thread where the kernel may wait for memory that later work writes, or has
+    to follow such a kernel: then the call returns while that waits."""
+    queue = queue_of(request.stream)
+    with ordering.within(request.stream):
+        overlaps = function.may_wait_for_memory and state.may_change_memory
+        if not overlaps and not works.unfinished_before(queue):
+            perform(function, request, data)
+            return
+        cancellation, run = _issued(function, request, data)
+        work = works.add(queue, partial(_perform, function, run), cancellation)
+    works.let_begin(work)
+
+
 def perform(function: Function, request: Request, data: bytes) -> None:
     """Launches with packed parameters. What the kernel does wrong ends the context, and no more."""
     state.current()
+    _perform(function, lambda: _issued(function, request, data)[1]())
+
+
+def _perform(function: Function, run: Callable[[], object]) -> None:
+    """Runs a launch of a function. What the kernel does wrong ends the context, and no more."""
     session().launched = True
     state.enter_launch()
     try:
         function.program.begin_launch()
         try:
-            _run(function, request, data)
+            run()
         finally:
             function.program.end_launch()
     except WarploomError as error:
@@ -162,8 +183,11 @@ def _about_lines(function: Function, error: WarploomError) -> str:
     )
 
 
-def _run(function: Function, request: Request, data: bytes) -> None:
-    """Launches, and waits for the end. Raises WarploomError for what the kernel did."""
+def _issued(
+    function: Function, request: Request, data: bytes
+) -> tuple[Cancellation, Callable[[], object]]:
+    """Issues a launch: returns what cancels it, and what runs it. Raises WarploomError for what
+    does not fit."""
     kernel = function.kernel
     if request.shared_bytes > function.dynamic_limit:
         raise DriverError(
@@ -177,7 +201,7 @@ def _run(function: Function, request: Request, data: bytes) -> None:
     options = session().launch_options(
         cooperative=asked.cooperative, cluster=asked.cluster, programmatic=asked.programmatic
     )
-    launcher.packed(data, **options)
+    return launcher.issued(data, **options)
 
 
 @dataclass(frozen=True, eq=False)

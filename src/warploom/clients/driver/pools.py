@@ -13,7 +13,7 @@ from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.memory import free_in_order
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, state
-from warploom.clients.driver.streams import stream_of
+from warploom.clients.driver.streams import do_in_order, stream_of
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import int_at, put, unsigned, word_at
 
@@ -140,7 +140,8 @@ def free_async(address: int, stream: int) -> None:
         if owned is not None:
             with ordering.within(stream):
                 ordering.freed(unsigned(address), owned.size)
-        free_in_order(address)
+        task = Task(Kind.MEM_FREE, partial(free_in_order, address), unsigned(address))
+        do_in_order(stream, task)
     else:
         freed = unsigned(address)
         capture.add(stream, Task(Kind.MEM_FREE, partial(give_back, freed), freed))

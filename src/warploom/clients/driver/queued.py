@@ -1,4 +1,5 @@
-"""Queues the work of streams: does it at once, or puts it into the graph that captures them."""
+"""Queues the work of streams: does it at once, puts it into the graph that captures them, or adds
+it to what an unfinished kernel holds up."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from inspect import signature
 from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs.captures import capture_of
 from warploom.clients.driver.graphs.graphs import Kind, Task
-from warploom.clients.driver.streams import stream_of
+from warploom.clients.driver.overlap import works
+from warploom.clients.driver.overlap.deferred import add_task, words_of
+from warploom.clients.driver.streams import queue_of, stream_of
 from warploom.clients.registry import Entry, Register
 
 
@@ -25,19 +28,25 @@ def queued(
         taken = len(signature(function).parameters)
 
         def serve(*words: int) -> int | None:
-            stream_of(words[-1])
-            capture = capture_of(words[-1])
-            if capture is None:
-                with ordering.within(words[-1]):
+            stream = words[-1]
+            stream_of(stream)
+            capture, queue = capture_of(stream), queue_of(stream)
+            if capture is None and not works.unfinished_before(queue):
+                with ordering.within(stream):
                     return function(*words[:taken])
-            capture.check()
+            if capture is not None:
+                capture.check()
             given, about = words[:taken], None
             if description is not None:
                 about = description.from_buffer_copy(
                     ctypes.string_at(given[0], ctypes.sizeof(description))
                 )
                 given = (ctypes.addressof(about), *given[1:])
-            capture.add(words[-1], Task(kind, partial(function, *given), about))
+            task = Task(kind, partial(function, *given), about)
+            if capture is not None:
+                capture.add(stream, task)
+            else:
+                add_task(queue, stream, task, given if about is None else words_of(about))
             return None
 
         entry(*names)(serve)

@@ -155,6 +155,8 @@ class State:
         """Allocations of graphs that are there, by address."""
         self.device_bytes, self.device_blocks = Total(), Total()
         """What allocations of device memory take, and how many there are."""
+        self.has_streams = False
+        """Whether work has gone to a stream other than the legacy default stream."""
         self.primary: Context | None = None
         self.primary_uses = 0
         self.primary_flags = 0
@@ -222,6 +224,12 @@ class State:
         for context in self.handles.all(Context):
             if context.error is not Result.CONTEXT_IS_DESTROYED:
                 context.error = None
+
+    @property
+    def may_change_memory(self) -> bool:
+        """Returns whether anything can write memory while a kernel runs: the host, or another
+        stream."""
+        return self.has_streams or any(one.kind != "device" for one in self.allocations.values())
 
     def context(self, handle: int) -> Context:
         """Returns the context of a handle."""

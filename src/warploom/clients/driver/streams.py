@@ -1,8 +1,10 @@
-"""Streams and events. Work is done when it is asked for, so nothing ever waits."""
+"""Streams and events. Work is done when it is asked for, unless a kernel that waits for memory
+holds it up (`overlap`)."""
 
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +14,15 @@ from typing import TypeVar
 from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs.captures import Capture, capture_of, leave, refuse
 from warploom.clients.driver.graphs.graphs import Kind, Node, Task
+from warploom.clients.driver.overlap import works
+from warploom.clients.driver.overlap.deferred import add_task
+from warploom.clients.driver.overlap.works import DEFAULT_QUEUE, Queue, Work
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, state
 from warploom.clients.driver.structures import HostFunction
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int, unsigned
+from warploom.clients.registry import nothing
 from warploom.clients.session import session
 
 DEFAULT, LEGACY, PER_THREAD = DEFAULT_STREAMS = 0, 1, 2
@@ -44,6 +50,12 @@ class Event:
     seconds: float | None = None
     captured: tuple[Capture, list[Node]] | None = None
     before: Mapping[Hashable, int] = field(default_factory=dict[Hashable, int])
+    after: Work | None = None
+    """Work that has to end before what the event stands for has; it records the event."""
+
+    def is_done(self) -> bool:
+        """Returns whether what the event stands for has ended."""
+        return self.after is None or self.after.ended.is_set()
 
     def record(self) -> None:
         """Records the time of now in the current stream: all that came before has happened."""
@@ -61,6 +73,16 @@ def stream_of(handle: int) -> Stream:
     return found
 
 
+def queue_of(handle: int) -> Queue:
+    """Returns what orders the work of a stream among that of others."""
+    if handle in (DEFAULT, LEGACY):
+        return DEFAULT_QUEUE
+    if handle == PER_THREAD:
+        state.has_streams = True
+        return Queue((PER_THREAD, threading.get_ident()))
+    return Queue(handle, not stream_of(handle).flags & NON_BLOCKING)
+
+
 # ---- streams -------------------------------------------------------------------------------------
 
 
@@ -76,6 +98,7 @@ def create_with_priority(stream: int, flags: int, priority: int) -> None:
         raise DriverError(Result.INVALID_VALUE)
     made = Stream(context, flags, max(-5, min(0, priority)), next(state.numbers))
     handle = state.own(context, made)
+    state.has_streams = True
     ordering.made(handle, blocking=not flags & NON_BLOCKING)
     put(stream, handle)
 
@@ -88,10 +111,21 @@ def destroy(stream: int) -> None:
     state.handles.remove(stream)
 
 
-@entry("cuStreamSynchronize", "cuStreamQuery")
+@entry("cuStreamSynchronize")
 def synchronize(stream: int) -> None:
     stream_of(stream)
     refuse(stream)
+    works.host_waits_for(works.unfinished_in(queue_of(stream)))
+    ordering.host_waits_for(stream)
+    stream_of(stream)
+
+
+@entry("cuStreamQuery")
+def query(stream: int) -> None:
+    stream_of(stream)
+    refuse(stream)
+    if works.unfinished_in(queue_of(stream)):
+        raise DriverError(Result.NOT_READY)
     ordering.host_waits_for(stream)
 
 
@@ -145,6 +179,8 @@ def wait_event(stream: int, event: int, flags: int) -> None:
         raise capture.spoil(Result.STREAM_CAPTURE_ISOLATION)
     else:
         ordering.stream_waits(stream, found.before)
+        if found.after is not None and not found.is_done():
+            works.add(queue_of(stream), nothing, after=[found.after])
 
 
 @entry("cuStreamAttachMemAsync", "cuStreamCopyAttributes", "cuStreamSetAttribute")
@@ -165,7 +201,8 @@ def add_callback(stream: int, callback: int, data: int, flags: int) -> None:
     refuse(stream)
     if not callback or flags:
         raise DriverError(Result.INVALID_VALUE)
-    _CALLBACK(callback)(stream or None, 0, data or None)
+    called = partial(_CALLBACK(callback), stream or None, 0, data or None)
+    do_in_order(stream, Task(Kind.HOST, called))
 
 
 @entry("cuLaunchHostFunc", "cuLaunchHostFunc_v2")
@@ -175,9 +212,20 @@ def host_function(stream: int, function: int, data: int) -> None:
     task = host_task(given)
     capture = capture_of(stream)
     if capture is None:
-        task.run()
+        do_in_order(stream, task)
     else:
         capture.add(stream, task)
+
+
+def do_in_order(stream: int, task: Task) -> Work | None:
+    """Does a task of a stream now, or after unfinished work that it has to follow: then returns
+    it."""
+    queue = queue_of(stream)
+    if works.unfinished_before(queue):
+        return add_task(queue, stream, task)
+    with ordering.within(stream):
+        task.run()
+    return None
 
 
 def host_task(given: HostFunction) -> Task:
@@ -262,8 +310,7 @@ def record_with(event: int, stream: int, flags: int) -> None:
     stream_of(stream)
     capture = capture_of(stream)
     if capture is None:
-        with ordering.within(stream):
-            found.record()
+        found.after = do_in_order(stream, Task(Kind.EVENT_RECORD, found.record, event))
     elif flags & EXTERNAL:
         capture.add(stream, Task(Kind.EVENT_RECORD, found.record, event))
     else:
@@ -283,13 +330,30 @@ def context_wait(context: int, event: int) -> None:
     state.handles.get(event, Event)
 
 
-@entry("cuEventQuery", "cuEventSynchronize")
-def event_done(event: int) -> None:
+def _recorded(event: int) -> Event:
+    """Returns an event that no capture has recorded."""
     found = state.handles.get(event, Event)
     state.current()
     if found.captured is not None:
         raise found.captured[0].spoil(Result.CAPTURED_EVENT)
+    return found
+
+
+@entry("cuEventQuery")
+def event_query(event: int) -> None:
+    found = _recorded(event)
+    if not found.is_done():
+        raise DriverError(Result.NOT_READY)
     ordering.host_waits(found.before)
+
+
+@entry("cuEventSynchronize")
+def event_synchronize(event: int) -> None:
+    found = _recorded(event)
+    if found.after is not None:
+        works.host_waits_for([found.after])
+    ordering.host_waits(found.before)
+    state.current()
 
 
 @entry("cuEventDestroy", "cuEventDestroy_v2")
@@ -304,6 +368,8 @@ def elapsed(milliseconds: int, start: int, end: int) -> None:
     first, second = state.handles.get(start, Event), state.handles.get(end, Event)
     if (first.flags | second.flags) & NO_TIMING or first.seconds is None or second.seconds is None:
         raise DriverError(Result.INVALID_HANDLE)
+    if not (first.is_done() and second.is_done()):
+        raise DriverError(Result.NOT_READY)
     if not milliseconds:
         raise DriverError(Result.INVALID_VALUE)
     session().has_event_times = True

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from warploom.clients.driver.error_log import error_log
+from warploom.clients.driver.overlap import works
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
-from warploom.clients.registry import Registry
+from warploom.clients.registry import Registry, nothing
 from warploom.clients.session import session
 from warploom.core.errors import WarploomError
 
 log = logging.getLogger("warploom.driver")
+
+SYNCHRONOUS = re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)")
+"""Names of functions that copy or fill, and return when that is done."""
 
 _missed: set[str] = set()
 
@@ -64,5 +69,30 @@ def code_of_missing(name: str, _words: Sequence[int]) -> int:
     return Result.NOT_SUPPORTED
 
 
-registry = Registry(code_of, code_of_missing, lambda: session().report_once())
+def reported(perform: Callable[[], object]) -> None:
+    """Performs work of a stream that the program does not wait for; an error is explained, and ends
+    the context if it is one that does."""
+    try:
+        perform()
+    except BaseException as error:
+        spoil(Result(code_of(error, "work of a stream")))
+
+
+def before(name: str) -> Callable[[], None]:
+    """Returns what is done before each call of a function: copies and fills without a stream follow
+    unfinished work as those of the legacy default stream do, and the host waits for them."""
+    return _wait_for_streams if SYNCHRONOUS.match(name) else nothing
+
+
+def _wait_for_streams() -> None:
+    works.host_waits_for(works.unfinished_before(works.DEFAULT_QUEUE))
+
+
+def finish() -> None:
+    """Ends what the process leaves unfinished, and writes its report."""
+    works.finish()
+    session().report_once()
+
+
+registry = Registry(code_of, code_of_missing, finish, before)
 entry = registry.entry

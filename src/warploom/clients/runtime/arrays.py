@@ -14,7 +14,7 @@ from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
-from warploom.clients.driver.streams import stream_of
+from warploom.clients.driver.streams import do_in_order, stream_of
 from warploom.clients.driver.structures import Array3DDescriptor, Copy3D
 from warploom.clients.driver.words import put_int, unsigned
 from warploom.clients.runtime.memory import (
@@ -161,11 +161,11 @@ def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
     )
     places = ctypes.addressof(at), value, ctypes.addressof(box)
     stream_of(stream)
-    capture = capture_of(stream)
+    capture, task = capture_of(stream), Task(Kind.MEMSET, partial(_fill_box, *places), (at, box))
     if capture is None:
-        _fill_box(*places)
+        do_in_order(stream, task)
     else:
-        capture.add(stream, Task(Kind.MEMSET, partial(_fill_box, *places), (at, box)))
+        capture.add(stream, task)
 
 
 @queued(entry, Kind.MEMCPY, "cudaMemcpy3DAsync", description=BoxCopy)

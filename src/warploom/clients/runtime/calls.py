@@ -47,7 +47,7 @@ SAME: dict[str, Callable[..., int | None]] = {
     "cudaStreamCreateWithFlags": streams.create,
     "cudaStreamCreateWithPriority": streams.create_with_priority,
     "cudaStreamSynchronize": streams.synchronize,
-    "cudaStreamQuery": streams.synchronize,
+    "cudaStreamQuery": streams.query,
     "cudaEventCreateWithFlags": streams.event_create,
     "cudaEventRecord": streams.event_record,
     "cudaEventRecordWithFlags": streams.record_with,
@@ -58,8 +58,8 @@ SAME: dict[str, Callable[..., int | None]] = {
     "cudaStreamGetPriority": streams.priority,
     "cudaLaunchHostFunc": streams.host_function,
     "cudaEventDestroy": streams.event_destroy,
-    "cudaEventQuery": streams.event_done,
-    "cudaEventSynchronize": streams.event_done,
+    "cudaEventQuery": streams.event_query,
+    "cudaEventSynchronize": streams.event_synchronize,
     "cudaEventElapsedTime": streams.elapsed,
 }
 """What takes the same arguments."""

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from warploom.clients.driver.contexts import primary_retain
 from warploom.clients.driver.devices import init
+from warploom.clients.driver.results import Result
 from warploom.clients.driver.state import state
-from warploom.clients.driver.table import code_of, code_of_missing
-from warploom.clients.registry import Registry
-from warploom.clients.session import session
-
-NOT_READY = 600
+from warploom.clients.driver.table import before as driver_before
+from warploom.clients.driver.table import code_of, code_of_missing, finish
+from warploom.clients.registry import Registry, nothing
 
 _last: dict[int, int] = {}
 
 
 def remember(code: int) -> int:
     """Records an error for cudaGetLastError; the runtime's codes are the driver's."""
-    if code not in (0, NOT_READY):
+    if code not in (0, Result.NOT_READY):
         _last[threading.get_ident()] = code
     return code
 
@@ -49,6 +48,20 @@ def begin() -> None:
         state.stack.append(state.primary)
 
 
+def _before(name: str) -> Callable[[], None]:
+    """Returns what is done before each call of a function: the primary context is made current, and
+    the driver's functions do what they do."""
+    wait = driver_before(name)
+    if wait is nothing:
+        return begin
+
+    def begin_and_wait() -> None:
+        begin()
+        wait()
+
+    return begin_and_wait
+
+
 def _failed(error: BaseException, name: str) -> int:
     return remember(code_of(error, name))
 
@@ -57,5 +70,5 @@ def _missing(name: str, words: Sequence[int]) -> int:
     return remember(code_of_missing(name, words))
 
 
-registry = Registry(_failed, _missing, lambda: session().report_once(), begin)
+registry = Registry(_failed, _missing, finish, _before)
 entry = registry.entry

@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs.captures import capture_of
 from warploom.clients.driver.graphs.conditionals import reset_conditions
 from warploom.clients.driver.graphs.graph_tasks import (
@@ -24,7 +23,7 @@ from warploom.clients.driver.graphs.graphs import Graph, Kind, Node, Task, graph
 from warploom.clients.driver.graphs.user_objects import give_up, share
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
-from warploom.clients.driver.streams import stream_of
+from warploom.clients.driver.streams import do_in_order, stream_of
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int
 
@@ -142,12 +141,11 @@ def launch(handle: int, stream: int) -> None:
     """Launches a graph; in a captured stream it becomes a child of the graph that is captured."""
     found = executable_at(handle)
     stream_of(stream)
-    capture = capture_of(stream)
+    capture, task = capture_of(stream), Task(Kind.GRAPH, found.perform)
     if capture is None:
-        with ordering.within(stream):
-            found.perform()
+        do_in_order(stream, task)
     else:
-        capture.add(stream, Task(Kind.GRAPH, found.perform))
+        capture.add(stream, task)
 
 
 # ---- changes -------------------------------------------------------------------------------------
