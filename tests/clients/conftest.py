@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -10,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from warploom.clients.environment import environment_for, libraries_are_built
+from warploom.clients.nvcc import completed, found_nvcc, real_nvcc
 from warploom.clients.settings import Settings
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 Outcome = subprocess.CompletedProcess[str]
 RunProgram = Callable[..., Outcome]
+Build = Callable[..., list[str]]
 
 
 @pytest.fixture
@@ -43,3 +46,21 @@ def run_program(tmp_path: Path) -> RunProgram:
         )
 
     return run
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Build a program of sources in `programs/` with options of nvcc's; gives its command."""
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
+
+    def built(*sources: str, options: tuple[str, ...] = ()) -> list[str]:
+        target = tmp_path / "program"
+        files = [str(PROGRAMS / source) for source in sources]
+        command = [found_nvcc(), *completed([*options, *files, "-o", str(target)])]
+        subprocess.run(command, check=True, capture_output=True)
+        return [str(target)]
+
+    return built

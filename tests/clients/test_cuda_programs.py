@@ -7,38 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import warploom as wl
-from tests.clients.conftest import PROGRAMS, RunProgram
+from tests.clients.conftest import PROGRAMS, Build, RunProgram
 from warploom.clients.environment import environment_for, libraries_are_built
 from warploom.clients.nvcc import completed, found_nvcc, real_nvcc
 from warploom.clients.settings import Settings
 from warploom.clients.toolkit import missing_wheels, wheel_toolkit
-
-Build = Callable[..., list[str]]
-
-
-@pytest.fixture
-def build(tmp_path: Path) -> Build:
-    """Build a program of sources in `programs/` with options of nvcc's; gives its command."""
-    if not libraries_are_built():
-        pytest.skip("the stand-in libraries are not built (no C compiler?)")
-    if real_nvcc(os.environ.get("PATH", "")) is None:
-        pytest.skip("there is no nvcc, on the PATH or from wheels")
-
-    def built(*sources: str, options: tuple[str, ...] = ()) -> list[str]:
-        target = tmp_path / "program"
-        files = [str(PROGRAMS / source) for source in sources]
-        command = [found_nvcc(), *completed([*options, *files, "-o", str(target)])]
-        subprocess.run(command, check=True, capture_output=True)
-        return [str(target)]
-
-    return built
-
 
 PTX, BOTH = "arch=compute_75,code=compute_75", "arch=compute_75,code=[compute_75,sm_75]"
 

@@ -10,14 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
+from warploom.cli.launches.stream_orders import ORDERS, described, run_under_orders
 from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import LaunchOptions, SpreadOptions, WarpSize, grouped
+from warploom.clients.settings import Settings
+from warploom.devices.catalog import DEFAULT
 from warploom.host.exploration.explore import Exploration
 from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
 from warploom.observe.origins import Cause
 
 COMPLETE = "Warps took turns at accesses that conflict in every order that can make a difference."
+
+RUNS = 100
+"""How many orders of a launch are run where the user does not say."""
 
 DIFFERS = 1
 """The exit code where results differ."""
@@ -30,7 +36,18 @@ def explore(
     captured: CaptureOptions,
     spread: SpreadOptions,
     warp_size: WarpSize = 32,
-    runs: Annotated[int, typer.Option(min=1, help="How many legal orders to run.")] = 100,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"How many legal orders to run: {RUNS}, or {ORDERS} of streams."),
+    ] = None,
+    streams: Annotated[
+        bool,
+        typer.Option(
+            "--streams",
+            help="Run the whole program each time, with the work of its streams in another order,"
+            " and compare what it prints.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Launch a kernel, or a launch of a program again, under many legal orders and say whether its
@@ -39,18 +56,32 @@ def explore(
     Exit code 1 where they do. Example: `warploom explore sum.cu --kernel sum --block 64 --arg
     'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
+    if streams:
+        _explore_streams(target, launched, runs or ORDERS)
+        return
     source = target.source(launched, captured, warp_size=warp_size)
     ready = source.ready()
     found = explore_orders(
         ready.launcher,
         *ready.values,
-        runs=runs,
+        runs=runs or RUNS,
         workers=spread.workers,
         cluster=spread.cluster,
         **source.options,
     )
     print(json.dumps(_as_json(found), indent=2, default=str) if as_json else _as_text(found))
     if found.differs:
+        sys.exit(DIFFERS)
+
+
+def _explore_streams(target: Target, launched: LaunchOptions, runs: int) -> None:
+    """Runs a program under orders of its streams, and says whether its output differs."""
+    settings = Settings(launched.device or DEFAULT).checked()
+    given = target.arguments or (), launched.option or ()
+    outcomes = run_under_orders(target.file, *given, settings, runs)
+    text, differs = described(target.file, outcomes)
+    print(text)
+    if differs:
         sys.exit(DIFFERS)
 
 

@@ -16,7 +16,7 @@ from warploom.cli.verbs import is_command
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program, completed, found_nvcc
-from warploom.clients.settings import REPORTS, Settings
+from warploom.clients.settings import REPORTS, STREAM_ORDERS, Settings
 from warploom.core.errors import WarploomError
 
 Program = Annotated[
@@ -42,6 +42,14 @@ Timeline = Annotated[
         "--timeline",
         help="Model the time of each launch and copy, and report at the end when each ran in its"
         " stream, and which overlapped.",
+    ),
+]
+StreamOrder = Annotated[
+    str,
+    typer.Option(
+        help=f"When work of streams runs: {', '.join(STREAM_ORDERS)}. Late: when the host waits for"
+        " it, and not before; random: in an order that the seed chooses, when the host waits for"
+        " anything."
     ),
 ]
 ReportKind = Annotated[
@@ -72,6 +80,7 @@ class ProgramOptions:
     caching_allocator: CachingAllocator = Settings.caching_allocator
     core: Core = Settings.core
     timeline: Timeline = Settings.timeline
+    stream_order: StreamOrder = Settings.stream_order
 
     def settings(self, report: str, json: str = "") -> Settings:
         """Returns the settings, checked now and not in the program."""

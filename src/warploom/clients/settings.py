@@ -21,6 +21,10 @@ from warploom.sanitize.findings import TOOLS
 
 PREFIX = "WARPLOOM_"
 REPORTS = ("none", "short", "full")
+ISSUED, LATE, RANDOM = STREAM_ORDERS = ("issued", "late", "random")
+"""When the work of streams runs: when it is issued; when the host waits for it, and not before; in
+an order among streams that the seed chooses, when the host waits for anything."""
+
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -35,6 +39,7 @@ class Settings:
     errors, it ends with the status `sanitize_exitcode`. `debug` has launches debugged in the
     terminal (`debug.terminal.face`). `core` is a file to which launches that fail are saved.
     `timeline` has launches recorded for timing, and a timeline reported at the end.
+    `stream_order` is one of STREAM_ORDERS.
     `capture` is a folder for a list of all launches of kernels whose names match the regular
     expression `capture_kernel`, and for launch `capture_launch` of them, or the costliest for 0.
     """
@@ -57,6 +62,7 @@ class Settings:
     debug: str = ""
     core: str = ""
     timeline: bool = False
+    stream_order: str = ISSUED
     capture: str = ""
     capture_kernel: str = ""
     capture_launch: int = 0
@@ -64,6 +70,11 @@ class Settings:
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
             raise WarploomError(f"there is no report {self.report!r}; there are {REPORTS}")
+        if self.stream_order not in STREAM_ORDERS:
+            orders = ", ".join(STREAM_ORDERS)
+            raise WarploomError(
+                f"there is no stream order {self.stream_order!r}: choose of {orders}"
+            )
 
     def checked(self) -> Settings:
         """Returns these settings; raises WarploomError where they contradict each other."""

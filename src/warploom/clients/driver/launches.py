@@ -139,7 +139,7 @@ def _launch_or_add(function: Function, request: Request, data: bytes) -> None:
     queue = queue_of(request.stream)
     with ordering.within(request.stream):
         overlaps = function.may_wait_for_memory and state.may_change_memory
-        if not overlaps and not works.unfinished_before(queue):
+        if not overlaps and not works.defers(queue):
             perform(function, request, data)
             return
         cancellation, run = _issued(function, request, data)

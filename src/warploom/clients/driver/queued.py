@@ -31,7 +31,7 @@ def queued(
             stream = words[-1]
             stream_of(stream)
             capture, queue = capture_of(stream), queue_of(stream)
-            if capture is None and not works.unfinished_before(queue):
+            if capture is None and not works.defers(queue):
                 with ordering.within(stream):
                     return function(*words[:taken])
             if capture is not None:

@@ -61,6 +61,10 @@ class Handles:
         """Returns the objects of that kind."""
         return [made for made in self._objects.values() if isinstance(made, kind)]
 
+    def __contains__(self, handle: int) -> bool:
+        """Returns whether a number is a handle of an object that exists."""
+        return handle in self._objects
+
     def has(self, handle: int, kind: type[object]) -> bool:
         """True if the handle is of an object of that kind."""
         return isinstance(self._objects.get(handle), kind)

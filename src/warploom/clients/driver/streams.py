@@ -16,7 +16,7 @@ from warploom.clients.driver.graphs.captures import Capture, capture_of, leave, 
 from warploom.clients.driver.graphs.graphs import Kind, Node, Task
 from warploom.clients.driver.overlap import works
 from warploom.clients.driver.overlap.deferred import add_task
-from warploom.clients.driver.overlap.works import DEFAULT_QUEUE, Queue, Work
+from warploom.clients.driver.overlap.work import DEFAULT_QUEUE, Queue, Work
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, state
 from warploom.clients.driver.structures import HostFunction
@@ -124,6 +124,7 @@ def synchronize(stream: int) -> None:
 def query(stream: int) -> None:
     stream_of(stream)
     refuse(stream)
+    works.let_some_run()
     if works.unfinished_in(queue_of(stream)):
         raise DriverError(Result.NOT_READY)
     ordering.host_waits_for(stream)
@@ -221,7 +222,7 @@ def do_in_order(stream: int, task: Task) -> Work | None:
     """Does a task of a stream now, or after unfinished work that it has to follow: then returns
     it."""
     queue = queue_of(stream)
-    if works.unfinished_before(queue):
+    if works.defers(queue):
         return add_task(queue, stream, task)
     with ordering.within(stream):
         task.run()
@@ -342,6 +343,7 @@ def _recorded(event: int) -> Event:
 @entry("cuEventQuery")
 def event_query(event: int) -> None:
     found = _recorded(event)
+    works.let_some_run()
     if not found.is_done():
         raise DriverError(Result.NOT_READY)
     ordering.host_waits(found.before)

@@ -8,9 +8,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from warploom.clients.driver.error_log import error_log
 from warploom.clients.driver.overlap import works
+from warploom.clients.driver.overlap.work import DEFAULT_QUEUE, Queue
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
 from warploom.clients.registry import Registry, nothing
@@ -19,8 +21,11 @@ from warploom.core.errors import WarploomError
 
 log = logging.getLogger("warploom.driver")
 
-SYNCHRONOUS = re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)")
-"""Names of functions that copy or fill, and return when that is done."""
+SYNCHRONOUS = (
+    (re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)"), DEFAULT_QUEUE),
+    (re.compile(r"cu(da)?(Mem)?Free(?!.*Async)"), None),
+)
+"""Names of functions for which the host waits, and the stream whose work they follow; None: all."""
 
 _missed: set[str] = set()
 
@@ -80,12 +85,14 @@ def reported(perform: Callable[[], object]) -> None:
 
 def before(name: str) -> Callable[[], None]:
     """Returns what is done before each call of a function: copies and fills without a stream follow
-    unfinished work as those of the legacy default stream do, and the host waits for them."""
-    return _wait_for_streams if SYNCHRONOUS.match(name) else nothing
+    unfinished work as those of the legacy default stream do, and the host waits for them; it waits
+    for all work where it frees memory."""
+    queues = [queue for pattern, queue in SYNCHRONOUS if pattern.match(name)]
+    return partial(_wait_for, queues[0]) if queues else nothing
 
 
-def _wait_for_streams() -> None:
-    works.host_waits_for(works.unfinished_before(works.DEFAULT_QUEUE))
+def _wait_for(queue: Queue | None) -> None:
+    works.host_waits_for(works.unfinished_before(queue))
 
 
 def finish() -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.overlap import works
+from warploom.clients.driver.overlap.work import Queue, Work
 from warploom.clients.driver.state import state
 from warploom.clients.driver.table import reported
 from warploom.clients.driver.words import unsigned
@@ -18,7 +19,7 @@ LOWEST_POINTER = 1 << 32
 """Words below this are sizes, pitches or flags."""
 
 
-def add_task(queue: works.Queue, stream: int, task: Task, words: Sequence[int] = ()) -> works.Work:
+def add_task(queue: Queue, stream: int, task: Task, words: Sequence[int] = ()) -> Work:
     """Adds a task to a stream after the unfinished work that it has to follow. Waits for its end if
     it is a copy with an address of pageable memory among its `words`, for which CUDA waits as well
     (CUDA Driver API, "API synchronization behavior")."""
@@ -42,6 +43,6 @@ def words_of(description: ctypes.Structure) -> tuple[int, ...]:
 def _is_pageable(word: int) -> bool:
     """Returns whether a word can be the address of memory of the host that is not page-locked."""
     word = unsigned(word)
-    if word < LOWEST_POINTER or state.handles.has(word, object):
+    if word < LOWEST_POINTER or word in state.handles:
         return False
     return state.device.memory.find(word) is None

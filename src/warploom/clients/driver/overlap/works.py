@@ -11,67 +11,29 @@ from __future__ import annotations
 
 import atexit
 import sys
-import threading
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
-from warploom.clients.driver.state import Context, state
+from warploom.clients.driver.overlap import held
+from warploom.clients.driver.overlap.work import Queue, Work
+from warploom.clients.driver.state import state
 from warploom.core.interrupts import wait_until
 from warploom.core.mutex import Mutex
 from warploom.host.stream import LAST_SECONDS
 from warploom.machine.compiled.threads import Runner
 from warploom.machine.turn import Cancellation
 
-LEGACY = 0
-
-
-@dataclass(frozen=True)
-class Queue:
-    """Identifies a stream by what orders its work; `blocking` streams and the legacy default stream
-    wait for each other."""
-
-    key: Hashable
-    blocking: bool = True
-
-    def precedes(self, other: Queue) -> bool:
-        """Returns whether work of this stream comes before later work of another one."""
-        if self.key == other.key:
-            return True
-        return (self.key == LEGACY and other.blocking) or (other.key == LEGACY and self.blocking)
-
-
-DEFAULT_QUEUE = Queue(LEGACY)
-
-
-@dataclass(eq=False)
-class Work:
-    """Work of a stream that has been asked for and has not ended. `waits_for` are the works that it
-    follows; `cancellation` that of its kernel, where it launches one."""
-
-    queue: Queue
-    context: Context
-    perform: Callable[[], object]
-    cancellation: Cancellation = field(default_factory=Cancellation)
-    waits_for: set[Work] = field(default_factory=set["Work"])
-    ended: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        """Performs the work in the context that was current when it was asked for."""
-        state.stack.append(self.context)
-        try:
-            if self.context.error is None and not self.cancellation.requested:
-                self.perform()
-        finally:
-            state.stack.clear()
-
-
 _lock = Mutex("ask for work")
 _unfinished: list[Work] = []
 """In the order in which they were asked for."""
 _runners: list[Runner] = []
 """The threads that were given works to run."""
+
+
+def defers(queue: Queue) -> bool:
+    """Returns whether work of a stream cannot be performed now."""
+    return bool(_unfinished and unfinished_before(queue)) or held.holds_work()
 
 
 def unfinished_before(queue: Queue | None) -> list[Work]:
@@ -109,11 +71,19 @@ def add(
         _unfinished.append(work)
         ready = not work.waits_for
     if ready:
-        _begin(work)
+        _begin_unless_held(work)
     return work
 
 
-def _begin(work: Work) -> None:
+def _begin_unless_held(work: Work) -> None:
+    """Begins a work that has nothing to follow any more, or adds it to those that are held."""
+    if held.holds_work():
+        held.hold(work, begin)
+    else:
+        begin(work)
+
+
+def begin(work: Work) -> None:
     """Starts the thread of a work; the device counts it among those that may still run until it has
     ended, or waits for memory."""
     state.device.turn.expect(work.cancellation)
@@ -139,7 +109,7 @@ def _serve(work: Work) -> int:
         # Before this work is dismissed: else nothing seemed to run for a moment, and a kernel that
         # waits for a follower would be taken for one that waits for ever.
         for follower in ready:
-            _begin(follower)
+            _begin_unless_held(follower)
         work.ended.set()
         state.device.turn.dismiss(work.cancellation)
     return 0
@@ -147,7 +117,7 @@ def _serve(work: Work) -> int:
 
 def let_begin(work: Work) -> None:
     """Waits until a work has ended, waits for memory in vain, or has to follow one that does."""
-    if any(not earlier.ended.is_set() for earlier in tuple(work.waits_for)):
+    if work.waits_for or held.has(work):
         return
     try:
         state.device.turn.await_standstill(work.cancellation, work.ended.is_set)
@@ -162,14 +132,33 @@ def host_waits_for(works: Iterable[Work]) -> None:
     chosen = list(works)
     if not chosen:
         return
-    with _awaited(chosen):
-        for work in chosen:
-            wait_until(work.ended.wait)
+    with _awaited(chosen) as closure:
+        while left := [work for work in chosen if not work.ended.is_set()]:
+            if not _begin_held(closure):
+                wait_until(lambda seconds: left[0].ended.wait(seconds) or held.has_any())
+
+
+def let_some_run() -> None:
+    """Begins one of the works that are held, for a host that asks again and again whether work has
+    ended."""
+    _begin_held(())
+
+
+def _begin_held(wanted: Collection[Work]) -> bool:
+    """Begins one of the works that are held, and waits until it has ended or waits for memory;
+    returns False if none is held."""
+    work = held.take_next(wanted)
+    if work is None:
+        return False
+    begin(work)
+    let_begin(work)
+    return True
 
 
 @contextmanager
-def _awaited(works: Iterable[Work]) -> Generator[None]:
-    """Notes in some works, and in all that come before them, that the host waits for their end."""
+def _awaited(works: Iterable[Work]) -> Generator[set[Work]]:
+    """Notes in some works, and in all that come before them, that the host waits for their end;
+    gives all of these."""
     pending, closure = list(works), set[Work]()
     with _lock:
         while pending:
@@ -180,7 +169,7 @@ def _awaited(works: Iterable[Work]) -> Generator[None]:
     for work in closure:
         work.cancellation.begin_wait()
     try:
-        yield
+        yield closure
     except KeyboardInterrupt:
         for work in closure:
             work.cancellation.request()
