@@ -3,6 +3,8 @@ comes after a kernel in its stream begins when that has ended (CUDA guide, "Stre
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,9 @@ extern "C" __global__ void meet(volatile int *own, volatile int *others, int *ou
     *out = 1;
 }
 """
+
+
+KB_48 = 48 << 10
 
 
 @pytest.fixture(params=["compiled", "reference"])
@@ -53,12 +58,15 @@ def test_two_kernels_that_wait_for_each_other_end(gpu: wl.Device) -> None:
     assert a.copy_to_host()[0] == b.copy_to_host()[0] == 3
 
 
-def test_the_same_in_one_stream_is_a_deadlock_that_says_so(gpu: wl.Device) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_the_same_in_one_stream_is_a_deadlock_that_says_so(gpu: wl.Device, seconds: float) -> None:
+    """Also where the host begins to wait when the first one has looked several times."""
     module = gpu.compile(SOURCE)
     stream = gpu.stream()
     a, b, out = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32), gpu.zeros(1, np.int32)
     module["meet"][1, 32, stream](a, b, out)
     module["meet"][1, 32, stream](b, a, out)
+    time.sleep(seconds)
     with pytest.raises(wl.DeadlockError, match="wait for its end in its stream: 1"):
         stream.synchronize()
 
@@ -93,3 +101,37 @@ def test_the_host_can_write_what_a_kernel_waits_for(gpu: wl.Device) -> None:
     flag.view[0] = 1
     stream.synchronize()
     assert done.copy_to_host()[0] == 7
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize(("blocks", "fits"), [(1, True), (2, False)])
+def test_a_kernel_runs_beside_another_one_if_its_block_fits(
+    engine: str, blocks: int, fits: bool
+) -> None:
+    """Two SMs have 64 KB of shared memory each (CUDA Programming Guide, "Compute Capabilities",
+    6.2), and so hold one block of 48 KB each."""
+    gpu = wl.Device("jetson-tx2", engine=engine)
+    module, first, second = gpu.compile(SOURCE), gpu.stream(), gpu.stream()
+    flag, done, zero = (gpu.zeros(1, np.int32) for _ in range(3))
+    module["wait_for"][blocks, 32, first, KB_48](flag, 1, done, 7)
+    module["wait_for"][1, 32, second, KB_48](zero, 0, flag, 1)
+    if fits:
+        first.synchronize()
+        second.synchronize()
+        assert done.copy_to_host()[0] == 7
+        return
+    with pytest.raises(wl.DeadlockError, match="not fit on the device beside its blocks: 1"):
+        first.synchronize()
+    second.synchronize()  # the first one has ended
+
+
+def test_a_launch_without_a_stream_that_never_fits_says_so() -> None:
+    gpu = wl.Device("jetson-tx2")
+    module, stream = gpu.compile(SOURCE), gpu.stream()
+    flag, done, zero = (gpu.zeros(1, np.int32) for _ in range(3))
+    waiting = module["wait_for"][2, 32, stream, KB_48](flag, 1, done, 7)
+    while not waiting.kernel.context.turn.has_waiting:
+        time.sleep(0.01)
+    with pytest.raises(wl.DeadlockError, match="can never begin: 2 blocks"):
+        module["wait_for"][1, 32, None, KB_48](zero, 0, flag, 1)
+    waiting.cancel()

@@ -139,8 +139,9 @@ RANDOM = """__global__ void somewhere(int *sm, int longest)
 
 
 def test_random_launches_are_where_they_see_themselves(random_examples: int) -> None:
-    """`%smid` in both engines, the trace of the page, and modelled time name the same SM for each
-    block; a trace has no two blocks in one slot at a time, nor more of them on an SM than fit."""
+    """`%smid` in both engines, in each of several streams, the trace of the page, and modelled time
+    name the same SM for each block; a trace has no two blocks in one slot at a time, nor more of
+    them on an SM than fit."""
     for seed in range(random_examples or 12):
         draw = random.Random(seed)
         device = draw.choice(["jetson-tx1", "jetson-tx2", "gtx-750-ti", "jetson-orin", "gt-240"])
@@ -149,9 +150,19 @@ def test_random_launches_are_where_they_see_themselves(random_examples: int) -> 
         longest = draw.randint(0, 2)
         order = {"schedule": schedule, "seed": seed}
         gpu = wl.Device(device, engine="compiled", record=True, **order)
-        sm = gpu.zeros(blocks, np.int32)
-        run = gpu.compile(RANDOM)["somewhere"][blocks, threads](sm, longest)
-        timing, seen = run.time(code="ptx", timeline=1_000_000), sm.copy_to_host().tolist()
+        streams = [gpu.stream() for _ in range(draw.randint(1, 3))]
+        buffers = [gpu.zeros(blocks, np.int32) for _ in streams]
+        module = gpu.compile(RANDOM)
+        runs = [
+            module["somewhere"][blocks, threads, stream](sm, longest)
+            for stream, sm in zip(streams, buffers, strict=True)
+        ]
+        run = draw.choice(runs)
+        timing = run.time(code="ptx", timeline=1_000_000)
+        for stream in streams:
+            stream.synchronize()
+        seen, *others = (sm.copy_to_host().tolist() for sm in buffers)
+        assert all(other == seen for other in others), seed
 
         gpu = wl.Device(device, engine="reference", **order)
         kernel = gpu.compile(RANDOM)["somewhere"][blocks, threads]

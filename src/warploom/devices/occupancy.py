@@ -9,7 +9,7 @@ calculator do so for registers alone, as is done here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from warploom.devices.spec import DeviceSpec
@@ -73,6 +73,26 @@ def occupancy_of(spec: DeviceSpec, demand: Demand) -> Occupancy:
         limits=limits,
         limiters=tuple(name for name in RESOURCES if limits[name] == blocks),
         shared_carveout=next((c for c in spec.shared_capacities if c >= needed), 0),
+    )
+
+
+def blocks_beside(spec: DeviceSpec, demand: Demand, residents: Mapping[Demand, int]) -> int:
+    """Returns how many such blocks an SM of the device holds beside `residents`: blocks of other
+    kernels, so many of each demand."""
+
+    def left(capacity: int, use: Callable[[DeviceSpec, Demand], int]) -> int:
+        """Returns how many blocks find the part of a resource that each takes."""
+        used = sum(count * use(spec, other) for other, count in residents.items())
+        each = use(spec, demand)
+        return max(0, capacity - used) // each if each else capacity
+
+    return min(
+        occupancy_of(spec, demand).active_blocks,
+        left(spec.max_blocks_per_sm, lambda _, __: 1),
+        left(spec.max_warps_per_sm, lambda spec, each: warps_of(spec, each.threads)),
+        left(spec.registers_per_sm, registers_allocated),
+        left(spec.shared_bytes_per_sm, _shared_of_block),
+        left(spec.barriers_per_sm, lambda _, each: each.barriers) if spec.barriers_per_sm else 1024,
     )
 
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from warploom.core.errors import LaunchError
+from warploom.core.errors import DeadlockError, LaunchError
+from warploom.devices.occupancy import Demand
 from warploom.host import debugging
 from warploom.host.arguments import Arguments
 from warploom.host.debugging import Debugger
 from warploom.host.engines import Execute, Progress, checking_engine, find_engine
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
+from warploom.host.residency import room_beside
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.compiled.compile_time import compile_time
@@ -122,14 +124,18 @@ class ReadyLaunch:
         context.turn.acquire(self.cancellation)
         try:
             program = kernel.program
+            if self.cancellation.lock is not None:
+                self.cancellation.owner = self
+            launch = self._placed() if context.turn.has_waiting else self.launch
             started, compiled = time.perf_counter(), compile_time.seconds
             try:
-                counted = execute(program, self.launch, context.memory, progress)
+                counted = execute(program, launch, context.memory, progress)
             except KeyboardInterrupt as interrupt:
                 raise interrupted(program, interrupt) from None
             compiled = compile_time.seconds - compiled
             seconds = time.perf_counter() - started - compiled
         finally:
+            self.cancellation.owner = None
             context.turn.give_back()
         self.arguments.copy_back()
         if findings is None:
@@ -140,6 +146,45 @@ class ReadyLaunch:
         if hooks.on_run is not None:
             hooks.on_run(Run(kernel, self.launch, execution))
         return execution
+
+    def demand(self) -> Demand:
+        """Returns the resources that a block of the launch takes."""
+        return self.kernel.occupancy(self.launch).demand
+
+    def _placed(self) -> Launch:
+        """Returns the launch with as many slots for blocks as the device has beside launches that
+        wait for memory; waits until there is one. Raises DeadlockError if there never will be."""
+        context, cancellation = self.kernel.context, self.cancellation
+        in_stream = cancellation.lock is not None
+        if not in_stream:
+            cancellation.begin_wait()
+        try:
+            while True:
+                residents = [
+                    (one.owner.demand(), one.resident)
+                    for one in context.turn.waiting
+                    if isinstance(one.owner, ReadyLaunch)
+                ]
+                room = room_beside(context.spec, self.demand(), residents)
+                if room:
+                    break
+                if not context.turn.let_others_run(cancellation, cancellation.changes):
+                    raise self._no_room(sum(blocks for _, blocks in residents))
+        finally:
+            if not in_stream:
+                cancellation.end_wait()
+        schedule = self.launch.schedule
+        slots = min(room, schedule.resident_blocks)
+        return replace(self.launch, schedule=replace(schedule, resident_blocks=slots))
+
+    def _no_room(self, blocks: int) -> DeadlockError:
+        """Returns the error of a launch that can never begin."""
+        return DeadlockError(
+            f"{self.kernel.program.title} can never begin: {blocks:,} blocks of kernels that wait"
+            f" for memory occupy {self.kernel.context.spec.title}, and none of its own fits beside"
+            f" them. Launch fewer blocks of a kernel that waits for another one.",
+            (),
+        )
 
 
 def work_of(

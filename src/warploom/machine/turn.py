@@ -35,11 +35,14 @@ class Cancellation:
     __slots__ = (
         "awaited",
         "changes",
+        "crowded_out",
         "followers",
         "lock",
         "looked_at_wait",
+        "owner",
         "queued_after",
         "requested",
+        "resident",
         "waits",
     )
 
@@ -55,6 +58,12 @@ class Cancellation:
         """The lock in whose order the launch of a stream runs; None for others."""
         self.changes = 0
         """The launch's changes of memory when it resumed."""
+        self.owner: object = None
+        """The launch while it runs, if others can run beside it."""
+        self.resident = 0
+        """Its blocks on the device while it waits for memory."""
+        self.crowded_out = 0
+        """Launches for whose blocks the device had no room, if it was found to wait for ever."""
         self.followers = 0
         """Launches without tickets that wait for its end in its stream."""
         self.queued_after = 0
@@ -69,10 +78,11 @@ class Cancellation:
         """Notes that a thread of the host no longer waits for the launch."""
         self.awaited -= 1
 
-    def await_others(self, changes: int) -> bool:
-        """Lets launches of other streams run, for a launch whose threads all wait for memory, and
-        that has changed memory `changes` times. Returns whether it is to look again, False if
-        nothing can change what it waits for."""
+    def await_others(self, changes: int, resident: int) -> bool:
+        """Lets launches of other streams run, for a launch whose threads all wait for memory, that
+        has changed memory `changes` times and has `resident` blocks on the device. Returns whether
+        it is to look again, False if nothing can change what it waits for."""
+        self.resident = resident
         if self.lock is None or not self.lock.let_others_run(self, changes):
             return False
         self.changes = changes + 1
@@ -97,10 +107,11 @@ def cancellation_error() -> LaunchCancelled:
 
 
 class _CurrentTicket(local):
-    """Holds, per thread, the ticket of the launch that it runs; None if it runs none, or one
-    without a ticket."""
+    """Holds, per thread, the ticket of the launch that it runs, and its stream; None and 0 if it
+    runs none, or one without a ticket."""
 
     number: int | None = None
+    stream = 0
 
 
 class LaunchLock:
@@ -130,15 +141,14 @@ class LaunchLock:
         RETRY_SECONDS have passed, and acquires it again. Returns False, with the launch's
         `queued_after`, as soon as the host waits for it, and no other can run: those of its own
         stream wait for its end, and others wait for memory as it does."""
-        number = self._current.number
-        stream = 0 if number is None else self._tickets.get(number, 0)
+        number, stream = self._current.number, self._current.stream
         with self._changed:
             if changes != launch.changes:
                 self._progress += 1
             seen = self._progress
             if number is not None:
                 self._tickets.pop(number, None)
-            self._waiting[id(launch)] = stream, seen
+            self._waiting[launch] = stream, seen
             self._changed.notify_all()
         self._lock.release()
         looks_again, until = True, monotonic() + RETRY_SECONDS
@@ -151,18 +161,29 @@ class LaunchLock:
                         looks_again = launch.looked_at_wait != launch.waits
                         break
                     self._changed.wait(POLL_SECONDS)
+                launch.crowded_out = sum(other.resident == 0 for other in self._waiting)
                 launch.queued_after = launch.followers + sum(
                     ticket == stream for ticket in self._tickets.values()
                 )
                 launch.looked_at_wait = launch.waits
                 # Until it holds the lock again, others do not take it for one that waits.
-                self._waiting[id(launch)] = stream, NOT_WAITING
+                self._waiting[launch] = stream, NOT_WAITING
         finally:
             wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
             self._holder = launch
             with self._changed:
-                del self._waiting[id(launch)]
+                del self._waiting[launch]
         return looks_again
+
+    @property
+    def has_waiting(self) -> bool:
+        """Returns whether a launch waits for memory."""
+        return bool(self._waiting)
+
+    @property
+    def waiting(self) -> list[Cancellation]:
+        """Returns the launches that wait for memory, while the caller holds the lock."""
+        return list(self._waiting)
 
     def _all_wait(self) -> bool:
         """Returns whether no launch runs, none can begin, and those that wait for memory have
@@ -177,12 +198,12 @@ class LaunchLock:
         """Counts a launch without a ticket, or other work with a `Cancellation` of its own, among
         what may still run and change memory, until it is dismissed."""
         with self._changed:
-            self._expected.add(id(launch))
+            self._expected.add(launch)
 
     def dismiss(self, launch: Cancellation) -> None:
         """Notes that what was expected has ended."""
         with self._changed:
-            self._expected.discard(id(launch))
+            self._expected.discard(launch)
             self._changed.notify_all()
 
     def await_standstill(self, launch: Cancellation, has_ended: Callable[[], bool]) -> None:
@@ -190,7 +211,7 @@ class LaunchLock:
         for memory which nothing has changed since."""
 
         def stands() -> bool:
-            _, seen = self._waiting.get(id(launch), (0, NOT_WAITING))
+            _, seen = self._waiting.get(launch, (0, NOT_WAITING))
             return seen == self._progress or has_ended()
 
         with self._changed:
@@ -212,7 +233,7 @@ class LaunchLock:
             if self._holder is not None:
                 self._holder.request()
             raise
-        self._current.number = number
+        self._current.number, self._current.stream = number, self._tickets[number]
 
     def _next_ticket(self, last: int) -> int:
         """Returns the lowest ticket of a stream without a launch that waits for memory; `last` if
@@ -225,7 +246,7 @@ class LaunchLock:
         this thread's launch then counts as one without a ticket. Does nothing for None."""
         if number is None:
             return
-        self._current.number = None
+        self._current.number, self._current.stream = None, 0
         with self._changed:
             self._tickets.pop(number, None)
             self._changed.notify_all()
@@ -279,10 +300,10 @@ class LaunchLock:
         self._changed = Condition(tickets)  # pyright: ignore[reportArgumentType]  (any lock will do)
         self._holder: Cancellation | None = None
         self._tickets: OrderedDict[int, int] = OrderedDict()  # the lowest first, to their streams
-        self._waiting: dict[int, tuple[int, int]] = {}
+        self._waiting: dict[Cancellation, tuple[int, int]] = {}
         """By launch that waits for memory, its stream, and `_progress` when it looked last."""
-        self._expected: set[int] = set()
-        """Launches that have no ticket and may still run, by their cancellation."""
+        self._expected: set[Cancellation] = set()
+        """Launches that have no ticket and may still run."""
         self._progress = 0
         """Counts launches that have ended, and times that one changed memory and then waited. Only
         who holds the lock counts."""

@@ -24,6 +24,7 @@ from warploom.clients.registry import Entry
 from warploom.clients.session import session
 from warploom.core.errors import DeadlockError, Dim3, KernelFault, WarploomError
 from warploom.host.launcher import Launcher
+from warploom.machine.polling import may_wait_for_memory
 from warploom.machine.turn import Cancellation
 
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
@@ -138,8 +139,8 @@ def _launch_or_add(function: Function, request: Request, data: bytes) -> None:
     to follow such a kernel: then the call returns while that waits."""
     queue = queue_of(request.stream)
     with ordering.within(request.stream):
-        overlaps = function.may_wait_for_memory and state.may_change_memory
-        if not overlaps and not works.defers(queue):
+        overlaps = state.may_change_memory and may_wait_for_memory(function.kernel.program)
+        if not overlaps and not works.has_any() and not works.defers(queue):
             perform(function, request, data)
             return
         cancellation, run = _issued(function, request, data)

@@ -6,7 +6,6 @@ import threading
 from dataclasses import dataclass, field
 
 from warploom.clients.driver.device_runtime import with_runtime
-from warploom.clients.driver.overlap.polling import may_wait_for_memory
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
@@ -100,11 +99,6 @@ class Function:
         return tuple(
             (program.slots[p.name].offset, p.size) for p in self.kernel.function.parameters
         )
-
-    @cached_property
-    def may_wait_for_memory(self) -> bool:
-        """Returns whether the kernel may wait for what other threads write to memory."""
-        return may_wait_for_memory(self.kernel.program)
 
     @cached_property
     def const_bytes(self) -> int:

@@ -162,7 +162,9 @@ class WorkerLaunch:
         """Returns whether a launch whose threads all wait for memory is to look again, after those
         of other streams have run; only for a part that is the whole launch."""
         whole = len(self.blocks) == self.launch.blocks
-        if not whole or not self.launch.cancellation.await_others(self.changes):
+        if not whole or not self.launch.cancellation.await_others(
+            self.changes, self.buffers.plan.resident
+        ):
             return False
         self.expect_changes()
         self.buffers.plan.stuck_blocks = 0

@@ -17,6 +17,7 @@ from warploom.isa.kinds import Needs
 from warploom.machine.compiled.proofs import cached_proof, expected_seconds
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.polling import may_wait_for_memory
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
@@ -62,6 +63,9 @@ def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
         return "the blocks of a cluster work together"
     if Needs.LAUNCH_CANCELLATION in program.needs:
         return "blocks take over the work of others"
+    # Only a part that is the whole launch lets other launches run, and looks again.
+    if launch.cancellation.lock is not None and may_wait_for_memory(program):
+        return "the kernel may wait for what other launches write"
     if caches:
         return "the caches see the accesses of all blocks in order"
     return ""

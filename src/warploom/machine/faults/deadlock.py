@@ -204,6 +204,11 @@ def deadlock_error(
             f" of another stream, which may run beside it, not for one that comes after it in its"
             f" own"
         )
+    if crowded_out := launch.cancellation.crowded_out:
+        lines.append(
+            f"    launches that do not fit on the device beside its blocks: {crowded_out}. A kernel"
+            f" can wait for another one only if the device holds blocks of both: launch fewer"
+        )
     text = "\n".join(lines)
     # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)

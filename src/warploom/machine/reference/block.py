@@ -113,7 +113,7 @@ class Grid:
         """Returns whether the launch, whose threads all wait for memory, is to look again, after
         those of other streams have run."""
         plan = self.run.plan
-        if not self.run.launch.cancellation.await_others(plan.changes):
+        if not self.run.launch.cancellation.await_others(plan.changes, plan.resident):
             return False
         plan.changes += 1
         plan.stuck_blocks = 0

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation, Unit
+from warploom.machine.polling import POLLING_MODIFIERS
 from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
@@ -28,9 +29,6 @@ from warploom.timing.record.order import PURE
 
 Words = npt.NDArray[np.int64]
 
-POLLING_MODIFIERS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
-"""Modifiers of loads that observe what other threads write (PTX ISA, "Memory Consistency
-Model")."""
 _ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
 """Units of the instructions that a polling loop may have besides polls and waits."""
 

@@ -31,6 +31,12 @@ _runners: list[Runner] = []
 """The threads that were given works to run."""
 
 
+def has_any() -> bool:
+    """Returns whether any work is unfinished: a kernel that is launched now may not fit on the
+    device beside that."""
+    return bool(_unfinished)
+
+
 def defers(queue: Queue) -> bool:
     """Returns whether work of a stream cannot be performed now."""
     return bool(_unfinished and unfinished_before(queue)) or held.holds_work()

@@ -15,17 +15,22 @@ from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
 from warploom.program.regions import natural_loops, predecessors
 from warploom.program.uses import reads, writes
-from warploom.timing.record.spins import POLLING_MODIFIERS
+
+POLLING_MODIFIERS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
+"""Modifiers of loads that observe what other threads write (PTX ISA, "Memory Consistency
+Model")."""
 
 
 def may_wait_for_memory(program: Program) -> bool:
     """Returns whether a loop of the program has an exit that depends on a value which one of its
-    loads or atomics observes of other threads. Weak loads do not: compilers move them out of
-    loops."""
-    return any(
-        _exit_depends_on_polls(program, blocks)
-        for blocks in natural_loops(program, predecessors(program)).values()
-    )
+    loads or atomics observes of other threads. Weak loads do not: compilers move them out of loops.
+    The program caches the answer."""
+    if may_wait_for_memory not in program.cache:
+        loops = natural_loops(program, predecessors(program)).values()
+        program.cache[may_wait_for_memory] = any(
+            _exit_depends_on_polls(program, blocks) for blocks in loops
+        )
+    return program.cache[may_wait_for_memory]
 
 
 def _exit_depends_on_polls(program: Program, blocks: Collection[int]) -> bool:
