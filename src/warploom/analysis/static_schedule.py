@@ -119,8 +119,9 @@ class _ConstantOperands(OperandShapes):
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Returns the shape of an operand that is read as `type`, and its constant, cut to the
-        type's bits, if it is the size of the block or a register computed from it that is not
-        narrower than the type."""
+        type's bits. A register has one if its value is known on the path executed so far and it is
+        not narrower than the type; a special register if it is a size of the block; immediates and
+        all others as in `OperandShapes.operand`."""
         shaped = super().operand(operand, type)
         match operand:
             case Register():

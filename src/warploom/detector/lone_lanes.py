@@ -1,7 +1,8 @@
 """Records, in the race detector, lanes of an access at distant addresses (gathers and scatters),
-fast: prefetches their lines and cells all at once, then records each lane in a few steps if
-barriers order all accesses to its words. Other lanes are left to `memory_words.check_words`, which
-would record them in the same way."""
+fast. Prefetches the shadow memory (lines and cells) of all lanes at once, then records each lane in
+a few steps if barriers order all accesses to its words. Each lane's function returns 1 if it has
+recorded the lane, 0 if the caller has to call `memory_words.check_words` for it, which would record
+it in the same way."""
 
 from __future__ import annotations
 

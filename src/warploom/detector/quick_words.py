@@ -1,7 +1,8 @@
-"""Checks and records one lane's access to cells of the race detector on a fast path before
-`cells.check_and_record`, for words that one thread at a time accesses, or that are only read.
-Returns 0 where the general code has to decide; where it does not, the cell is as the general code
-would leave it."""
+"""Checks and records one lane's access to cells of the race detector on a fast path, for words that
+one thread at a time accesses, or that are only read. Functions read the detector's state and the
+current event, and change the cells. They return 1 if the access is recorded, each cell as
+`cells.check_and_record`, the general code, would leave it; 0 if that code has to check and record
+it."""
 
 from __future__ import annotations
 

@@ -177,8 +177,10 @@ def prepend_fence_release(
 
 @jitable
 def prepend_release(state: DetectorState, release: int, chain: int) -> int:
-    """Returns the chain that begins with the release record at index `release` and continues with
-    `chain`; its node is stored right after the release record, whose allocation includes it."""
+    """Writes the node that prepends the release record at index `release` to a list of release
+    records, `chain` (the index of its first node), and returns the node's index, which is the new
+    list. The node is stored right after the release record, whose allocation includes it, so a
+    release can be in one list only."""
     ReleaseChain(state, release + ReleaseRecord.WORDS).next = chain
     ReleaseChain(state, release + ReleaseRecord.WORDS).release = release
     return int(release + ReleaseRecord.WORDS)

@@ -51,7 +51,11 @@ from warploom.shapes.vector_shape import UNIFORM
 
 class InstructionCode:
     """Emits single instructions at the builder's position; holds the emitters of all kinds. `index`
-    is an instruction's number in the program, a result is (destination, value, type)."""
+    is an instruction's number in the program, a result is (destination, value, type).
+
+    Methods that emit one kind of instruction all have the parameters (`index`, `instruction`,
+    `on`), by which the tables WITH_RESULTS and WITHOUT_RESULTS call them; `on` is the mask of
+    executing lanes. Many use only some of them."""
 
     def __init__(
         self, control: ControlFlow, barriers: BarrierCode, memory: MemoryCode, guards: Guards
@@ -180,8 +184,9 @@ class InstructionCode:
         return [(instruction.operands[0], value, type)]
 
     def block_rank(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `getctarank`; returns the rank in the cluster of the block that each lane's
-        shared address belongs to, the own block's for an address that names none."""
+        """Emits a `getctarank` in all lanes: returns one result, the rank in the cluster of the
+        block that each lane's shared address belongs to, the own block's for an address that
+        belongs to none."""
         address = self.operands.read(instruction.operands[1], U64)
         return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
 

@@ -91,9 +91,9 @@ def _extrapolated_groups(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, 
 
 
 def _fits_partial_warp(group: AccessGroup) -> bool:
-    """Returns whether the warp of which only some lanes run a body can perform a group there: it is
-    guarded by the range cache, and moves one element at one address or at consecutive ones, in
-    warps of one lane run."""
+    """Returns whether the partial warp of a warp loop, of which only some lanes run the body, can
+    perform an access group: its guard is the range cache, each lane accesses one element, and the
+    addresses are equal or consecutive in a single lane run (`base.runs` is 1)."""
     is_narrow = group.shape.parts == 1 and group.base.runs == 1
     return (
         is_narrow and group.plan.guard is Guard.CACHE and group.plan.move in ONE_ADDRESS_OR_VECTOR

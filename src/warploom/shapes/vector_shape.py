@@ -128,7 +128,8 @@ class ShapedValue:
     constant: int | None = None
 
     def ones(self, runs: int, type: ScalarType) -> int:
-        """Returns the bits that may be 1 in the first values of `runs` runs, without sign."""
+        """Returns the bits, of `type`, that may be 1 in the value of the first lane of any of
+        `runs` lane runs, as an unsigned number; of a constant, its own bits."""
         ones = self.shape.ones_in(runs) if self.constant is None else self.constant
         return ones & ((1 << type.bits) - 1)
 

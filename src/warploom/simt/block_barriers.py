@@ -181,8 +181,8 @@ def lanes_at_barrier(table: WarpTable, barrier: int) -> int:
 
 @jitable
 def threads_awaited(table: WarpTable, barrier: int) -> int:
-    """Returns the greatest thread count that the splits parked at a barrier name; 0 if they name
-    none and await all threads."""
+    """Returns the thread count of a barrier at which splits of a warp are parked: the greatest
+    count that one of them states; 0 if none does, which means all threads of the block."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

@@ -1,6 +1,8 @@
-"""Prepares the copies of boxes of tensors (`cp.async.bulk.tensor`): checks tensor maps, operands
-and addresses, and fills the entry of a request. Parameters as in
-`asynchronous.issue.tensor_copies`."""
+"""Prepares the copies of boxes of tensors (`cp.async.bulk.tensor`): from a lane's request and
+operands, checks the tensor map and the addresses, and fills the entry that
+`asynchronous.issue.queue` executes or queues; or records a fault.
+
+Parameters are those of `asynchronous.issue.tensor_copies`."""
 
 from __future__ import annotations
 

@@ -218,8 +218,9 @@ def remove_requests_of_block(
     memory: Memory, queue: RequestQueue, work: ProductWork, start: int, end: int
 ) -> None:
     """Removes the requests of a block that has ended, whose shared memory is at host addresses from
-    `start` up to `end`: completes its copies in bulk groups (shared to global memory), and drops
-    all others, whose results nothing can read any more. Ends of groups stay; they do nothing."""
+    `start` up to `end`. Completes its copies in bulk groups (from shared to global memory), in the
+    order of the queue, with the buffers of `work`; drops all others, whose results nothing can read
+    any more. Ends of groups stay; they do nothing."""
     retained = 0
     for number in range(queue.count):
         entry = entry_of(queue, number)

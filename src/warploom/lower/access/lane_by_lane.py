@@ -88,9 +88,17 @@ class LaneByLane:
         """The operand of all lanes, where it is uniform."""
 
     def emit(self, bits: Value, offsets: Value) -> None:
-        """Emits the update of each active lane (`bits`, an i64), the lowest first, or in the order
-        that the policy chooses where there is one (`access.shuffles`). Then counts the changed
-        elements. `offsets` is the address of the lanes' offsets in memory."""
+        """Emits the update of each active lane, one after the other, and the count of changed
+        elements. Lanes run lowest first, or in the order of the launch's policy if there is one
+        (`access.shuffles`). `bits` is the active mask, an i64; `offsets` is a pointer to 32 i64:
+        the lanes' offsets in the space.
+
+        An update is a load, an operation and a store, unless other workers may update the same
+        memory. In global memory, without a policy, it is an atomic operation of the host, or a loop
+        of compare and exchange where the host has no such operation, if workers may conflict
+        (`access.concurrent`). If they merely share the launch, which is tested at run time
+        (`Slot.IS_SHARED`), it is an atomic operation for operators whose order does not show, and
+        else as without them."""
         b = self.b
 
         def offset_of(lane: Value) -> Value:

@@ -242,9 +242,10 @@ class BarrierCode:
             code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the fault BAD_BARRIER of the lowest lane of `on` at a number that does not exist
-        (from BARRIERS on), or a thread count that is not a multiple of 32. The number and the count
-        are recorded as the fault's address and size."""
+        """Emits an unlikely branch to the fault BAD_BARRIER, taken if the barrier number does not
+        exist (from BARRIERS on), or the thread count is not a multiple of 32 (0, all threads, is
+        one). `number` and `threads` are i64, one for the whole warp; they are recorded as the
+        fault's address and size, the lowest lane of `on` as its lane."""
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))

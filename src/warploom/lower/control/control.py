@@ -78,11 +78,14 @@ class ControlFlow:
     # ---- branches -------------------------------------------------------------------------------
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
-        """Emits a guarded branch at the end of `block`, taken by the active lanes in which the
-        guard holds. If all lanes agree it is a jump to the next or the target block; otherwise it
-        adds 1 to the branch's divergence counter and is lowered by its `BranchKind` as the exit of
-        a masked loop or the entry of a predicated block, or else, and always in the divergent copy,
-        as a divergence."""
+        """Emits a guarded branch at the end of `block`, taken by the active lanes in which `guard`
+        (a mask of 32 lanes) holds; inactive lanes do not count. If all active lanes agree, it is a
+        jump to the next or the target block.
+
+        If they do not, it adds 1 to the divergence counter of `instruction`. Then it is lowered by
+        the block's `BranchKind`: as an exit of a masked loop (EXIT), as the entry of a predicated
+        block (PREDICATED), or else as a divergence (`DivergenceCode.split`). In the divergent copy
+        it is a divergence whatever the kind."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()

@@ -36,10 +36,12 @@ class RegisterTransfers:
         self._context_registers, self._registers = context_registers, registers
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
-        """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
-        the begin of a warp; zeros also let LLVM drop the values of the previous warp. Writes their
-        allocas, of 32 lanes and of the short form; in code of one copy instead the context, of the
-        registers that are live at the program's begin, whatever is `retained`."""
+        """Emits the zeros that registers hold at the begin of a warp; they also let LLVM drop the
+        values of the previous warp. In code of several copies (`lower.frame.blocks`), sets to zero
+        the allocas of the registers that basic blocks share, but for those in `retained`: the one
+        of 32 lanes, and the short one of an affine register, if any. In code of one copy, sets to
+        zero in the context the registers that are live at the program's begin, whatever is
+        `retained`."""
         if self._frame.variant.has_one_copy:
             for register in _sorted(self._warp_ir.live(0)):
                 self._context_registers.write(register, zero(storage_type(register.type)))

@@ -110,8 +110,10 @@ class TrackingCode:
 
 
 class TrackingFunctions:
-    """Makes the functions of a module that record accesses, each at its first use. They are not
-    inlined: code is small, and calls cost less than what they do."""
+    """Makes the functions of a module that record accesses, each at its first use. `kind` is READ,
+    WRITTEN or STORED (`abi.access_sets`): the bit of `touched` that an access sets, which chooses
+    the bitmap that it marks. The functions are not inlined: code is small, and calls cost less than
+    what they do."""
 
     def __init__(self, module: ir.Module, unit: int) -> None:
         """`unit`: the bytes for which one bit stands."""
@@ -138,7 +140,9 @@ class TrackingFunctions:
         return self._function(f"{NAMES[kind]}.lanes.{size}", [PTR, vector(I64), I32], emit)
 
     def _touch(self, kind: int) -> ir.Function:
-        """Returns the function `(access set, page)` that notes that the worker touches a page."""
+        """Returns the function `(access set, page)` that notes that the worker accesses a page for
+        the first time in this `kind`; before the first write by any worker it also saves the
+        page."""
         emit = functools.partial(self._emit_touch, kind)
         return self._function(f"{NAMES[kind]}.touch", [PTR, I64], emit)
 

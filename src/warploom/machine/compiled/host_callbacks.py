@@ -91,10 +91,10 @@ class HostCallbacks:
         return DONE
 
     def _yield_interpreter(self) -> None:
-        """Sleeps YIELD_SECONDS if YIELD_EVERY seconds have passed since the last time, so that
+        """Sleeps YIELD_SECONDS if YIELD_EVERY seconds have passed since its last sleep, so that
         other Python threads run. The callback releases the interpreter lock when it returns and
-        acquires it again at once, so without this another thread (the one that handles Ctrl-C, for
-        example) could wait for seconds."""
+        acquires it again at once: without the sleep another thread (the one that handles Ctrl-C,
+        for example) could wait for seconds."""
         now = time.monotonic()
         if now - self._yielded > YIELD_EVERY:
             time.sleep(YIELD_SECONDS)

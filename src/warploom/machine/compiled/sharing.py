@@ -61,11 +61,14 @@ class SharedLaunch:
         return self._parts is None and self.serial_reason == TOO_SHORT
 
     def begins_shared(self) -> bool:
-        """Decides whether several workers run the launch from its start."""
+        """Sets `serial_reason` for the whole launch (`_may_share`), and returns whether several
+        workers run it from its start."""
         return self._may_share(self._launch.blocks, self._times.seconds)
 
     def _may_share(self, blocks: int, seconds_of_block: float) -> bool:
-        """Decides whether several workers run `blocks` blocks: if that pays, and they can."""
+        """Sets `serial_reason` to why one worker is to run `blocks` blocks of `seconds_of_block`
+        seconds each: sharing them does not pay, or is not possible; empty if neither. Returns
+        whether it is empty."""
         self.serial_reason = self._loss(blocks, seconds_of_block) or self._reason()
         return not self.serial_reason
 

@@ -82,8 +82,8 @@ def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
 
 def transpose(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `movmatrix`: transposes an 8 x 8 matrix of 16-bit elements, of which lane l holds
-    two: those of row l / 4 in columns 2 * (l % 4) and the next. Reads all lanes, writes those of
-    `mask` (`on`: the same set as a predicate)."""
+    two: row l / 4, columns 2 * (l % 4) and the next. Reads the source in all 32 lanes, and writes
+    the destination in the lanes of `on`."""
     destination, source = instruction.operands
     lane_words = read(warp, source, B32)
     halves = np.zeros((8, 8), np.uint32)

@@ -266,8 +266,8 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
 
 
 def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes an instruction across lanes in each group of lanes of `mask` (`on`: the same set as
-    a predicate) that name the same members."""
+    """Executes an instruction across lanes once for each group of lanes of `mask` that name the
+    same member mask, among the lanes of the group."""
     for group in _member_groups(warp, instruction, mask):
         _collective(warp, instruction, group, from_mask(group, warp.size))
 

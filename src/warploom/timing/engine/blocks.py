@@ -52,8 +52,9 @@ class BlockDispatcher:
         return sm_of_block if fits else None
 
     def _known_blocks(self, placement: Words | None) -> list[Words] | None:
-        """Returns the replayed blocks of each SM, if their SMs are known (`placement`) and all of
-        them are replayed; else None."""
+        """Returns, for each SM, the numbers of its replayed blocks, in ascending order. `placement`
+        has the SM of each block, by its number. Returns None if it is None, or if it places one of
+        the first `blocks` blocks on an SM that is not modelled (from the number of SMs on)."""
         if placement is None or placement[: self._blocks].max(initial=0) >= len(self._sms):
             return None
         placed = placement[: self._blocks]

@@ -231,10 +231,11 @@ def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: in
 def transfer_dram(
     params: EngineParameters, memory: MemorySystem, line: int, sectors: int, writes: bool, now: int
 ) -> int:
-    """Occupies the bank of DRAM that holds a line (by `bank_of`, or by the user's mapping) for the
-    transfer of `sectors` sectors, a count, to (`writes`) or from it, from tick `now` on, after its
-    earlier transfers and, if the one before went the other way, `turn_ticks`; returns the tick at
-    which the transfer begins. The latency is not in it."""
+    """Reserves the DRAM bank that holds `line` (by `bank_of`, or by the user's mapping) for the
+    transfer of `sectors` sectors, a count, from DRAM or, if `writes`, to it. Returns the tick at
+    which the transfer begins, without the latency: `now`, or when the bank's earlier transfers have
+    ended, plus `turn_ticks` if the last one went in the other direction. Stores the bank's new end
+    and direction in `memory`."""
     if params.dram_mapping == 0:
         number = bank_of(line, params.bank_bits)
     else:

@@ -202,10 +202,15 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns the position after the tokens of the window that one visit to a node executes
-        from `position` on, passing ignored ones, up to the first token that it does not (or no
-        longer) execute; and the cost of tokens that the node executes and the path does not have
-        (optional ones cost nothing), 0.0 where the window ends before the path does."""
+        """Executes, in one visit to `node`, the tokens of a window from index `position` on.
+        Returns the index of the first token that the visit does not execute (the window's length if
+        it executes all), and a penalty. An element of `window` is `token << 1 | bit`
+        (`_encode_path`); the bit is not used here.
+
+        A visit executes each token as often as `needs[node]` has it; tokens that no node executes
+        are passed over. The penalty is MISSED_COST times the weight of each token that the visit
+        should have executed, but for optional ones. It is 0.0 if the window is used up and the path
+        continues after it (`ends` false): the next window may have the missing tokens."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1
