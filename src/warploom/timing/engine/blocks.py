@@ -53,7 +53,7 @@ class BlockDispatcher:
 
     def _known_blocks(self, placement: Words | None) -> list[Words] | None:
         """Returns, for each SM, the numbers of its replayed blocks, in ascending order. `placement`
-        has the SM of each block, by its number. Returns None if it is None, or if it places one of
+        has the SM of each block, by its number. Returns None if it is None, or if it has one of
         the first `blocks` blocks on an SM that is not modelled (from the number of SMs on)."""
         if placement is None or placement[: self._blocks].max(initial=0) >= len(self._sms):
             return None
