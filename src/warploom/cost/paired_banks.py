@@ -3,12 +3,12 @@ fewer if pairs of lanes load from the same address.
 
 Data returns at 128 bytes per cycle: one register of all lanes. If lanes n and n ^ 1, or lanes n and
 n ^ 2, load from the same address for all n, two registers return per cycle, so that twice as many
-lanes are served together: half-warps instead of quarter-warps for 16 bytes (NVIDIA on 7.0 and 7.5,
-https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2; measured on an
-A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2 wavefronts if each
-half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n). Maxwell, too, needs at least
-two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that hit L1, which is one
-memory with shared memory from 7.0 on, return the same way.
+lanes are served together: half-warps instead of quarter-warps for 16 bytes. (Sources: NVIDIA on 7.0
+and 7.5, https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2;
+measured on an A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2
+wavefronts if each half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n.) Maxwell,
+too, needs at least two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that
+hit L1, which is one memory with shared memory from 7.0 on, return the same way.
 
 Inactive lanes do not count. So `ldmatrix` costs what `cost.banks` counts unless its rows are equal
 in pairs: the cost is unknown then.
@@ -30,10 +30,10 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from shared memory from compute capability 5.0 on to `record`: those
-    of `shared_32_banks` for up to 4 bytes, or if registers return one per cycle
-    (`count_return_cycles`); else, where pairs of lanes let two return, those of `add_packed`, with
-    fewer wavefronts."""
+    """Adds the costs of a load from shared memory from compute capability 5.0 on to `record`. They
+    are those of `shared_32_banks` for up to 4 bytes per lane, or if registers return one per cycle
+    (`count_return_cycles`). If pairs of lanes load from one address, so that two registers return
+    per cycle, they are those of `add_packed`, with fewer wavefronts."""
     if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
         shared_32_banks(addresses, mask, size, record)
     else:

@@ -46,8 +46,8 @@ def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on compute capability 1.0 and 1.1: one request
-    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
-    the rule of global memory (`move_in_order`), for one 4-byte word of each lane after the other.
+    with the sectors, lines and bytes of all its words (`count_touched_local`). Its transactions are
+    those of global memory (`move_in_order`), one 4-byte word of each lane after the other.
     """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
@@ -57,8 +57,8 @@ def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on compute capability 1.2 and 1.3: one request
-    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
-    the rule of global memory (`move_by_halves`), for one 4-byte word of each lane after the other.
+    with the sectors, lines and bytes of all its words (`count_touched_local`). Its transactions are
+    those of global memory (`move_by_halves`), one 4-byte word of each lane after the other.
     """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):

@@ -38,11 +38,12 @@ def count_agents(threads: int, *, tensor_memory: bool) -> int:
 @jitable
 def agent_index(state: DetectorState, agent: int) -> int:
     """Returns the index, among the agent words of a vector clock, of the word of an agent (the
-    asynchronous part of a thread or a warp). In order: copies of each thread; completed work of
-    each thread's tensor core; the words of `begun_index`; then OF_WARP words for each warp, for its
-    loads and for its stores of tensor memory what was waited for (the word returned) and what of
-    that before a fence. `agent` identifies the agent: the low bits of an access record's thread
-    word, with thread (of a warp, any lane's) and kind of agent."""
+    asynchronous part of a thread or a warp). The words are, in order: the copies of each thread;
+    the completed work of each thread's tensor core; the words of `begun_index`; then OF_WARP words
+    for each warp. These are two for its loads and two for its stores of tensor memory: the accesses
+    that the warp has waited for (the word returned), and those of them that a fence followed.
+    `agent` identifies the agent: the low bits of an access record's thread word, with thread (of a
+    warp, any lane's) and kind of agent."""
     kind, thread = agent >> AGENT_KIND_AT, agent & AGENT - 1
     if kind <= WORK_OF_THREAD:
         return int(kind * state.threads + thread)

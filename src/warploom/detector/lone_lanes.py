@@ -98,8 +98,8 @@ def record_lone_lane(
     and these have no lists and only records that barriers order, or of this thread. Returns 1 then,
     and for a read of settled bytes, which needs no record; else 0, also for addresses outside or
     misaligned. If it returns 0, the first words may be recorded; to record them again changes
-    nothing. Of the current thread it sets only `current_thread`, as the lanes of a warp share what
-    it reads of the rest."""
+    nothing. Of the `current_` words it sets only `current_thread`: the others that it reads are
+    equal for all lanes of a warp."""
     size, base = event.size, allocation.start & -LINE_BYTES
     if address < allocation.start or address + size > allocation.end or address & size - 1:
         return 0

@@ -144,9 +144,10 @@ def release(plan: Plan, states: Words, tables: Words, first_warp: int, barrier: 
 
 @jitable
 def waiting_votes(state: WarpState, table: WarpTable) -> int:
-    """Returns the votes of a warp that waits in `bar.red` as a whole (status BARRIER_WAIT), the sum
-    over its parked splits: the number of lanes whose predicate is true (for `and`: false); 0 if it
-    does not resume from its table (no split is parked), or waits in another barrier instruction."""
+    """Returns the votes of a warp that waits in `bar.red` as a whole (status BARRIER_WAIT): the
+    number of lanes whose predicate is true (for `and`: false), summed over its parked splits.
+    Returns 0 if it does not resume from its table (no split is parked), or waits in another barrier
+    instruction."""
     count = 0
     if state.resume == FROM_TABLE:
         left = table.parked

@@ -64,8 +64,8 @@ class WordRecord:
         return words
 
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
-        """Lays out the annotated fields of a subclass one after the other (one with the name of an
-        earlier field as its shape: at that field's offset), replaces each by the descriptor that
+        """Lays out the annotated fields of a subclass one after the other; a field whose shape is
+        the name of an earlier one gets that field's offset. Replaces each by the descriptor that
         reads it, and sets WORDS, a multiple of `align`, OFFSETS, RUNS and PARTS; appends the
         subclass to RECORDS."""
         super().__init_subclass__(**options)

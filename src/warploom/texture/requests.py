@@ -69,9 +69,9 @@ def serve_texels(
 ) -> int:  # fmt: skip
     """Executes a texture or surface instruction: stores results in `data`, and counts the request
     and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
-    simulated caches. Queries and an empty mask count nothing. Returns 0, or 1 with the fault of
-    the lowest lane in `issue`; then the request is not counted, but the sectors of the lanes
-    before that one are."""
+    simulated caches. Queries and an empty mask count nothing. Returns 0, or 1 with the fault of the
+    lowest faulting lane in `issue`: the request is then not counted, but the sectors of the lanes
+    before that lane are."""
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
     issue = TexelIssue(issue_words, 0)
     issue.fault_kind = 0

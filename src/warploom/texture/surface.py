@@ -59,8 +59,8 @@ def locate_access(texture: TextureRow, data: TexelOperands, lane: int, request: 
     """Stores the offset in device memory of a lane's access in `address`; returns the kind of fault
     (OUTSIDE_SURFACE, or MISALIGNED: x in bytes is no multiple of the access's size), or 0. The
     operand x is in texels for `sust.p` and `sured.p`, else in bytes. Out of bounds, the mode of the
-    instruction decides: TRAP a fault, CLAMPED coordinates clamped to the surface (a fault if a row
-    is shorter than the access), ZERO an offset of all ones (-1), for which nothing is accessed."""
+    instruction decides. TRAP is a fault; CLAMPED clamps the coordinates to the surface (a fault if
+    a row is shorter than the access); ZERO stores the offset -1, for which nothing is accessed."""
     op, mode = request >> OP & 15, request >> MODE & 3
     size = access_bytes(texture, request)
     texel = format_bytes(texture.format) * texture.components

@@ -111,7 +111,7 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 def _alloc(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes an allocation: the shared address that receives the address of the columns, and their
-    number."""
+    number. (All encoders have the parameter `modifiers`; this one does not need it.)"""
     target, columns = instruction.operands
     inputs = (
         (TensorMemoryOperands.shared, target, None),
@@ -121,7 +121,8 @@ def _alloc(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryReques
 
 
 def _free(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
-    """Encodes a deallocation: the address of the columns, and their number."""
+    """Encodes a deallocation: the address of the columns, and their number; it has no modifiers to
+    encode."""
     address, columns = instruction.operands
     return TensorMemoryRequest(
         w.FREE,
@@ -130,7 +131,8 @@ def _free(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
 
 
 def _relinquish(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
-    """Encodes `tcgen05.relinquish_alloc_permit`, which has no operands."""
+    """Encodes `tcgen05.relinquish_alloc_permit`, which has neither operands nor modifiers to
+    encode."""
     return TensorMemoryRequest(w.RELINQUISH, ())
 
 
@@ -185,7 +187,8 @@ def _copy(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
 
 
 def _shift(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
-    """Encodes a `tcgen05.shift`, of rows in tensor memory from an address on (operand `d`)."""
+    """Encodes a `tcgen05.shift`, of rows in tensor memory from an address on (operand `d`); it has
+    no modifiers to encode."""
     return TensorMemoryRequest(w.SHIFT, ((TensorMemoryOperands.d, instruction.operands[0], None),))
 
 
