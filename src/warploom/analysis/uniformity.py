@@ -3,9 +3,9 @@ a warp), for code that converged lanes execute.
 
 Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
 that followed one path may hold other values than those that followed the other, or have left a loop
-in another iteration: what either path writes and is live at the reconvergence point is varying on
-both paths and from there on, until it is written again (Coutinho et al., "Divergence Analysis and
-Optimizations", 2011, on sync and temporal divergence):
+in another iteration. So a register that either path writes, and that is live at the reconvergence
+point, is varying on both paths and after the point, until it is written again (Coutinho et al.,
+"Divergence Analysis and Optimizations", 2011, on sync and temporal divergence):
 
     mov.u32 %r2, 0;                  uniform
     setp.lt.s32 %p1, %tid.x, %r9;    varying: lanes diverge at the branch

@@ -42,9 +42,9 @@ def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 
 @jitable
 def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
-    """Returns the cycles in which the registers of a load of `size` bytes per lane return: one per
-    register of 4 bytes (1 for smaller sizes), or half as many if all active lanes n and n ^ 1, or
-    all n and n ^ 2, load from the same address."""
+    """Returns the cycles in which the registers of a load of `size` bytes per lane return. It is
+    one cycle for each register of 4 bytes (1 for smaller sizes); half as many if all active lanes n
+    and n ^ 1, or all n and n ^ 2, load from the same address."""
     if size <= 4:
         return 1
     # One register cannot return faster; two of them can share a cycle.
@@ -69,8 +69,9 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds to `record` the costs of a load from shared memory of 8 bytes or more in which pairs of
     lanes load from one address, so that its registers return two per cycle (`count_return_cycles`,
-    which the caller tests): one request with its sectors, lines and bytes (`add_request`), with
-    wavefronts and bank conflicts for groups of twice as many lanes: 32 for 8 bytes, 16 for 16."""
+    which the caller tests). It is one request with its sectors, lines and bytes (`add_request`).
+    Wavefronts and bank conflicts are counted in groups of twice as many lanes as otherwise: 32 for
+    8 bytes, 16 for 16."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1

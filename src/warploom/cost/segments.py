@@ -27,9 +27,9 @@ of 32 lanes."""
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on compute capability 1.0 and 1.1: one request
-    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_in_order`:
-    one or two for a half-warp whose lane k accesses word k of an aligned segment, else one of 32
-    bytes for each active lane."""
+    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_in_order`.
+    These are one or two for a half-warp whose lane k accesses word k of an aligned segment, else
+    one of 32 bytes for each active lane."""
     count_touched(addresses, mask, size, record)
     move_in_order(addresses, mask, size, 0, record)
 

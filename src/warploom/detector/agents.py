@@ -2,10 +2,11 @@
 of threads and warps (`cp.async`, tensor cores), whose accesses are numbered and complete in any
 order.
 
-After the words of threads, a vector clock has one word for each agent: of the copies of each
-thread; then, in kernels with tensor memory, of what each thread's tensor core has completed, and of
-what it had begun before a `tcgen05.fence::before_thread_sync`; then of each warp the loads of
-tensor memory that it has waited for, those of them before such a fence, and its stores likewise.
+After the words of threads, a vector clock has one word for the copies of each thread. In kernels
+with tensor memory, two words for each thread's tensor core follow: of the work that it has
+completed, and of the work that it had begun before a `tcgen05.fence::before_thread_sync`. Then come
+four words for each warp: of the loads of tensor memory that it has waited for, of those of them
+before such a fence, and two of its stores likewise.
 
 Copies of an agent may complete in any order, so a word has a bound and a window. Copies 0 to 4 and
 copy 7 are known:

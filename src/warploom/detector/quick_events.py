@@ -88,10 +88,10 @@ def record_lane_run(
     """Records the access of `lanes` in the block with state `slot`: each accesses the bytes right
     after those of the lane number before (lanes may be missing), the first those at `address`. With
     INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
-    record; 0 if the general code has to process the access: the bytes are misaligned or not all in
-    one allocation; a store is to a CONSTANT or CLOSED allocation; touched bytes are tracked; with
-    INIT, some bytes are unwritten or lanes are missing; or the lines cannot decide
-    (`record_lines_of_run`)."""
+    record; 0 if the general code has to process the access. That is so if the bytes are misaligned
+    or not all in one allocation, a store is to a CONSTANT or CLOSED allocation, or touched bytes
+    are tracked; with INIT if some bytes are unwritten or lanes are missing; or if the lines cannot
+    decide (`record_lines_of_run`)."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
     allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))

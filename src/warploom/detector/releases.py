@@ -69,10 +69,10 @@ def is_in_scope(state: DetectorState, release: ReleaseRecord, scope: int) -> int
 
 @jitable
 def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
-    """Processes a strong read of a location: one that ACQUIRES acquires the releases of its chain;
-    any other stores the chain and the read's scope in `read` for the thread's next fence, in place
-    of the chain stored last if it continues that one in the same scope. Nothing if the location has
-    no chain."""
+    """Processes a strong read of a location. One that ACQUIRES acquires the releases of the
+    location's chain; any other stores the chain and the read's scope in `read` for the thread's
+    next fence, in place of the chain stored last if it continues that one in the same scope.
+    Nothing if the location has no chain."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at == 0 or entry.chain == 0:
         return

@@ -90,14 +90,15 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emits an instruction that does not end a basic block. First the race detector's event (if
-        it observes synchronisation), checks of operands, waits for copies, and for a fence, if
-        other threads of the host run at the same time (`Variant.concurrent`), one of the host. That
-        is all of an instruction for which `_has_no_code` holds. Then an instruction without results
-        (`_emit_without_results`), or the results: one value for each lane run if all are uniform or
-        affine, else 32 lanes, written under the mask that the block's copy (`copy`) needs; and for
-        these the count of routines called (`operations.routines`). An atomic with an mbarrier
-        (`red.async`) also signals that, and may complete late.
+        """Emits an instruction that does not end a basic block. First emits the race detector's
+        event (if it observes synchronisation), checks of operands, and waits for copies; for a
+        fence also one of the host, if other threads of the host run at the same time
+        (`KernelVariant.concurrent`). That is all of an instruction for which `_has_no_code` holds.
+        Then emits an instruction without results (`_emit_without_results`), or the results and
+        their count of routines called (`operations.routines`). Results have one value for each lane
+        run if all are uniform or affine, else 32 lanes, and are written under the mask that the
+        block's copy (`copy`) needs. An atomic with an mbarrier (`red.async`) also signals that, and
+        may complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.
@@ -196,10 +197,11 @@ class InstructionCode:
         return emit(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one 32-bit
-        integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand;
-        else, and at run time if a lane's value wraps around, by its terms. Returns its predicate,
-        and for a second destination that of the opposite comparison."""
+        """Emits a `setp` as a prefix mask (`PrefixMaskCode`), if in convergent code one 32-bit
+        integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand.
+        All others are emitted by their terms, which a prefix mask also falls back to at run time if
+        a lane's value wraps around. Returns its predicate, and for a second destination that of the
+        opposite comparison."""
         holds = self.leading.compare(instruction, lambda: self.terms.compute(instruction)[0][1])
         if holds is None:
             return self.terms.compute(instruction)
@@ -237,9 +239,10 @@ class InstructionCode:
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
         """Emits an instruction whose results are all uniform or affine, in one value for each lane
-        run, and writes them where its guard holds: a load of equal addresses in each run, a `cvta`,
-        a `mov` of an address or special register, or one computed by its terms. `on_wrap` emits the
-        code for an i1 that is true if a run wraps around, so that a result is not affine."""
+        run, and writes them where its guard holds. It is a load of equal addresses in each run, a
+        `cvta`, a `mov` of an address or special register, or an instruction computed by its terms.
+        `on_wrap` emits the code for an i1 that is true if a run wraps around, so that a result is
+        not affine."""
         guard, kind = self.guards.uniform_value(instruction), instruction.operation.kind
         results: list[Result] = []
         if kind is OpKind.LOAD:
@@ -357,7 +360,8 @@ WITHOUT_RESULTS: dict[OpKind, _Emit[None]] = {
         code.frame, index, instruction, on
     ),
 }
-"""Emits the instructions without results, by kind."""
+"""The functions that emit the instructions without results, by kind. All have the parameters
+(`code`, `index`, `instruction`, `on`), and many use only some of them (`InstructionCode`)."""
 
 WITH_RESULTS: dict[OpKind, _Emit[Sequence[Result]]] = {
     **_of_kinds(
@@ -407,4 +411,5 @@ WITH_RESULTS: dict[OpKind, _Emit[Sequence[Result]]] = {
     OpKind.BLOCK_RANK: InstructionCode.block_rank,
     OpKind.COMPARE: lambda code, _, instruction, on: code.compare(instruction),
 }
-"""Emits the instructions with results, or that are emitted like these, by kind."""
+"""The functions that emit the instructions with results, or that are emitted like these, by kind.
+They have the parameters of those in WITHOUT_RESULTS."""

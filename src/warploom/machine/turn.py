@@ -118,8 +118,8 @@ class LaunchLock:
         forget_in_child(self)
 
     def issue(self, stream: object) -> int:
-        """Returns a ticket for a launch of a stream, higher than those of all launches so far. The
-        launch has to `leave` it, or no later ticket is served."""
+        """Records a new ticket for a launch of a stream, and returns it: a number higher than those
+        of all launches so far. The launch has to `leave` it, or no later ticket is served."""
         with self._changed:
             self._issued += 1
             self._tickets[self._issued] = id(stream)

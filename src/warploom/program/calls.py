@@ -102,11 +102,11 @@ def emit_retained_call(
     shape: Function | Prototype,
     targets: CallTargets,
 ) -> None:
-    """Appends a call that is not inlined to the code of the caller (`caller_code`): stores of
-    arguments on the stack; a store of the call's number to RETURN; the `call` itself (counted,
-    without effect); the jump to the callee; and, at the return point, loads of results. The jump's
-    local successor is the return point, and also EXIT if the callee may exit. Records the call in
-    `caller_code.retained`.
+    """Appends a call that is not inlined to the code of the caller (`caller_code`). It is stores of
+    arguments on the stack, a store of the call's number to RETURN, the `call` itself (counted,
+    without effect), and the jump to the callee; at the return point, it is loads of results. The
+    jump's local successor is the return point, and also EXIT if the callee may exit. Records the
+    call in `caller_code.retained`.
 
     `number` identifies the call, `shape` declares the parameters and results that it passes,
     `targets` are the functions that it may jump to.

@@ -204,10 +204,10 @@ class _Inliner:
         return replace(instruction, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Adds a call to the current part: as a call of the host, with its guard, if the machines
-        provide the function; as a retained call if it is through a register, or of a function that
-        is recursive or among the retained ones; else inlined. The guard of a retained or inlined
-        call becomes a branch around it."""
+        """Adds a call to the current part. It is a call of the host, with its guard, if the
+        machines provide the function. It is retained if it is through a register, or of a function
+        that is recursive or among the retained ones. Else it is inlined. The guard of a retained or
+        inlined call becomes a branch around it."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)

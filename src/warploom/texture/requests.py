@@ -142,9 +142,9 @@ def surface_lanes(
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured` in the lanes that issue. First checks each lane, stores
     its offset in `address` (`locate_access`) and the index of its surface's row in `handle`,
-    instead of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
-    memory, so that a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves
-    it unchanged. Returns 0, or 1 with the fault in `issue`."""
+    instead of the handle, and counts its bytes and sectors. Only then does `access_surfaces` access
+    memory: a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves memory
+    unchanged. Returns 0, or 1 with the fault in `issue`."""
     addressed, size, request = 0, 0, issue.request
     for lane in range(32):
         if issue.mask >> lane & 1:

@@ -91,10 +91,10 @@ def load_map(memory: Memory, issue: WarpIssue, address: int) -> None:
 
 @jitable
 def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane: int) -> int:
-    """Fills the entry of a tensor copy in `issue` from a lane's operands, and checks them: the
-    tensor map, the rules of packed types, im2col operands, and the alignment of the box; that all
-    rows are in shared memory, and their bytes that lie in the tensor in global memory; and for
-    loads the mbarrier. For a prefetch only the map and packed types are checked, and `size` is 0.
+    """Fills the entry of a tensor copy in `issue` from a lane's operands, and checks these: the
+    tensor map, the rules of packed types, im2col operands, the alignment of the box, and for loads
+    the mbarrier. All rows have to be in shared memory, and their bytes that lie in the tensor in
+    global memory. For a prefetch only the map and packed types are checked, and `size` is 0.
     Returns the kind of fault, its details recorded in `issue`, or 0."""
     entry, operands, request = issue.entry, issue.operands, issue.request
     op, map_address = field(request, OP), int(operands.map[lane])

@@ -82,9 +82,9 @@ class GroupBases:
 
     def _strided_bases(self, group: GroupValues, address: Operand, on: Value) -> Value:
         """Sets `bases` and `firsts` (as `_affine_bases`: the base register's value in the first
-        lane of each lane run) and the step (lane 1 minus lane 0, active or not) of varying
-        addresses; returns true (an i1) if active lanes of each run are strided by that step, which
-        under the guard ELEMENT must be the element's size."""
+        lane of each lane run) and the step of varying addresses, which is lane 1's minus lane 0's,
+        whether these are active or not. Returns true (an i1) if the active lanes of each run are
+        strided by that step, which under the guard ELEMENT must also be the element's size."""
         b, runs, addresses = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(addresses, addresses, heads)

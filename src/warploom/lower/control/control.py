@@ -137,10 +137,10 @@ class ControlFlow:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the entry into a predicated block (the short side of an `if`) from `copy`: stores
+        """Emits the entry into a predicated block (the short side of an `if`) from `copy`. Stores
         in 32 lanes the registers that become varying in either successor, saves the active mask,
-        and jumps to the block's masked version with the lanes that run it; the others wait until
-        `leave_predicated_block`. The reconvergence is counted here, as it is certain."""
+        and jumps to the block's masked version with the lanes that run it; the others are inactive
+        until `leave_predicated_block`. The reconvergence is counted here, as it is certain."""
         target, following = self.program.blocks[block].successors
         body = self.frame.warp_ir.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
@@ -171,10 +171,10 @@ class ControlFlow:
 
     def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
         """Emits `ret` or `exit` at the end of `block`, for the lanes `exiting` or (None) for all
-        active ones. If active lanes remain, the exiting ones leave the live mask, in the divergent
-        copy they count as arrived in the innermost node, and the others continue with the next
-        block, in the convergent copy if they were in a region version, which is for full warps.
-        Else code jumps to the program's exit."""
+        active ones. If active lanes remain, the exiting ones leave the live mask, and in the
+        divergent copy count as arrived in the innermost node. The others continue with the next
+        block; from a region version, which is for full warps, in the convergent copy. Else code
+        jumps to the program's exit."""
         if exiting is None:
             self.edges.jump(copy, self.program.exit, block)
             return

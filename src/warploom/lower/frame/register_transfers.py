@@ -71,10 +71,11 @@ class RegisterTransfers:
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
     def save_diverging(self, live: Iterable[Register]) -> None:
-        """Stores live registers before lanes diverge, so that divergent code finds them: those that
-        basic blocks share to the context, in 32 lanes and, if they are uniform or affine here, in
-        their short slots as well; those of one basic block that are uniform or affine here to their
-        allocas of 32 lanes. Parameters of inlined calls count as live."""
+        """Emits stores of live registers before lanes diverge, so that divergent code finds them.
+        Registers that basic blocks share are stored to the context, in 32 lanes and, if they are
+        uniform or affine here, in their short slots as well. Those of one basic block that are
+        uniform or affine here are stored to their allocas of 32 lanes. Parameters of inlined calls
+        count as live."""
         layout = self._context_registers.layout
         retained = {*live, *self._call_parameter_registers.values()}
         # The short form is saved beside the 32 lanes: if the register is not written while lanes

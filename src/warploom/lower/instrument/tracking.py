@@ -127,9 +127,10 @@ class TrackingFunctions:
 
     def ranges(self, kind: int) -> ir.Function:
         """Returns the function `(access set, first byte, length, elements, stride, warps, step)`
-        that records the ranges of `elements` elements of each warp, at distances of `stride` bytes,
-        `step` bytes after those of the warp before; of one element and with a step of their length
-        they are one range."""
+        that records, for each of `warps` warps, the ranges of `elements` elements of `length` bytes
+        each, at distances of `stride` bytes. The ranges of a warp are `step` bytes after those of
+        the warp before. Ranges of one element whose step is their length adjoin, and are recorded
+        as one."""
         emit = functools.partial(self._emit_ranges, kind)
         return self._function(f"{NAMES[kind]}.ranges", [PTR, *[I64] * 6], emit)
 

@@ -67,9 +67,10 @@ class WarpLoopBody:
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
         """Emits the records of the loop's accesses, if a tracker needs them
-        (`WarpLoopAccess.track`), and then the code of all warps that have work, in this order: a
-        loop over the full warps, if the warp loop handles any; the partial warp, which runs the
-        body under a mask; and a loop over the warps past it. Without a body, the first loop is all.
+        (`WarpLoopAccess.track`), and then the code of all warps that have work. First comes a loop
+        over the full warps, if the warp loop handles any; then the partial warp, which runs the
+        body under a mask; then a loop over the warps past it. Without a body, the first loop is
+        all.
 
         The partial warp has code only if the warp loop allows one, and skips it at run time if
         there is none (`plan.partial_threads` is 0). The last loop is emitted only if there is work
@@ -93,8 +94,9 @@ class WarpLoopBody:
             self._emit_warps(plan, first_partial, self.frame.slot(Slot.WARPS), (), finish)
 
     def _emit_partial_warp(self, plan: WarpLoopPlan, body: int, finish: Callable[[], None]) -> None:
-        """Emits the code of the warp of which only some lanes run the body, under their mask; of
-        the blocks that all warps run, and `finish`, nothing if they have no work for it."""
+        """Emits the code of the warp of which only some lanes run the body, with the body under
+        their mask. If the blocks that all warps run have work for it (`has_common_work`), emits
+        these and `finish`, too; else the body alone."""
         warp_loop = plan.warp_loop
         self.frame.set_warp(plan.full_warps)
         mask = self.lanes.mask(prefix_mask(self.b, plan.partial_threads))

@@ -46,10 +46,10 @@ class BlockTimes:
         self.is_long = seconds >= SHORTEST_SECONDS and not self.is_contended
 
     def pays(self, saved: float, proof: float) -> bool:
-        """Returns whether to spend the time of a proof, in seconds, on a launch of which sharing
-        saves `saved` seconds: if earlier launches would have saved the rest. So launches whose
-        arguments stay the same, for which one proof is enough, are shared after some; and where
-        each needs another, proofs cost no more than has been saved."""
+        """Adds the `saved` seconds that sharing a launch would save to `missed`, and returns
+        whether to spend `proof` seconds on the proof that its blocks are independent: once `missed`
+        is as much. So launches whose arguments stay the same, for which one proof is enough, are
+        shared after some; and where each needs another, proofs cost no more than has been saved."""
         self.missed += saved
         if self.missed < proof:
             return False

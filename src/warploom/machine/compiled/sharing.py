@@ -96,8 +96,9 @@ class SharedLaunch:
         speculation pays, they are left (`left`) to several workers that record what they access,
         for once the first worker has ended. Else the first worker runs them as well.
 
-        Of a kernel with atomics on global memory, records how long a block runs while one worker is
-        alone: `_work_off` compares with that."""
+        Sets `serial_reason` (`_may_share`) if there are such blocks. Of a kernel with atomics on
+        global memory, records how long a block runs while one worker is alone: `_work_off` compares
+        with that."""
         begun = work.following - work.blocks.start
         left = len(work.blocks) - begun
         seconds_of_block = work.seconds / max(1, begun)
@@ -133,9 +134,9 @@ class SharedLaunch:
     def _work_off(self, parts: LaunchParts, progress: Progress | None) -> list[EndedPart]:
         """Runs parts in this thread as well, waits for the other workers, and returns all parts in
         order. Records how long the parts ran, added up, from which later launches estimate the time
-        of a block; and of a kernel with atomics on global memory the wall time of a block, by which
-        `BlockTimes.record_contention` decides whether workers that share the blocks contend for the
-        same memory."""
+        of a block. Of a kernel with atomics on global memory, also records the wall time of a
+        block, by which `BlockTimes.record_contention` decides whether workers contend for the same
+        memory."""
         ended = self._runner.work_off(parts, progress)
         if self._updates_memory:
             wall = self._runner.wall_seconds / self._shared_blocks

@@ -158,8 +158,8 @@ class Tiers:
 
     def optimised(self) -> CompiledKernel:
         """Returns optimised code: the current code if its level is at least `chosen_effort` (that
-        of the program's size, lowered by WARPLOOM_OPT_LEVEL); else that level is compiled and stays
-        the current code for good."""
+        of the program's size, lowered by WARPLOOM_OPT_LEVEL). Otherwise compiles code of that
+        level, and makes it the current code for good: no better code is compiled later."""
         wanted = chosen_effort(self.program)
         if self._current is None or self._current.effort.value < wanted.value:
             self._current = self._code(wanted)

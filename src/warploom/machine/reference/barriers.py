@@ -85,9 +85,9 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 
 
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `barrier.cluster` for the lanes of `mask`, whose arrival or wait is reported
-    (`_report_arrival`): an arrival is stored in the warp's `cluster_arrived`, a wait suspends the
-    warp if its lanes have arrived at the current phase, and others of the cluster have not; returns
+    """Executes `barrier.cluster` for the lanes of `mask`, and reports their arrival or wait
+    (`_report_arrival`). An arrival is stored in the warp's `cluster_arrived`. A wait suspends the
+    warp if its lanes have arrived at the current phase, and others of the cluster have not. Returns
     the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:

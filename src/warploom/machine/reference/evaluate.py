@@ -85,7 +85,7 @@ def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
 
 
 def _differ(a: Values, b: Values) -> Values:
-    """Compares for inequality as less or greater, so that it is false for a NaN."""
+    """Returns whether lanes differ, as less or greater: false for a NaN."""
     return (a < b) | (a > b)
 
 

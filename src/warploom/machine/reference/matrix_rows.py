@@ -31,8 +31,8 @@ Bytes = npt.NDArray[Any]
 
 
 def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `ldmatrix`: the first lanes, as many as there are rows, pass the addresses of rows
-    in shared memory (a lane that is not in `mask`: a row of zeros), and each lane of `mask` (`on`:
+    """Executes `ldmatrix`. The first lanes, as many as there are rows, pass the addresses of rows
+    in shared memory; the row of a lane that is not in `mask` is zeros. Each lane of `mask` (`on`:
     the same set as a predicate) receives elements of several rows; packed elements of 4 or 6 bits
     are unpacked to bytes."""
     destination, address = instruction.operands

@@ -46,10 +46,10 @@ def program_errors(program: Program) -> Iterator[str]:
 
 
 def _operand_errors(program: Program) -> Iterator[str]:
-    """Yields operations that are wrong in an operand: they have a wrong number of operands or name
-    an undeclared variable or label (neither is checked for calls); a literal has another width than
-    FLOAT_BITS; a special register is unknown; a label has an offset; or an address is of a variable
-    that is undeclared or in another space."""
+    """Yields operations that have a wrong number of operands, or that name an undeclared variable
+    or label; neither is checked for calls. Yields as well those with a literal of another width
+    than FLOAT_BITS, an unknown special register, a label with an offset, or an address of a
+    variable that is undeclared or in another space."""
     for index, instruction in enumerate(program.instructions):
         spec, count = instruction.operation.spec, len(instruction.written)
         is_call = instruction.operation.kind is OpKind.CALL

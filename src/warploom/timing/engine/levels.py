@@ -90,8 +90,8 @@ def l2(params: EngineParameters, memory: MemorySystem) -> Cache:
 @jitable
 def fetch_set(cache: Cache, set_index: int) -> None:
     """Prefetches a set of L2 that a later request needs into the host's caches: its tags, and the
-    times of the least recently used line, which may be evicted. Changes nothing that is
-    modelled."""
+    times of the least recently used line, which may be evicted. Changes nothing in the modelled
+    state."""
     first = set_index * cache.ways
     prefetch(cache.words, tag_at(cache, first))
     prefetch(cache.words, tag_at(cache, first + cache.ways - 1))
@@ -103,12 +103,12 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 def serve(
     params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> None:
-    """Serves a request of SM number `sm`: its slice of L2 is occupied after the slice's earlier
-    work, longer for partly written sectors and for each further pass of an atomic; then come L2
-    (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. Stores the
-    cycle of the answer, the later of both plus the time of further passes and the latency of L2
-    (`base_latency`) or of atomics, in the request (`answer`), and as `last_answer` if none is
-    later; adds the sectors' bytes to `l2_bytes`."""
+    """Serves a request of SM number `sm`. First its slice of L2 is occupied, after the slice's
+    earlier work, longer for partly written sectors and for each further pass of an atomic. Then
+    come L2 (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. The
+    cycle of the answer is the later of both, plus the time of further passes and the latency of L2
+    (`base_latency`) or of atomics. Stores it in the request (`answer`), and as `last_answer` if
+    none is later; adds the sectors' bytes to `l2_bytes`."""
     line, sectors = request.line, request.sectors & w.SECTOR_MASK
     kind = request.kind
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
