@@ -32,6 +32,9 @@ from warploom.devices.spec import DeviceSpec
 from warploom.simt.lane_counts import Addresses, Ints
 
 Rule = Callable[[Addresses, int, int, Ints], None]
+"""A function `rule(addresses, mask, size, record)` that adds costs of a warp-wide access to its
+record: the byte addresses of 32 lanes, the active lanes as bits, the bytes that each lane accesses,
+and the words of the record (`CostRecord`). Some rules need only a part of them."""
 
 RULES = MappingProxyType(
     {

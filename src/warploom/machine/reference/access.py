@@ -39,7 +39,7 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         write(warp, element, part(data, index_in_vector, type), type, on)
 
 
-def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def store(warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values) -> None:
     """Executes `st` of registers in the lanes of `mask`: one access, in which a vector's elements
     have consecutive addresses."""
     address, source = instruction.operands[:2]

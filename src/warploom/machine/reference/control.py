@@ -183,7 +183,7 @@ def _run_side(warp: Warp, block: int) -> int:
     return jump(warp, block)
 
 
-def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def exit_lanes(warp: Warp, _index: int, _instruction: Instruction, mask: int) -> int:
     """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
     enters the exit block, where it ends or another path of it continues; else the other lanes
     continue with the next instruction. Returns the status: RUNNABLE, or why the turn ends."""
@@ -193,7 +193,7 @@ def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> i
     return advance(warp)
 
 
-def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def trap(warp: Warp, index: int, _instruction: Instruction, mask: int) -> int:
     """Executes `trap`: raises its fault if `mask` has any lane, else continues with the next
     instruction and returns the status."""
     if mask:

@@ -27,6 +27,7 @@ from warploom.machine.reference.lanes import (
 )
 
 Node = Callable[[Term, Sequence[Values]], Values]
+"""A function that computes a node of a term, given the values of its operands in all lanes."""
 
 
 def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:

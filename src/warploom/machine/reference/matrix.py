@@ -48,7 +48,7 @@ LIMITS = (-(1 << 31), (1 << 31) - 1)
 # ---- products -----------------------------------------------------------------------------------
 
 
-def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def multiply(warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values) -> None:
     """Executes `mma` and `wmma.mma`: computes D = A * B + C from the fragments in the registers of
     all lanes, with the metadata of a sparse A and the scales of A and B where the instruction has
     them. Writes D in the lanes of `on`."""

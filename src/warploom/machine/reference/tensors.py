@@ -37,7 +37,7 @@ THREADS = 64
 
 
 def execute_tensor_request(
-    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+    warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values
 ) -> None:
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
     `tensormap.replace`) in the lanes of `mask`, 32 lanes at a time. Converts its operands to rows,

@@ -116,7 +116,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
 # ---- values -------------------------------------------------------------------------------------
 
 
-def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _compute(warp: Warp, index: int, instruction: Instruction, _mask: int, on: Values) -> None:
     """Executes an instruction that computes the same function in each lane: evaluates its terms,
     writes the results in the lanes of `on`, and counts it if machine code calls a routine for some
     result."""
@@ -194,7 +194,7 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _convert_address(
-    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+    warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values
 ) -> None:
     """Executes `cvta` in the lanes of `on`: converts an address in a space to a generic one by
     adding the start of the space's window (0 for global, for parameters their address). With `.to`,
@@ -213,7 +213,9 @@ def _parameter_base(warp: Warp) -> int:
     return warp.run.launch.globals[warp.run.program.slots[PARAMETERS].offset]
 
 
-def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _is_parameter(
+    warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values
+) -> None:
     """Executes `isspacep.param` in the lanes of `on`: true where a generic address is in the
     kernel's parameters."""
     destination, source = instruction.operands
@@ -222,7 +224,9 @@ def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, o
     write(warp, destination, collect(is_inside, PRED), PRED, on)
 
 
-def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _cluster_rank(
+    warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values
+) -> None:
     """Executes `getctarank` in the lanes of `on`: the rank in the cluster of the block in whose
     shared memory an address is; the own rank for an address that names no block."""
     destination, source = instruction.operands
@@ -232,7 +236,9 @@ def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, o
     write(warp, destination, collect(ranks, B32), B32, on)
 
 
-def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _set_registers(
+    warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values
+) -> None:
     """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting; nothing if
     the kernel's directives give no count. Raises the fault (in the lowest lane of `mask`) of a
     count that `inc` would lower or `dec` raise, or, once all warps have set one, of a sum beyond
@@ -264,7 +270,7 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
     return list(groups.values())
 
 
-def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _by_members(warp: Warp, _index: int, instruction: Instruction, mask: int, _on: Values) -> None:
     """Executes an instruction across lanes once for each group of lanes of `mask` that name the
     same member mask, among the lanes of the group."""
     for group in _member_groups(warp, instruction, mask):

@@ -111,7 +111,7 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 def _alloc(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes an allocation: the shared address that receives the address of the columns, and their
-    number. (All encoders have the parameter `modifiers`; this one does not need it.)"""
+    number."""
     target, columns = instruction.operands
     inputs = (
         (TensorMemoryOperands.shared, target, None),
@@ -121,8 +121,7 @@ def _alloc(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryReques
 
 
 def _free(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
-    """Encodes a deallocation: the address of the columns, and their number; it has no modifiers to
-    encode."""
+    """Encodes a deallocation: the address of the columns, and their number."""
     address, columns = instruction.operands
     return TensorMemoryRequest(
         w.FREE,
@@ -131,8 +130,7 @@ def _free(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
 
 
 def _relinquish(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
-    """Encodes `tcgen05.relinquish_alloc_permit`, which has neither operands nor modifiers to
-    encode."""
+    """Encodes `tcgen05.relinquish_alloc_permit`, which has no operands."""
     return TensorMemoryRequest(w.RELINQUISH, ())
 
 
@@ -187,8 +185,7 @@ def _copy(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest
 
 
 def _shift(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
-    """Encodes a `tcgen05.shift`, of rows in tensor memory from an address on (operand `d`); it has
-    no modifiers to encode."""
+    """Encodes a `tcgen05.shift`, of rows in tensor memory from an address on (operand `d`)."""
     return TensorMemoryRequest(w.SHIFT, ((TensorMemoryOperands.d, instruction.operands[0], None),))
 
 
@@ -264,4 +261,5 @@ ENCODERS: dict[OpKind, Callable[[Instruction, Modifiers], TensorMemoryRequest]] 
     OpKind.TENSOR_PRODUCT: _multiply,
     OpKind.TENSOR_COMMIT: _commit,
 }
-"""The function that encodes each kind of operation."""
+"""The function that encodes each kind of operation, given the instruction and its modifiers; some
+need only a part of them."""
