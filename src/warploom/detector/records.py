@@ -293,7 +293,7 @@ class WarpKnowledge(WordRecord):
 
 
 class ThreadKnowledge(WordRecord):
-    """A thread, and what it knows. A stamp is the interval, and one, for which what is beside it
+    """A thread, and what it knows. A stamp is 1 plus the interval for which the word of its name
     holds."""
 
     clock_stamp: int  # of its vector clock

@@ -126,10 +126,12 @@ class LaunchLock:
             return self._issued
 
     def let_others_run(self, launch: Cancellation, changes: int) -> bool:
-        """Releases the lock, which this thread's launch holds, until another launch has ended or
-        RETRY_SECONDS have passed, and acquires it again. Returns False, with the launch's
-        `queued_after`, as soon as the host waits for it, and no other can run: those of its own
-        stream wait for its end, and others wait for memory as it does."""
+        """Releases the lock, which this thread's launch holds, and removes its ticket, until
+        another launch has ended or RETRY_SECONDS have passed; then acquires the lock again. Returns
+        whether the launch is to look at memory again. It is not once the host waits for it and no
+        other launch can run: those of its own stream wait for its end, and others wait for memory
+        as it does. Sets the launch's `queued_after` to the number of launches that have to follow
+        it."""
         number = self._current.number
         stream = 0 if number is None else self._tickets.get(number, 0)
         with self._changed:
@@ -180,7 +182,8 @@ class LaunchLock:
             self._expected.add(id(launch))
 
     def dismiss(self, launch: Cancellation) -> None:
-        """Notes that what was expected has ended."""
+        """Notes that an expected launch, or other work, has ended (`expect`), and wakes the threads
+        that wait."""
         with self._changed:
             self._expected.discard(id(launch))
             self._changed.notify_all()

@@ -231,9 +231,11 @@ def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
 
 
 def _bitwise_stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
-    """Returns the stride of a mask or shift by a constant of an affine value whose runs end before
-    the next multiple: the operation does to each lane what it does to the run's first value and to
-    what is added to that. None for other operations, or if what is added has no stride then."""
+    """Returns the stride of a mask or right shift by a constant of an affine value whose runs end
+    before the next multiple of a power of two (`ends_before_next`). No lane carries into the bits
+    of the run's first value, so the result in lane l is that of the first value plus that of l
+    times the stride. Returns None for other operations, and if the second part is no multiple of
+    l."""
     if term.op not in ("and", "lshr", "ashr"):
         return None
     (value, by), operand = args, term.args[0]

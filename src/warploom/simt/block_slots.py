@@ -1,7 +1,8 @@
-"""Begins blocks in the slots of one worker, and chooses the block that runs next.
+"""Begins blocks in the slots of one worker, and chooses the block that runs next: functions that
+change the schedule's plan and the block in each slot, for both machines.
 
 A block occupies its slot until it ends. Blocks of a cluster begin together, in neighbouring slots.
-Parameters as in `simt.scheduling`."""
+Parameters are those of `simt.scheduling`."""
 
 from __future__ import annotations
 
@@ -43,8 +44,9 @@ def can_start(plan: Plan) -> bool:
 def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     """Begins the next block (`next_block`, which it advances) in a free slot, if one can start
     (`can_start`), and initialises the state and table of each of its warps; else resumes the first
-    resident block. Makes that block the current one. Returns False, and changes nothing, if no
-    block can start and none is resident.
+    resident block. Makes that block the current one. The slot of a new block is stored as `begun`,
+    which `free_slot` reads. Returns False, and changes nothing, if no block can start and none is
+    resident.
 
     With `by_multiprocessor`, `slots` also has the slot of each block, after those of the slots. A
     new block is `fresh`, counts in `resident`, and ends the count of stuck blocks (`stuck_blocks`).

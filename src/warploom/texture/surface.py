@@ -1,7 +1,8 @@
-"""Executes the surface access of one lane, for both machines: computes its address, and loads,
-stores or reduces.
+"""Executes the surface access of one lane, for both machines: computes its address from the
+coordinates in the operand rows, and loads to the result rows, stores from the value rows, or
+reduces in memory.
 
-Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters as in
+Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters are those of
 `texture.fetch`. Source: PTX ISA, "Surface Instructions" (suld, sust, sured).
 """
 

@@ -179,8 +179,9 @@ class Replay:
         """Runs one quantum: reserves blocks, releases stalled warps, runs the busy SMs (those with
         blocks, reserved ones or requests) on the workers, serves their requests, and delivers
         messages between SMs; then advances `now`, and appends to `_ends` how many blocks have ended
-        by then. Returns True; False, at the same `now`, if no SM is busy, so nothing is left to
-        run."""
+        by then. Stores the time of an SM in this thread, from which the next quantum's workers
+        follow (`_workers_for`). Returns True; False, at the same `now`, if no SM is busy, so
+        nothing is left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]

@@ -48,7 +48,7 @@ class RangeCache:
         a lane set. Returns true (an i1) if its base address is in the entry's range and its
         pitches, and a step found at run time, are the entry's: then all accesses are aligned and
         inside of an allocation. Also does `set_counter` for the counter that the address has in the
-        entry, whether it hits or not."""
+        entry, whether it hits or not, and computes `group.splits_pairs` for moves of pairs."""
         b = self.b
         entry = self._entry(group, lane_set)
         counter = b.lshr(

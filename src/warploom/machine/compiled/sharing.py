@@ -73,8 +73,9 @@ class SharedLaunch:
         return not self.serial_reason
 
     def _loss(self, blocks: int, seconds_of_block: float) -> str:
-        """Returns why it does not pay to share `blocks` blocks (`BlockTimes.pays`); empty if it
-        does."""
+        """Returns why it does not pay to share `blocks` blocks; empty if it does. Adds the time
+        that sharing would save, if it is worth a look, to what launches have missed so far
+        (`BlockTimes.pays`)."""
         if self._runner.most == 1:
             return ONE_CORE
         if self._times.is_contended:
@@ -127,7 +128,8 @@ class SharedLaunch:
         self._runner.abort()
 
     def _start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
-        """Wakes the other workers (`PartRunner.start`)."""
+        """Notes the number of `blocks`, for the time of one (`_work_off`), and wakes the other
+        workers, which run them in parts (`PartRunner.start`)."""
         self._shared_blocks = len(blocks)
         return self._runner.start(blocks, seconds_of_block, running)
 

@@ -165,7 +165,7 @@ def access_l2(
 ) -> int:
     """Accesses the sectors in the mask `sectors` of a line, which belongs to set `set_index`, in L2
     at tick `now`; counts hits, misses and dirty bytes, and returns the tick in which the sectors
-    are there, less the latency of L2. Missing sectors of loads and atomics are read from DRAM,
+    are available, less the latency of L2. Missing sectors of loads and atomics are read from DRAM,
     which adds the difference of both latencies; stores read none. What stores and atomics write
     stays in L2, dirty, until its line is evicted and so written back; only a store waits for that
     to begin. Without an L2, DRAM is accessed, and its latency not added."""

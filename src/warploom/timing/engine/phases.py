@@ -73,7 +73,7 @@ def signal_phase(
     """Adds an arrival, at the cycle `time`, at the phase that an access of a flight (memory
     instruction in flight) names. Adds it to a phase of its own block if that is still resident in
     its slot, and sends it by a message to another block of the cluster (`owner`). Nothing if it
-    names none. What it wakes continues from `now` on."""
+    names none. Warps that it wakes continue from `now` on."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, owner = (timed_access.phase_id, timed_access.owner)
     if phase_id == 0:
@@ -131,8 +131,8 @@ def send_message(arrays: EngineArrays, sm: SmState, block: int, phase_id: int, t
 @jitable
 def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Applies the arrivals at mbarriers that this SM has received from other SMs, each at the time
-    of its message, and empties the buffer; what an arrival wakes continues from the cycle `now`
-    on."""
+    of its message, and empties the buffer; warps that an arrival wakes continue from the cycle
+    `now` on."""
     for number in range(sm.received_count):
         message = ArrivalMessage(sm, arrays.params.at_received, number)
         add_arrival(arrays, sm, PhaseState(sm, message.block), message.time, now)
@@ -200,8 +200,9 @@ def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
 @jitable
 def finish_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
     """Completes a flight (memory instruction in flight) whose parts have all ended
-    (`complete_flight`). A copy of the Tensor Memory Accelerator (BULK) ends `latency_tma` later, is
-    recorded in the timeline, and arrives then at the phases of its accesses first."""
+    (`complete_flight`). Before that, a copy of the Tensor Memory Accelerator (BULK) gets an end
+    `latency_tma` later, is recorded in the timeline, and arrives, at that end, at the phases of its
+    accesses."""
     if TimedOperation(arrays.ops, 0, flight.op).kind == w.BULK:
         flight.end += arrays.params.latency_tma
         record_copy(arrays, sm, flight)
