@@ -253,8 +253,9 @@ def finish_copy(
 
 @jitable
 def note_phase(log: LogHead, memory: Memory, address: int, start: int) -> None:
-    """Sets `phase` of the last access (PHASE_BITS): the offset of the mbarrier at a host address
-    from the cluster's shared memory at `start`, and its current phase."""
+    """Sets `phase` of the last access: the offset of the mbarrier at host address `address` from
+    the cluster's shared memory at `start`, shifted left by PHASE_BITS, plus the mbarrier's current
+    phase."""
     word = read_bytes(memory, address - ORIGIN, WORD_BYTES)
     access = LogAccess(log, log.accesses.start, log.accesses.count - 1)
     access.phase = (address - start) << PHASE_BITS | phase(word)

@@ -119,8 +119,8 @@ def current_agent_word(state: DetectorState, agent: int) -> int:
 
 @jitable
 def join_agent_words(state: DetectorState, to: int, source: int) -> None:
-    """Joins to each agent word from index `to` of the state on the one from index `source` on
-    (`join_agent_word`): all agent words of a clock."""
+    """Joins all agent words of the vector clock whose agent words begin at index `source` of the
+    state, one by one (`join_agent_word`), to those that begin at index `to`."""
     for agent in range(state.agents):
         if state.words[source + agent]:
             state.words[to + agent] = join_agent_word(

@@ -114,8 +114,9 @@ def common_runs(shapes: Iterable[VectorShape]) -> tuple[int, int]:
 
 
 def strided(width: int, stride: int, bits: int, ones: int = -1, repeats: int = 1) -> VectorShape:
-    """Returns a shape with the stride reduced to the signed range of `bits` bits; without repeats
-    if that is 0."""
+    """Returns the shape of `width` values with a stride, which is reduced to the signed range of
+    `bits` bits; with `repeats` equal runs to a value, but for stride 0. `ones`: bits that may be 1
+    in a run's first value."""
     reduced = as_signed(stride, bits)
     return VectorShape(width, reduced, ones, repeats if reduced else 1)
 

@@ -152,7 +152,8 @@ class FunctionFrame:
         return self.lanes.b.load(slot_address, typ=I64)
 
     def has_policy(self, policy: int) -> Value:
-        """Returns whether the launch has a scheduling policy (`simt.split_policy`), an i1."""
+        """Returns whether `policy` is the launch's scheduling policy (`simt.split_policy`), an
+        i1."""
         chosen = self.get(self.lanes.slot(self.pointer(Slot.PLAN_AT), Plan.policy))
         return self.lanes.b.icmp_unsigned("==", chosen, I64(policy))
 

@@ -265,7 +265,8 @@ class TrackingFunctions:
             b.call(self._touch(kind), [access_set, page])
 
     def _emit_touch(self, kind: int, lanes: Lanes) -> None:
-        """Emits the body of `touch`. The first worker to write to a page copies it; others wait for
+        """Emits the body of `touch`: sets the bit `kind` of the page in the worker's `touched`. For
+        a write, the first worker to write to the page also copies it to `saved`; others wait for
         that before they write."""
         b = lanes.b
         access_set, page = b.function.args

@@ -158,7 +158,8 @@ class DistributedLaunch:
 
     def _speculative_code(self, seconds: float) -> TieredTemplate | None:
         """Returns the template of code in which several workers run blocks that may conflict, if
-        that saves time where one worker needs `seconds`; else None."""
+        they can and if that pays where one worker needs `seconds` (`Speculation.pays`); else
+        None."""
         tracking = tracking_of(
             self.program, self.launch, self.memory, caches=self._simulates_caches
         )

@@ -35,11 +35,12 @@ class SharedLaunch:
         speculates: Callable[[float], bool],
         updates_memory: bool,
     ) -> None:
-        """`workers`: how many share the blocks at most. `reason` returns why one worker has to run
-        all blocks, empty if several can, `reason_seconds` the expected time of that answer.
-        `speculates` decides whether several workers run blocks that may conflict, by the seconds
-        that one worker needs for them. `updates_memory`: the kernel has atomics on global
-        memory."""
+        """Starts nothing. `prepare` returns parts of the launch that are ready to run; `times` has
+        how long its blocks run; `workers`: how many share the blocks at most. `reason` returns why
+        one worker has to run all blocks, empty if several can, `reason_seconds` the expected time
+        of that answer. `speculates` decides whether several workers run blocks that may conflict,
+        by the seconds that one worker needs for them. `updates_memory`: the kernel has atomics on
+        global memory."""
         self._launch, self._times = launch, times
         self._runner = PartRunner(prepare, launch, workers)
         self._reason, self._reason_seconds = reason, reason_seconds

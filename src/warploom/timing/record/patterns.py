@@ -127,8 +127,8 @@ class PatternTable:
         return lane_bytes(kind), pattern, SPACES[space_number(kind)]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
-        """Returns, for each of the patterns `numbers`, the number of the one that begins at the
-        same bytes but whose lanes access `sizes[i]` bytes each; adds new ones to the table."""
+        """Returns, for each of the patterns `numbers`, the number of the pattern that begins at the
+        same bytes but whose lanes access `sizes[i]` bytes each; adds new patterns to the table."""
         distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
         resized: list[int] = []
         pairs: list[tuple[int, int]] = distinct.tolist()
@@ -138,8 +138,8 @@ class PatternTable:
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Returns, for each of the patterns `numbers`, the number of the one in which the first
-        active lane alone makes the access; adds new ones to the table."""
+        """Returns, for each of the patterns `numbers`, the number of the pattern in which the first
+        active lane alone makes the access; adds new patterns to the table."""
         distinct, index = np.unique(numbers, return_inverse=True)
         reduced: list[int] = []
         chosen: list[int] = distinct.tolist()
