@@ -36,10 +36,10 @@ class GroupBases:
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
         """Sets a group's base addresses, `bases` and `firsts`, from the base register of
-        `instruction`, one of its accesses, and for varying addresses its `step`. For these returns
-        true (an i1) if the active lanes of each lane run follow with that step (for the guard
-        ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane is a run
-        (LANES)."""
+        `instruction`, one of its accesses, and for varying addresses its `step`. For varying ones
+        returns true (an i1) if the active lanes of each lane run follow with that step (for the
+        guard ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane is a
+        run (LANES)."""
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._affine_bases(group, address)

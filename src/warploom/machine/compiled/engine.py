@@ -59,7 +59,8 @@ class CompiledEngine:
         workers: int | None = 1,
     ) -> None:
         """`spec`: the device (the default one if None); `options`: choices that the cost rules
-        depend on. Raises WarploomError if WARPLOOM_PRINT_AFTER names an unknown pass."""
+        depend on; `workers` as above. Raises WarploomError if WARPLOOM_PRINT_AFTER names an unknown
+        pass."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
