@@ -70,7 +70,7 @@ def access_signature(addresses: ir.Type) -> ir.FunctionType:
     touched last, `mask` the active lanes. `base` and `limit` are the host address and the size of
     the space's memory; global memory needs neither. `data` holds the operands of a store or an
     atomic, and receives the result of a load or, after the operands, of an atomic: part by part,
-    lane by lane. `fault` is 0 or 1.
+    lane by lane. `fault` is 0, or 1 if the function has recorded a fault in the environment.
     """
     return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 

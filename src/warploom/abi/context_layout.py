@@ -55,12 +55,12 @@ def context_layout(
     *,
     baseline: bool = False,
 ) -> ContextLayout:
-    """Returns the layout of a program's contexts: the table, the ring of products in flight
-    (`ring_bytes`), slots of 32 lanes for `shared_registers` and `pieces` (parameters of calls,
-    `abi.pieces`), then short slots for shared ones that are uniform or affine somewhere; in
-    `together` the short slot replaces the other one of those that are so in each block. For
-    `baseline` code there are no short slots: registers of a single basic block follow, in slots
-    that blocks share."""
+    """Returns the layout of a program's contexts. In order, a context has the warp's table; the
+    ring of products in flight (`ring_bytes`); slots of 32 lanes for `shared_registers` and `pieces`
+    (parameters of calls, `abi.pieces`); and short slots for the shared registers that are uniform
+    or affine in some block. Of those that are so in every block, `together` has the short slot
+    instead of that of 32 lanes. For `baseline` code there are no short slots: registers of a single
+    basic block follow, in slots that blocks share."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
     starts = list(accumulate(map(_slot_bytes, held), initial=RING_AT + ring_bytes))

@@ -160,11 +160,11 @@ SPACE_CODES = {space: code for code, space in enumerate(Space)}
 class CountLayout:
     """Assigns indices in the array of counts (i64) to a program's counters.
 
-    In order: for each basic block, its executions and the sum of lanes active then; for each
-    guarded instruction, the sum of lanes whose guard held; for each branch, how often it diverged
-    and how often its lanes reconverged; for each instruction with a member mask, how often the mask
-    named lanes that had exited; for each instruction that may call a routine (`isa.routines`), how
-    often it did; and a last one that is not read.
+    The counts are, in order: for each basic block, its executions, and the sum of the lanes active
+    in these. For each guarded instruction, the sum of the lanes whose guard held. For each branch,
+    how often it diverged, and how often its lanes reconverged. For each instruction with a member
+    mask, how often the mask named lanes that had exited. For each instruction that may call a
+    routine (`isa.routines`), how often it did. The last count is not read.
 
     `rules` count accesses; `warp_layout` is the layout of threads in the warps of the launch.
     """

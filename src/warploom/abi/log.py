@@ -144,12 +144,11 @@ def record_block(
     block: int,
     size: int,
 ) -> int:
-    """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
-    the current one, with a copy of the warp's state if lanes have diverged
-    (`write_control`); returns 0. If the warp is not recorded, or the log or the warp's share is
-    full, only counts the instructions as left out, as all later ones of the warp (LEFT_OUT), and no
-    entry is current. A warp that enters its first block gets a number in the log, or NONE beyond
-    `warp_capacity`.
+    """Appends an entry for a warp that enters a basic block of `size` instructions, with a copy of
+    the warp's state if lanes have diverged (`write_control`), and makes it the current entry.
+    Returns 0. If the warp is not recorded, or the log or the warp's share is full, only counts the
+    instructions as left out, as all later ones of the warp (LEFT_OUT), and no entry is current. A
+    warp that enters its first block gets a number in the log, or NONE beyond `warp_capacity`.
 
     `warp` is the warp's number in the launch, `context` begins with its table, whose head the
     caller has stored; `counts` the array of counts, in which those of `branches` branches begin at

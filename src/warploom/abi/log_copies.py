@@ -88,10 +88,11 @@ def record_copies(
     log_words: Words, touched: Any, memory: Memory, issue_words: Any, allocations: Any,
     instruction: int,
 ) -> int:  # fmt: skip
-    """Appends to the log the sectors of global memory that each lane's request in `issue` moves
-    (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE states that one end is
-    there), and the mbarrier that it signals; nothing for requests that move no data, for one that
-    will fault, and for the lanes after that. Returns 0.
+    """Appends to the log, for each lane that issues the request in `issue`
+    (`asynchronous.tensors.requests`), the sectors of global memory that it moves, and the mbarrier
+    that it signals. A copy of contiguous bytes has sectors only if its MODE states that one end is
+    in global memory. Nothing is appended for requests that move no data, nor from the first lane on
+    whose request will fault. Returns 0.
 
     `touched` is a buffer of 32 words. Overwrites `groups`, `barrier` and `request` of the entry in
     `issue`.
@@ -252,8 +253,9 @@ def finish_copy(
 
 @jitable
 def note_phase(log: LogHead, memory: Memory, address: int, start: int) -> None:
-    """Sets `phase` of the last access (PHASE_BITS): the offset of the mbarrier at a host address
-    from the cluster's shared memory at `start`, and its current phase."""
+    """Sets `phase` of the last access: the offset of the mbarrier at host address `address` from
+    the cluster's shared memory at `start`, shifted left by PHASE_BITS, plus the mbarrier's current
+    phase."""
     word = read_bytes(memory, address - ORIGIN, WORD_BYTES)
     access = LogAccess(log, log.accesses.start, log.accesses.count - 1)
     access.phase = (address - start) << PHASE_BITS | phase(word)

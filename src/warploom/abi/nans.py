@@ -47,10 +47,10 @@ def open_nan_registers(program: Program, *, baseline: bool) -> frozenset[Registe
 def _leaves_nan_bits_open(
     instruction: Instruction, register: Register, candidates: set[Register]
 ) -> bool:
-    """Returns whether the bits of a NaN that an instruction leaves in a register may be any: the
-    instruction is a move of a finite literal or from a register of the same width in `candidates`,
-    or arithmetic whose result is canonicalised at the register's width. A literal NaN or infinity
-    has its own bits, so that a move of it gives False."""
+    """Returns whether the NaN that an instruction leaves in a register may have any bits. It may if
+    the instruction is arithmetic whose result is canonicalised at the register's width, a move from
+    a register of that width in `candidates`, or a move of a finite literal. A literal NaN or
+    infinity has its own bits, so that a move of it gives False."""
     if is_copy(instruction):
         source = instruction.operands[1]
         if isinstance(source, Immediate):

@@ -202,9 +202,9 @@ class RangeCacheLayout:
 
 
 def _leaves_at_moving_bounds(program: Program) -> bool:
-    """Returns whether a loop in a masked region, which is in an outer loop, has bounds (`_bounds`)
-    that the outer loop writes, such as the length of a diagonal: then other lanes leave in each
-    iteration of the outer loop, and a cache needs many keys."""
+    """Returns whether a loop in a masked region, inside an outer loop, has bounds (`_bounds`) that
+    the outer loop writes, such as the length of a diagonal. In each iteration of the outer loop
+    different lanes then leave, so a cache needs many keys."""
     loops = {
         header: frozenset(blocks)
         for header, blocks in natural_loops(program, predecessors(program)).items()

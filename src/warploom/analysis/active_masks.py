@@ -56,6 +56,7 @@ def mask_stores(program: Program) -> list[MaskStore]:
 
 
 def _kind(instruction: Instruction) -> OpKind:
+    """Returns the kind of an instruction's operation."""
     return instruction.operation.spec.kind
 
 

@@ -63,9 +63,9 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
 
 def has_uniform_barriers(program: Program) -> bool:
     """Returns whether all threads of a block execute its barriers (also those of a cluster or warp
-    group) in the same order in every launch: none is guarded or lies between a branch at which
-    threads may differ and its reconvergence point, and there is no call. The answer is cached in
-    the program."""
+    group) in the same order in every launch. It holds if no barrier is guarded, none lies between a
+    branch at which threads may differ and its reconvergence point, and there is no call. The answer
+    is cached in the program."""
     uniform = program.cache.get(has_uniform_barriers)
     if uniform is None:
         operand_shapes = OperandShapes(
@@ -109,10 +109,10 @@ def is_pure(instruction: Instruction) -> bool:
 
 
 def deciding_comparison(program: Program, block: ProgramBlock) -> int | None:
-    """Returns the number of the instruction that decides the branch at the end of a block: the last
-    writer of its guard in the block, if that is an unguarded `setp` with one destination and two
-    sources and no later instruction of the block writes one of its registers, so that emitted code
-    can repeat it. None otherwise, or without a guard."""
+    """Returns the number of the `setp` that decides the guarded branch at the end of a block, if
+    emitted code can repeat it at the branch. It is the last writer of the guard in the block, is
+    unguarded, has one destination and two sources, and no later instruction of the block writes one
+    of its registers. None otherwise, or without a guard."""
     guard = program.terminator(block).guard
     inside = program.instructions[block.start : block.stop - 1]
     writers = [

@@ -174,9 +174,9 @@ class DivergencePoints:
     @cached_property
     def resumable(self) -> frozenset[int]:
         """Returns the blocks, without the virtual exit, at which a suspended warp, or part of it,
-        may resume: targets of back edges, reconvergence points, blocks where lanes wait for their
-        turn, those after a barrier, and those that begin with an instruction that may wait for
-        other lanes; all blocks under `interleaves_paths`."""
+        may resume. They are the targets of back edges; reconvergence points; blocks where lanes
+        wait for their turn; blocks after a barrier; and blocks that begin with an instruction that
+        may wait for other lanes. Under `interleaves_paths` they are all blocks."""
         blocks, instructions = self.program.blocks, self.program.instructions
         if self.interleaves_paths:
             return frozenset(block.index for block in blocks)

@@ -69,7 +69,7 @@ def if_bodies(program: Program) -> dict[int, int]:
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
     """Returns whether a body has at most LONGEST_PREDICATED_BLOCK (24) instructions, all of which
-    can run under a mask; a branch at its end is neither counted nor judged."""
+    can run under a mask (`_can_be_masked`). A branch at its end is left out of both."""
     inside = [
         program.instructions[index] for index in range_without_branch(program.instructions, body)
     ]

@@ -82,9 +82,9 @@ def static_schedule_of(
 ) -> tuple[WarpLoop, ...]:
     """Returns the static schedule, the warp loops from entry to end, for all blocks with a layout
     of warps, or for those of one `size`. Empty if an interval between barriers is no warp loop, the
-    path is unknown, a register is read before it is written, calls are not inlined, the layout is
-    not in BLOCK_LAYOUT, there are more than MOST_WARP_LOOPS (24) loops, or those before the last
-    have more than LONGEST (400) instructions."""
+    path is unknown, a register is read before it is written, or calls are not inlined; also if the
+    layout is not in BLOCK_LAYOUT, there are more than MOST_WARP_LOOPS (24) loops, or the loops
+    before the last have more than LONGEST (400) instructions together."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     predicated_bodies = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -119,8 +119,9 @@ class _ConstantOperands(OperandShapes):
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Returns the shape of an operand that is read as `type`, and its constant, cut to the
-        type's bits, if it is the size of the block or a register computed from it that is not
-        narrower than the type."""
+        type's bits. A register has one if its value is known on the path executed so far and it is
+        not narrower than the type; a special register if it is a size of the block; immediates and
+        all others as in `OperandShapes.operand`."""
         shaped = super().operand(operand, type)
         match operand:
             case Register():
@@ -214,12 +215,12 @@ class _BlockExecution:
             self._constants.execute(instruction)
 
     def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
-        """Returns the next block that all threads execute: the successor of a block that falls
-        through or ends with an unguarded branch, barrier (`is_waiting_barrier`) or exit; at a
-        uniform branch the side that its constant guard decides, which is added to `choices`; at an
-        `if` without `else` that depends on the thread, the reconvergence point, after the constants
-        written in its body are dropped. None elsewhere, as at a guarded exit, another barrier or a
-        uniform branch without a constant guard."""
+        """Returns the next block that all threads execute. After a block that falls through or ends
+        with an unguarded branch, barrier (`is_waiting_barrier`) or exit, that is its successor. At
+        a uniform branch it is the side that the constant guard decides; adds that decision to
+        `choices`. At an `if` without `else` that depends on the thread, it is the reconvergence
+        point; drops the constants of the registers that the body writes. None elsewhere, as at a
+        guarded exit, another barrier or a uniform branch without a constant guard."""
         last, index = self.program.terminator(block), block.index
         if is_waiting_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]

@@ -72,10 +72,10 @@ INVARIANT, ADVANCING, NONLINEAR = Recurrence(), Recurrence(advances=True), Recur
 
 
 def staying_relation(program: Program, loop: Iterable[int], index: int, compared: int) -> str:
-    """Returns the relation (`lt`, `ge`, ..., also of unsigned numbers) of the operands of
-    comparison `compared` (an instruction) with which lanes stay in a loop at the guarded branch
-    that ends block `index`: the comparison's own, or its negation if lanes for which it holds
-    leave."""
+    """Returns the relation (`lt`, `ge`, ..., also of unsigned numbers) that the operands of a
+    comparison have in the lanes that stay in a loop at the guarded branch that ends block `index`.
+    `compared` is the number of the comparison. The relation is its own, or its negation if lanes
+    for which it holds leave."""
     block = program.blocks[index]
     guard = program.instructions[block.stop - 1].guard
     assert guard is not None
@@ -307,10 +307,10 @@ class _Recurrences:
     ) -> Recurrence:
         """Returns the recurrence of a term, given those of the instruction's arguments: invariant
         if all its arguments are, that of the chosen side for a selection by a constant. Of linear
-        integers it is advancing for sums, negations, truncations, products and shifts to the left
-        by an invariant, and for the extension of an operand, which is added to `widened`; the
-        argument's for a reinterpretation; NONLINEAR else. A sum retains its base only if one
-        argument advances and is not subtracted."""
+        integers it is advancing for sums, negations, truncations, and products and shifts to the
+        left by an invariant; also for the extension of an operand, which it adds to `widened`. A
+        reinterpretation has that of its argument; all other terms are NONLINEAR. A sum retains its
+        base only if one argument advances and is not subtracted."""
         if term.op == "const":
             return INVARIANT
         if term.op == "arg":
@@ -344,11 +344,11 @@ class _Recurrences:
                 return NONLINEAR
 
     def comparison(self, block: int) -> int | None:
-        """Returns the index of the `setp` by which lanes leave at the end of a block, if it can be
-        computed for how many iterations they stay: the last write of the branch's guard in this
-        block is an unguarded comparison, without a Boolean operand, of affine integers of 32 bits
-        or more, and lanes stay by a relation in BOUNDING (any but `eq`; `ne` only if both sides are
-        uniform). None otherwise."""
+        """Returns the index of the `setp` by which lanes leave at the end of a block, if the number
+        of iterations for which they stay can be computed. It can if the last write of the branch's
+        guard in this block is an unguarded comparison, without a Boolean operand, of affine
+        integers of 32 bits or more. Lanes must stay by a relation in BOUNDING (any but `eq`), by
+        `ne` only if both sides are uniform. None otherwise."""
         inside = self.program.blocks[block]
         guard = self.program.instructions[inside.stop - 1].guard
         if guard is None:

@@ -3,9 +3,9 @@ a warp), for code that converged lanes execute.
 
 Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
 that followed one path may hold other values than those that followed the other, or have left a loop
-in another iteration: what either path writes and is live at the reconvergence point is varying on
-both paths and from there on, until it is written again (Coutinho et al., "Divergence Analysis and
-Optimizations", 2011, on sync and temporal divergence):
+in another iteration. So a register that either path writes, and that is live at the reconvergence
+point, is varying on both paths and after the point, until it is written again (Coutinho et al.,
+"Divergence Analysis and Optimizations", 2011, on sync and temporal divergence):
 
     mov.u32 %r2, 0;                  uniform
     setp.lt.s32 %p1, %tid.x, %r9;    varying: lanes diverge at the branch
@@ -85,10 +85,13 @@ def shapes_of(
 def _fixed_point(
     program: Program, warp_layout: WarpLayout, varying_by_block: VaryingByBlock
 ) -> dict[Register, VectorShape]:
-    """Returns the shape of each register, the join over the results of all of its writers, where
-    registers in `varying_by_block` are varying in those blocks. Registers that are read before they
-    are written begin as zeros, which are uniform. A register is missing if no writer of it ever has
-    shapes of all its operands."""
+    """Returns the shape of each register in the blocks where it is not overridden: the join over
+    the results of all of its writers. While a block is evaluated, the registers that
+    `varying_by_block` has for it count as varying; the returned shapes do not include these
+    overrides, which the caller applies block by block.
+
+    Registers that are read before they are written begin as zeros, which are uniform. A register is
+    missing if no writer of it ever has shapes of all its operands."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
     operand_shapes = OperandShapes(program, warp_layout, shapes)
@@ -175,10 +178,13 @@ def _joined_varying(
     masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
     """Yields (block, register) where a register becomes varying because lanes that diverged wrote
-    it, and it is live where they reconverge: in the blocks between and at the reconvergence point
-    (nothing if that is the program's end); if they diverge at the exit of a masked region, the
-    registers that it merges, at that point only. Masked regions whose exits diverge are added to
-    `masked`."""
+    it, and it is live where they reconverge: in the blocks between the branch and the reconvergence
+    point, and at that point. Yields nothing if the point is the program's end. Pairs may repeat.
+
+    `regions` are the regions that may be lowered as masked loops. When first advanced, the
+    generator appends to `masked` those whose exits diverge. Where lanes diverge at an exit of a
+    region in `masked`, it yields only the registers that the region merges, at the reconvergence
+    point."""
     diverging = [
         block
         for block in program.blocks

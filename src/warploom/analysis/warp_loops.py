@@ -103,9 +103,9 @@ class WarpLoopSearch:
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yields the instructions after which warp loops may begin: None for the entry, if it is a
-        candidate and no register is read before it is written; and the blocks that end with a
-        barrier (`is_waiting_barrier`) and that all threads execute equally often."""
+        """Yields the sites after which warp loops may begin, as block numbers: None for the entry,
+        if it is a candidate and no register is read before it is written; and the blocks that end
+        with a barrier (`is_waiting_barrier`) and that all threads execute equally often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
@@ -260,10 +260,10 @@ class WarpLoopSearch:
     def _step_kind(self, basic_block: int, index: int) -> StepKind | None:
         """Returns the kind of an instruction of a basic block: NONE without an effect, SHAPED if
         one computation serves all warps (`_is_block_affine`), COMPUTED if it is pure otherwise,
-        ACCESS for affine loads and stores. None, so that its block is in no warp loop: others, and
-        those that are guarded, have a precondition, or maintain or access the stack of calls; a
-        SHAPED one that may call a routine (counted warp by warp), a COMPUTED one that may wrap
-        around."""
+        ACCESS for affine loads and stores. Returns None for all others, whose block is then in no
+        warp loop: instructions that are guarded, have a precondition, or maintain or access the
+        stack of calls; those that would be SHAPED but may call a routine, which is counted warp by
+        warp; and those that would be COMPUTED but may wrap around."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
         effectless = instruction.operation.has(Effect.ISSUE_ONLY)

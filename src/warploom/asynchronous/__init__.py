@@ -1,7 +1,9 @@
 """Executes PTX's asynchronous instructions for both machines (interpreter and compiled kernels):
-tensor copies (TMA), tensor memory (`tcgen05`), mbarriers, and copies that are performed only at the
-wait for them.
+the tensor and bulk copies of TMA, tensor memory (`tcgen05`), and the arrivals of both at mbarriers.
+In launches that explore late completion, it also delays the copies of lanes (`cp.async`,
+`st.async`) until a thread waits for them. Functions read requests, operand rows and memory, and
+change memory, counts and queues; a fault is recorded and returned as 1.
 
-In: requests and operand rows (`program.requests` encodes them), and memory. Out: changed memory,
-counts and faults. When a copy's accesses race is left to `detector`, its duration to `timing`.
+`program.requests` encodes instructions as requests and operand rows. When a copy's accesses race is
+left to `detector`, its duration to `timing`.
 """

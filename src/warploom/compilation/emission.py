@@ -79,12 +79,12 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
 
 def emit_warp_ir(kernel: WarpIR) -> KernelIR:
-    """Returns the LLVM IR of a kernel whose passes have run. Emits `warp`, decides whether one call
-    may run all warps of a block in warp order (not without that pass, nor if warps cannot suspend,
-    nor if the order of warps can be observed: by a policy, a log, an observer, a clock, a cluster,
-    a debugger), and emits `run` accordingly, scheduled if warps may suspend, in clusters, or where
-    buffers are laid out as under a policy. Raises CompileError beyond the time limit
-    (`llvm.deadline`)."""
+    """Returns the LLVM IR of a kernel whose passes have run. Emits `warp`, and then `run`, which
+    depends on whether one call may run all warps of a block in warp order. It may if that pass is
+    enabled, warps can suspend, and nothing observes the order of warps: no policy, log, observer,
+    clock, cluster or debugger. The scheduler runs the warps if they may suspend, in clusters, and
+    where buffers are laid out as under a policy (`WarpIR.is_scheduled`). Raises CompileError beyond
+    the time limit (`llvm.deadline`)."""
     program, variant = kernel.program, kernel.variant
     with collector_paused():
         module = ir.Module(program.name)

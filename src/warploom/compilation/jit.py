@@ -136,9 +136,10 @@ def is_cached(wanted: Compilation) -> bool:
 
 def start_compiling(wanted: Compilation) -> ForkedTask | None:
     """Compiles a kernel in a forked process while this one goes on; the result of the task is for
-    `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), if llvmlite
-    has no lock by the expected name, or while another thread of this one is in LLVM, whose state
-    would be inconsistent in the fork, or imports a module, whose lock the compiler may need."""
+    `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), or if
+    llvmlite has no lock by the expected name. None as well while another thread of this process is
+    in LLVM, whose state would be inconsistent in the fork, or imports a module, whose lock the
+    compiler may need."""
     lock = _llvm_lock()
     if lock is None or not _LOCK.acquire(blocking=False):
         return None

@@ -49,7 +49,8 @@ WORD_BITS = 2
 def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on to the
     counters (`add_request`). Its wavefronts are the most distinct words of `size` bytes (at least
-    4) in any bank, summed over groups of 32 lanes for up to 4 bytes, 16 for 8, and 8 for 16.
+    4) in any bank, summed over groups of lanes: of 32 lanes for accesses of up to 4 bytes, of 16
+    for 8 bytes, of 8 for 16 bytes.
 
     Bank conflicts are the wavefronts beyond one for each group of lanes that has an active lane.
     """
@@ -67,18 +68,18 @@ def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record:
 
 @jitable
 def shared_wide_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 8 bytes: its
-    wavefronts are the most distinct words in any of 32 banks of 8 bytes, summed over groups of 32
-    lanes for up to 8 bytes, 16 for 16."""
+    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 8 bytes. Its
+    wavefronts are the most distinct words in any of 32 banks of 8 bytes, summed over groups of
+    lanes: of 32 lanes for accesses of up to 8 bytes, of 16 lanes for 16 bytes."""
     add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, record)
 
 
 @jitable
 def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 4 bytes: its
+    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 4 bytes. Its
     wavefronts are the most distinct rows of 64 words in any of 32 banks, as words i and i + 32 of a
-    row share a bank and are served together; summed over groups of 32 lanes for up to 8 bytes, 16
-    for 16. Only the first word of each lane counts."""
+    row share a bank and are served together. They are summed over groups of lanes: of 32 lanes for
+    accesses of up to 8 bytes, of 16 lanes for 16 bytes. Only the first word of each lane counts."""
     lanes = min(32, BANKS * 8 // size)
     wavefronts = 0
     groups = 0
@@ -225,8 +226,9 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
 
 
 def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
-    """Returns the largest number of distinct rows of 64 words in any of 32 banks, in branchless
-    loops, which Numba compiles instead of `count_row_ways`."""
+    """Returns the largest number of distinct rows of 64 words (256 bytes) in any of the 32 banks
+    that lanes of `mask` access, as `count_row_ways` does; Numba compiles this in its stead.
+    `addresses` are 32 byte addresses. Its loops have no branches, so that LLVM vectorises them."""
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
     row_bits = np.uint64(8)  # rows of 64 words
     firsts = 0

@@ -104,10 +104,10 @@ def look_up_sector(
     caches: CacheHierarchy, sm: int, line: int, sector: int, path: int, record: Ints
 ) -> None:
     """Looks up one sector in the first cache of its path (L1, texture or constant cache, or none)
-    and, after a miss or for a write, in L2; counts hits and misses of the former in the record's
-    `l1_hits` and `l1_misses`, of L2 in `l2_hits` and `l2_misses`. First invalidates it in L1 if the
-    path drops it. Caches of size 0 are skipped. `line` is the address >> 7, `sector` the sector's
-    bit in its line."""
+    and, after a miss or for a write, in L2. Counts hits and misses of the first cache in the
+    record's `l1_hits` and `l1_misses`, of L2 in `l2_hits` and `l2_misses`. If the path drops lines
+    from L1, first invalidates the sector there. Caches of size 0 are skipped. `line` is the address
+    >> 7, `sector` the sector's bit in its line."""
     costs = CostRecord(record, 0)
     if path & DROPS_L1:
         drop(caches.l1, sm, line, sector)

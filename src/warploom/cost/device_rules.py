@@ -32,6 +32,9 @@ from warploom.devices.spec import DeviceSpec
 from warploom.simt.lane_counts import Addresses, Ints
 
 Rule = Callable[[Addresses, int, int, Ints], None]
+"""A function `rule(addresses, mask, size, record)` that adds costs of a warp-wide access to its
+record: the byte addresses of 32 lanes, the active lanes as bits, the bytes that each lane accesses,
+and the words of the record (`CostRecord`). Some rules need only a part of them."""
 
 RULES = MappingProxyType(
     {
@@ -90,9 +93,8 @@ class AccessRules:
     @property
     def defers_atomics(self) -> bool:
         """Returns whether counting atomics on shared words can be deferred
-        (`cost.deferred_atomics`): where stores, and with them atomics, cost the wavefronts of 32
-        banks of 4 bytes, in quarters of a warp or not, which is what the deferred count
-        computes."""
+        (`cost.deferred_atomics`). It can where stores, and so atomics, cost the wavefronts of 32
+        banks of 4 bytes, in quarter-warps or not: the deferred count computes no others."""
         return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
 
     @property

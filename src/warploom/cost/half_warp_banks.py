@@ -22,9 +22,9 @@ BANKS = 16
 @jitable
 def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a load from shared memory on compute capability 1.x to `record`: one
-    request with its sectors, lines and bytes (`add_request`); as wavefronts, the steps
-    (`count_steps`) of each half-warp for each 4-byte word of a lane (at least one); as bank
-    conflicts, those beyond one per active half-warp and word."""
+    request with its sectors, lines and bytes (`add_request`). Its wavefronts are the steps
+    (`count_steps`) of each half-warp for each 4-byte word of a lane (at least one); its bank
+    conflicts are the wavefronts beyond one per active half-warp and word."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -39,9 +39,9 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 @jitable
 def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a store to, or an atomic on, shared memory on compute capability 1.x to
-    `record`: one request with its sectors, lines and bytes (`add_request`); each half-warp needs,
+    `record`: one request with its sectors, lines and bytes (`add_request`). Each half-warp needs,
     for each 4-byte word of a lane (at least one), as many steps (wavefronts) as the most distinct
-    words in one of 16 banks; those beyond one are bank conflicts."""
+    words in one of 16 banks; the steps beyond one are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0

@@ -3,12 +3,12 @@ fewer if pairs of lanes load from the same address.
 
 Data returns at 128 bytes per cycle: one register of all lanes. If lanes n and n ^ 1, or lanes n and
 n ^ 2, load from the same address for all n, two registers return per cycle, so that twice as many
-lanes are served together: half-warps instead of quarter-warps for 16 bytes (NVIDIA on 7.0 and 7.5,
-https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2; measured on an
-A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2 wavefronts if each
-half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n). Maxwell, too, needs at least
-two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that hit L1, which is one
-memory with shared memory from 7.0 on, return the same way.
+lanes are served together: half-warps instead of quarter-warps for 16 bytes. (Sources: NVIDIA on 7.0
+and 7.5, https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2;
+measured on an A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2
+wavefronts if each half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n.) Maxwell,
+too, needs at least two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that
+hit L1, which is one memory with shared memory from 7.0 on, return the same way.
 
 Inactive lanes do not count. So `ldmatrix` costs what `cost.banks` counts unless its rows are equal
 in pairs: the cost is unknown then.
@@ -30,10 +30,10 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from shared memory from compute capability 5.0 on to `record`: those
-    of `shared_32_banks` for up to 4 bytes, or if registers return one per cycle
-    (`count_return_cycles`); else, where pairs of lanes let two return, those of `add_packed`, with
-    fewer wavefronts."""
+    """Adds the costs of a load from shared memory from compute capability 5.0 on to `record`. They
+    are those of `shared_32_banks` for up to 4 bytes per lane, or if registers return one per cycle
+    (`count_return_cycles`). If pairs of lanes load from one address, so that two registers return
+    per cycle, they are those of `add_packed`, with fewer wavefronts."""
     if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
         shared_32_banks(addresses, mask, size, record)
     else:
@@ -42,9 +42,9 @@ def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 
 @jitable
 def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
-    """Returns the cycles in which the registers of a load of `size` bytes per lane return: one per
-    register of 4 bytes (1 for smaller sizes), or half as many if all active lanes n and n ^ 1, or
-    all n and n ^ 2, load from the same address."""
+    """Returns the cycles in which the registers of a load of `size` bytes per lane return. It is
+    one cycle for each register of 4 bytes (1 for smaller sizes); half as many if all active lanes n
+    and n ^ 1, or all n and n ^ 2, load from the same address."""
     if size <= 4:
         return 1
     # One register cannot return faster; two of them can share a cycle.
@@ -69,8 +69,9 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds to `record` the costs of a load from shared memory of 8 bytes or more in which pairs of
     lanes load from one address, so that its registers return two per cycle (`count_return_cycles`,
-    which the caller tests): one request with its sectors, lines and bytes (`add_request`), with
-    wavefronts and bank conflicts for groups of twice as many lanes: 32 for 8 bytes, 16 for 16."""
+    which the caller tests). It is one request with its sectors, lines and bytes (`add_request`).
+    Wavefronts and bank conflicts are counted in groups of twice as many lanes as otherwise: 32 for
+    8 bytes, 16 for 16."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1

@@ -62,7 +62,7 @@ def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> No
     """Adds the costs of a pattern's repeats to the counters, before its slot `slot` is used for
     another, and sets its repeats to 0. Stores the negated counters as the slot's costs:
     `store_pattern` adds the counters again after the rules have counted the new pattern, which
-    leaves the difference, its costs. `offsets` and `mask` are not used."""
+    leaves the difference, its costs. `offsets` and `mask` are not needed (`device_rules.Rule`)."""
     pattern = StoredPattern(record, CostTable.patterns, slot)
     repeats = pattern.repeats
     pattern.repeats = 0

@@ -27,9 +27,9 @@ of 32 lanes."""
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on compute capability 1.0 and 1.1: one request
-    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_in_order`:
-    one or two for a half-warp whose lane k accesses word k of an aligned segment, else one of 32
-    bytes for each active lane."""
+    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_in_order`.
+    These are one or two for a half-warp whose lane k accesses word k of an aligned segment, else
+    one of 32 bytes for each active lane."""
     count_touched(addresses, mask, size, record)
     move_in_order(addresses, mask, size, 0, record)
 
@@ -46,8 +46,8 @@ def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on compute capability 1.0 and 1.1: one request
-    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
-    the rule of global memory (`move_in_order`), for one 4-byte word of each lane after the other.
+    with the sectors, lines and bytes of all its words (`count_touched_local`). Its transactions are
+    those of global memory (`move_in_order`), one 4-byte word of each lane after the other.
     """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
@@ -57,8 +57,8 @@ def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on compute capability 1.2 and 1.3: one request
-    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
-    the rule of global memory (`move_by_halves`), for one 4-byte word of each lane after the other.
+    with the sectors, lines and bytes of all its words (`count_touched_local`). Its transactions are
+    those of global memory (`move_by_halves`), one 4-byte word of each lane after the other.
     """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):

@@ -39,7 +39,8 @@ def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to `writes` for each distinct address of each half-warp."""
+    """Adds one write to `writes` for each distinct address of each half-warp; `size` is not
+    needed."""
     costs = CostRecord(record, 0)
     costs.writes += count_distinct(addresses, mask & 0xFFFF, 0)
     costs.writes += count_distinct(addresses, mask & 0xFFFF0000, 0)
@@ -47,7 +48,7 @@ def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to `writes` for each active lane."""
+    """Adds one write to `writes` for each active lane; `addresses` and `size` are not needed."""
     CostRecord(record, 0).writes += count_lanes(mask)
 
 

@@ -70,13 +70,14 @@ MOST_LANE_RUNS = 8
 def check_access(
     state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
-    """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
-    no atomic, of global or shared memory, its instruction has no flag but COPIES (it is weak and no
-    agent's), and all threads of the block know that the previous launch has ended; else lane by
-    lane. With `exact` advances the warp's time if the instruction is strong, releases, or signals
-    an mbarrier. `plan` has the schedule's words, `memory` the host's bytes, `data` the operands of
-    all lanes. Returns the mask of lanes that may access memory: with MEM those that `record_runs`
-    or `record_lanes` returns, else all of the event's."""
+    """Checks and records the access of a warp (an event): by runs of evenly spaced lanes
+    (`record_runs`), or lane by lane (`record_lanes`). It goes by runs if the access is no atomic,
+    and of global or shared memory; if its instruction has no flag but COPIES, that is, it is weak
+    and no agent's; and if all threads of the block know that the previous launch has ended. With
+    `exact` advances the warp's time if the instruction is strong, releases, or signals an mbarrier.
+    `plan` has the schedule's words, `memory` the host's bytes, `data` the operands of all lanes.
+    Returns the mask of lanes that may access memory: with MEM those that `record_runs` or
+    `record_lanes` returns, else all of the event's."""
     lanes = event.lanes
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     state.current_space, state.current_size = event.space, event.size
@@ -99,10 +100,10 @@ def record_runs(
     """Records a weak access of global or shared memory by runs of evenly spaced lanes: contiguous
     ones or, if these are more than MOST_LANE_RUNS, strided ones, or one that begins with the last
     lane if a full warp's addresses descend. Goes over to `record_lanes`, for all lanes, if strided
-    runs are too many, too, or at a run that is misaligned, not within one allocation, or stores to
-    a CONSTANT or CLOSED one (runs before it stay recorded). Without `exact`, loads of several runs
-    leave out redundant lanes (`without_repeats`). Returns the mask of lanes that may access memory:
-    all of the event's, or what `record_lanes` returns."""
+    runs are too many, too, or at the first run that is misaligned, not within one allocation, or
+    stores to a CONSTANT or CLOSED one; the runs before that one stay recorded. Without `exact`,
+    loads of several runs leave out redundant lanes (`without_repeats`). Returns the mask of lanes
+    that may access memory: all of the event's, or what `record_lanes` returns."""
     lanes, retained, descending = event.lanes, event.lanes, 0
     heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1
@@ -218,11 +219,12 @@ def record_lanes(
     data: Any,
     lanes: int,
 ) -> int:
-    """Records the access of the lanes in mask `lanes` one by one: in the order of `lane_order` if
-    it is atomic, as the machine executes it, else by number; with RACE by `record_lone_lane`, a
-    fast path, where that can; a compare-and-swap that fails as a read. With neither RACE nor INIT
-    only checks bounds. Returns the mask of lanes that `check_bounds` admits, and of those whose
-    cluster lacks the block that they address: their fault stops the launch elsewhere."""
+    """Records the access of the lanes in mask `lanes` one by one: an atomic in the order in which
+    the machine executes its lanes (`lane_order`), others by lane number. With RACE, tries the fast
+    path `record_lone_lane` first for each lane. A compare-and-swap that fails is recorded as a
+    read. With neither RACE nor INIT only checks bounds. Returns the mask of lanes that
+    `check_bounds` admits, and of those whose cluster lacks the block that they address: their fault
+    stops the launch elsewhere."""
     # `swapped`: lanes that have written, whose values later compare-and-swaps of the event find.
     admitted, swapped, fast_allocation = 0, 0, TrackedAllocation(state, 0)
     flags = InstructionSite(state, state.sites_at, event.instruction).flags

@@ -2,10 +2,11 @@
 of threads and warps (`cp.async`, tensor cores), whose accesses are numbered and complete in any
 order.
 
-After the words of threads, a vector clock has one word for each agent: of the copies of each
-thread; then, in kernels with tensor memory, of what each thread's tensor core has completed, and of
-what it had begun before a `tcgen05.fence::before_thread_sync`; then of each warp the loads of
-tensor memory that it has waited for, those of them before such a fence, and its stores likewise.
+After the words of threads, a vector clock has one word for the copies of each thread. In kernels
+with tensor memory, two words for each thread's tensor core follow: of the work that it has
+completed, and of the work that it had begun before a `tcgen05.fence::before_thread_sync`. Then come
+four words for each warp: of the loads of tensor memory that it has waited for, of those of them
+before such a fence, and two of its stores likewise.
 
 Copies of an agent may complete in any order, so a word has a bound and a window. Copies 0 to 4 and
 copy 7 are known:
@@ -38,11 +39,12 @@ def count_agents(threads: int, *, tensor_memory: bool) -> int:
 @jitable
 def agent_index(state: DetectorState, agent: int) -> int:
     """Returns the index, among the agent words of a vector clock, of the word of an agent (the
-    asynchronous part of a thread or a warp). In order: copies of each thread; completed work of
-    each thread's tensor core; the words of `begun_index`; then OF_WARP words for each warp, for its
-    loads and for its stores of tensor memory what was waited for (the word returned) and what of
-    that before a fence. `agent` identifies the agent: the low bits of an access record's thread
-    word, with thread (of a warp, any lane's) and kind of agent."""
+    asynchronous part of a thread or a warp). The words are, in order: the copies of each thread;
+    the completed work of each thread's tensor core; the words of `begun_index`; then OF_WARP words
+    for each warp. These are two for its loads and two for its stores of tensor memory: the accesses
+    that the warp has waited for (the word returned), and those of them that a fence followed.
+    `agent` identifies the agent: the low bits of an access record's thread word, with thread (of a
+    warp, any lane's) and kind of agent."""
     kind, thread = agent >> AGENT_KIND_AT, agent & AGENT - 1
     if kind <= WORK_OF_THREAD:
         return int(kind * state.threads + thread)
@@ -117,8 +119,8 @@ def current_agent_word(state: DetectorState, agent: int) -> int:
 
 @jitable
 def join_agent_words(state: DetectorState, to: int, source: int) -> None:
-    """Joins to each agent word from index `to` of the state on the one from index `source` on
-    (`join_agent_word`): all agent words of a clock."""
+    """Joins all agent words of the vector clock whose agent words begin at index `source` of the
+    state, one by one (`join_agent_word`), to those that begin at index `to`."""
     for agent in range(state.agents):
         if state.words[source + agent]:
             state.words[to + agent] = join_agent_word(

@@ -199,10 +199,11 @@ def check_barrier_line(state: DetectorState, event: DetectorEvent) -> None:
 
 @jitable
 def arrive_at_block_barrier(state: DetectorState) -> None:
-    """Processes the arrival of the current thread at a barrier of all threads: notes the interval
-    in which it has arrived (`generation`), and adds what it knows of other blocks (to `next_set` of
-    the block) and of agents (to the words after `block_agent_words`), which `begin_interval` makes
-    known to all threads. Of the block's own threads nothing is needed: the interval orders them."""
+    """Processes the arrival of the current thread at a barrier of all threads: stores the interval
+    in which it has arrived (`generation`). Adds what it knows of other blocks to `next_set` of the
+    block, and what it knows of agents to the words after `block_agent_words`; `begin_interval`
+    makes both known to all threads. Knowledge of the block's own threads is not needed: the
+    interval orders their accesses."""
     block = ResidentBlock(state, state.current_slot)
     holder = ThreadKnowledge(state, state.current_holder_at)
     ThreadKnowledge(state, state.current_lane_at).generation = state.current_interval
@@ -250,10 +251,10 @@ def clear_generation(state: DetectorState, barrier: BarrierShadow) -> None:
 
 @jitable
 def leave_barrier(state: DetectorState, warp: int, lanes: int) -> None:
-    """Lets lanes of a warp that waited at a barrier (`waiting`) continue, at their next event. Of
-    those that arrived at the barrier of all threads in the present interval, the first to leave
-    begins the block's next one; a lane that leaves a barrier of some threads, or of the cluster,
-    learns what the others have added to it (only with `exact`)."""
+    """Lets lanes of a warp that waited at a barrier (`waiting`) continue, at their next event. The
+    first lane to leave the barrier of all threads, at which it arrived in the present interval,
+    begins the block's next interval. With `exact`, a lane that leaves a barrier of some threads, or
+    of the cluster, learns what the other threads have added to that barrier."""
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     left = own_warp.waiting & lanes
     own_warp.waiting &= ~lanes

@@ -27,10 +27,11 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def check_bounds(state: DetectorState, event: DetectorEvent) -> int:
     """Returns the table row of the current access's allocation; 1 for shared memory, 0 for other
-    spaces, which are not recorded; -1 for an access that may not be made: out of bounds,
-    misaligned, a store to read-only memory, or one to CLOSED memory (no store is proven to go
-    there) by an instruction that is not exempt (`is_exempt`). That is reported if MEM is on, a
-    store to CLOSED memory always."""
+    spaces, which are not recorded. Returns -1 for an access that may not be made: it is out of
+    bounds, misaligned, a store to read-only memory, or a store to CLOSED memory by an instruction
+    that is not exempt (`is_exempt`). Reports such an access if MEM is on, a store to CLOSED memory
+    always. (Memory is CLOSED if the proofs of the exempt instructions assume that no other store
+    goes there.)"""
     at, size = state.current_address, event.size
     kind, allocation = -1, TrackedAllocation(state, 0)
     if event.space == GLOBAL:
@@ -88,10 +89,10 @@ def find_allocation(state: DetectorState, address: int) -> int:
 @jitable
 def allocation_of_range(state: DetectorState, event: DetectorEvent, start: int, end: int) -> int:
     """Returns the table row of the allocation that contains the bytes from `start` up to `end`
-    (exclusive), 1 for shared memory, where `start` is an offset; -1 if they are not in one, if the
-    event is a store or an atomic and the allocation is CONSTANT or CLOSED, or if `start` is no
-    multiple of the event's access size. Unlike `check_bounds` reports nothing: the caller goes on
-    lane by lane."""
+    (exclusive); 1 for shared memory, where `start` is an offset. Returns -1 if the bytes are not in
+    one allocation, if the event is a store or an atomic and the allocation is CONSTANT or CLOSED,
+    or if `start` is no multiple of the event's access size. Reports nothing, unlike `check_bounds`:
+    the caller then checks the access lane by lane."""
     if start & event.size - 1:
         return -1
     if event.space == SHARED:

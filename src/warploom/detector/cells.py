@@ -56,11 +56,12 @@ def pack_access(state: DetectorState, op: int, bytes_: int, flags: int) -> int:
 
 @jitable
 def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> int:
-    """Checks an access of the current thread to a cell (shadow of 4 bytes) against the cell's weak
-    write, its weak read unless it is a load, its list of other accesses and, unless it is itself
-    wide (`is_strong_at_gpu_scope`), that of wide ones, which reports races; then records it as
-    strong access, weak read or weak write. `value` is the word that it writes. Returns 1 if the
-    cell had lists before, which hold all its strong accesses, else 0."""
+    """Checks an access of the current thread to a cell (shadow of 4 bytes) against the accesses
+    recorded there, and reports races: against the cell's weak write; its weak read, unless the
+    access is a load; its list of wide accesses, unless the access is wide
+    (`is_strong_at_gpu_scope`); and its list of all others. Then records the access, as strong
+    access, weak read or weak write. `value` is the word that it writes. Returns 1 if the cell had
+    lists before, which hold all its strong accesses, else 0."""
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
     op, bytes_ = access_word >> OP_AT & OP_BITS, access_word >> BYTES_AT & ALL_BYTES
@@ -134,9 +135,9 @@ def record_weak_write(
     value: int,
 ) -> None:
     """Records a weak write of `value` to `bytes_`, given by the words of its record, as the cell's
-    write record, and removes the reads and list records whose bytes it covers: a later access that
-    is ordered after the write is ordered after them, and those that are not ordered with the write
-    have been reported. The earlier write moves to the list if it has bytes that this does not."""
+    write record. Removes the reads and list records whose bytes it covers: an access that is
+    ordered after this write is ordered after those, too, unless they race with it, which has been
+    reported. The earlier write moves to the list if it has bytes that this one does not."""
     lists = cell.lists
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -181,14 +182,14 @@ def drop_covered(state: DetectorState, head: int, bytes_: int) -> int:
 def record_weak_read(
     state: DetectorState, cell: ShadowCell, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Records a weak read in a cell: instead of the cell's read record if that is empty or
-    redundant (`supersedes`), else of a redundant one of the same bytes in the list (with `exact`
-    among the first MERGE_DEPTH), else as a new head of the list. Without `exact` two reads of the
-    same bytes are enough: a third replaces the second if it is farther from the first
+    """Records a weak read in a cell. It replaces the cell's read record if that is empty or
+    redundant (`supersedes`), else a redundant record of the same bytes in the list (with `exact`
+    among the first MERGE_DEPTH); else it becomes a new head of the list. Without `exact` two reads
+    of the same bytes are enough: a third replaces the second if it is farther from the first
     (`thread_distance`: lane, warp, block), else is dropped. A later write that is ordered after
-    both is ordered after all others. Stores in `current_distance` the distance of the second read,
-    or the record written, from the first of those bytes; 0 if there is no other, or if the cell's
-    own record was written.
+    both is ordered after all others. Stores in `current_distance` the distance between the two
+    retained reads of the bytes, of which the one just written may be the second; 0 if there is only
+    one, or if the cell's own record was written.
 
     Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
@@ -319,11 +320,11 @@ def record_strong_access(
     value: int,
 ) -> None:
     """Records a strong access, which writes `value`, in the cell's list of wide accesses
-    (`is_strong_at_gpu_scope`), or in its list of all others: instead of a record that is alike (of
-    the same op, flags and bytes) and redundant (`supersedes`), with `exact` among the first
-    MERGE_DEPTH, else as the new head. Without `exact`, two records that are alike are enough, as
-    for weak reads: a third replaces the second if it is farther from the first (`thread_distance`),
-    else is dropped."""
+    (`is_strong_at_gpu_scope`), or in its list of all others. It replaces a record that is alike (of
+    the same op, flags and bytes) and redundant (`supersedes`; with `exact` only the first
+    MERGE_DEPTH are searched), else it becomes the new head. Without `exact`, two records that are
+    alike are enough, as for weak reads: a third replaces the second if it is farther from the first
+    (`thread_distance`), else is dropped."""
     lists = cell.lists
     at_gpu_scope, bytes_ = is_strong_at_gpu_scope(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if at_gpu_scope else lists & LOW

@@ -135,10 +135,10 @@ def learn_cluster_barrier(state: DetectorState, phase: int) -> None:
 
 @jitable
 def set_of_phase(state: DetectorState, phase: int) -> int:
-    """Returns a new block set of what all blocks of the current cluster have added to a phase: an
-    entry for each block that has arrived, with a copy of its clock, joined with the sets that they
-    added; 0 if the pool has no space for the entries. An entry has clock 0 if the pool has no space
-    for the copy."""
+    """Returns a new block set of what all blocks of the current cluster have added to a phase. It
+    has an entry for each block that has arrived, with a copy of the block's clock, and is joined
+    with the sets that the blocks added. Returns 0 if the pool has no space for the entries. An
+    entry has clock 0 if the pool has no space for the copy."""
     joined = allocate(state, 1 + state.cluster_blocks * BlockSetEntry.WORDS)
     if joined == 0:
         return 0

@@ -63,8 +63,9 @@ def check_record(
 ) -> None:
     """Checks the current access, with access word `own_access`, against an earlier record of the
     same four bytes, given by its three words; `old` and `value` are what the two wrote. Nothing if
-    they have no byte in common or both are loads. Unordered ones go to `report_race`; ordered ones
-    are checked for a missing fence: in tensor memory by `check_fences`, else by `check_proxy`."""
+    they have no byte in common or both are loads. Accesses that are not ordered are passed to
+    `report_race`; ordered ones are checked for a missing fence: in tensor memory by `check_fences`,
+    else by `check_proxy`."""
     bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & ALL_BYTES
     op, own_op = access_word >> OP_AT & OP_BITS, own_access >> OP_AT & OP_BITS
     if bytes_ == 0 or op == own_op == LOAD:
@@ -105,11 +106,12 @@ def report_race(
     same_value: int,
 ) -> None:
     """Reports two unordered accesses to common bytes, an earlier one, given by its three words, and
-    the current one (`own_access`), unless they are morally strong (both strong, on the same bytes,
-    in each other's scope) and not volatile (PTX ISA, "Morally strong operations", "Data races"): as
-    K_UNPROMISED if morally strong but volatile, K_SAME_VALUE if two stores of one value
-    (`same_value`) that are not both strong, else K_RACE. The detail has both ops, D_NARROW if only
-    the scope is too narrow, D_COPY and D_OTHER_COPY for an agent's."""
+    the current one (`own_access`). Does not report morally strong ones (both strong, on the same
+    bytes, in each other's scope) that are not volatile (PTX ISA, "Morally strong operations", "Data
+    races"). The kind is K_UNPROMISED if they are morally strong but volatile, K_SAME_VALUE if they
+    are two stores of one value (`same_value`) and not both strong, else K_RACE. The detail has both
+    ops, D_NARROW if only the scope is too narrow, D_COPY if the current access is an agent's,
+    D_OTHER_COPY if the earlier one is."""
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     op, own_op = access_word >> OP_AT & OP_BITS, own_access >> OP_AT & OP_BITS
     block = interval_word >> BLOCK_AT
@@ -148,11 +150,11 @@ def report_race(
 def check_proxy(
     state: DetectorState, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
-    """Reports, of an earlier access, given by its three words, and the current one (`own_access`),
-    which is ordered after it: a texel that is read though the launch has written it (K_STALE); and
-    a bulk copy that reads what ordinary accesses of its block wrote, without a proxy fence by the
-    writer after that, by the reader in a later interval, or by any thread in an interval between
-    the two (K_PROXY; PTX ISA, "Causality order": proxy-preserved)."""
+    """Checks an earlier access, given by its three words, and the current one (`own_access`), which
+    is ordered after it, and reports two errors. K_STALE: a texel is read that the launch has
+    written. K_PROXY: a bulk copy reads what ordinary accesses of its block wrote, without a proxy
+    fence by the writer after its write, by the reader in a later interval, or by any thread in an
+    interval between the two (PTX ISA, "Causality order": proxy-preserved)."""
     if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & OP_BITS == LOAD:
         detail = access_word >> OP_AT & OP_BITS
         other_agent = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT

@@ -53,9 +53,9 @@ from warploom.simt.lane_counts import first_lane, jitable
 @jitable
 def commit_group(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Ends the group of asynchronous copies of each lane of an event (`cp.async`, with BULK in
-    `flags` bulk copies): advances the number of the lane's next copy (`copies`), stores it in its
-    ring of the last RING commits, as the group has the copies before that number, and counts the
-    commit."""
+    `flags` bulk copies). Advances the number of the lane's next copy (`copies`), stores it in the
+    ring of the lane's last RING commits, and counts the commit: the group has the copies before
+    that number."""
     left = event.lanes
     count = ThreadKnowledge.bulk_commits if flags & BULK else ThreadKnowledge.commits
     ring = ThreadKnowledge.bulk_ring if flags & BULK else ThreadKnowledge.ring
@@ -71,10 +71,11 @@ def commit_group(state: DetectorState, event: DetectorEvent, flags: int) -> None
 
 @jitable
 def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> None:
-    """Processes a wait for groups (of bulk copies for BULK in `flags`): adds each lane's own copies
-    to what it knows (the agent word in its vector clock), but for those of its last `number`
-    groups; all copies if the event's `number` is -1, after which its next copy has a new number.
-    Nothing if the lane has committed no more groups than that, or if it is 8 (RING) or more."""
+    """Processes a wait for groups (of bulk copies for BULK in `flags`): adds each lane's own
+    copies, but for those of its last `number` groups, to what the lane knows (the agent word in its
+    vector clock). If the event's `number` is -1, adds all copies, and the lane's next copy gets a
+    new number. Does nothing for a lane that has committed no more than `number` groups, or if
+    `number` is 8 (RING) or more."""
     left, pending = event.lanes, event.number
     count = ThreadKnowledge.bulk_commits if flags & BULK else ThreadKnowledge.commits
     ring = ThreadKnowledge.bulk_ring if flags & BULK else ThreadKnowledge.ring
@@ -97,13 +98,13 @@ def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> N
 @jitable
 def operate_mbarrier(state: DetectorState, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
-    `word` before it. By `flags`, an initialisation (PLAIN_WRITE) or invalidation clears both phases
-    of the record. Else clears the phase that `word` is in if the record is of another one; then
-    a wait that ACQUIRES, at an mbarrier of the thread's block, adds the phase before that to the
-    thread's knowledge, an arrival that RELEASES adds that knowledge to the phase of `word`, and
-    ARRIVES_ASYNC adds the thread's copies so far, after which its next copy has a new number.
-    Creates the record, and notes whether an mbarrier is there (not after an invalidation); nothing
-    if the table or the pool is full."""
+    `word` before it. An initialisation (PLAIN_WRITE in `flags`) or invalidation clears both phases
+    of the record. Any other operation first clears the record of the phase that `word` is in, if it
+    is still of an earlier phase. Then, with ACQUIRES (a wait), at an mbarrier of the thread's
+    block, the thread learns what was added to the phase before. With RELEASES (an arrival), what
+    the thread knows is added to the phase of `word`. With ARRIVES_ASYNC the thread's copies so far
+    are added to it, and its next copy gets a new number. Creates the record, and notes whether an
+    mbarrier is there (not after an invalidation); nothing if the table or the pool is full."""
     entry = ReleaseLocation(state, find_location(state, key, 1))
     if entry.at == 0:
         return
@@ -152,10 +153,10 @@ def is_mbarrier(state: DetectorState, key: int) -> int:
 
 @jitable
 def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> None:
-    """Adds what the current thread knows to a phase (modulo 4) of an mbarrier: to the phase's
-    vector clock and block set (which accesses of other blocks are known), if the thread is of the
-    block that owns the mbarrier, else to the block set only, as a release of cluster scope; nothing
-    then if the pool is full."""
+    """Adds what the current thread knows to a phase (modulo 4) of an mbarrier. If the thread is of
+    the block that owns the mbarrier, adds it to the phase's vector clock and to its block set
+    (which accesses of other blocks are known). Else adds it to the block set only, as a release of
+    cluster scope; nothing if the pool is full."""
     set_at = barrier.at + BarrierShadow.set + (phase & 1)
     if state.current_owner == state.current_block:
         add_to_clock(state, barrier.at + BarrierShadow.WORDS + (phase & 1) * state.clock_words)
@@ -172,8 +173,8 @@ def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> No
 @jitable
 def signal_and_count_copy(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
-    `key`, whose value is `word`, if an operation on that was recorded (`signal_mbarrier`). Counts
-    the copy also if not: the thread's next one gets a new number."""
+    `key`, whose value is `word` (`signal_mbarrier`; nothing if no operation on that mbarrier was
+    recorded). In either case counts the copy: the thread's next one gets a new number."""
     signal_mbarrier(state, key, word)
     ThreadKnowledge(state, state.current_lane_at).copies += 1
 
@@ -212,9 +213,9 @@ def record_completion(
     state: DetectorState, barrier: BarrierShadow, phase: int, agent: int, copies: int
 ) -> None:
     """Adds copies of an agent of the current block, given as an agent word (a bound and a window of
-    numbers), to what a phase of an mbarrier makes known to the threads that wait for it: in the
-    phase's clock, or in its block set if another block owns the mbarrier (nothing then if the pool
-    is full)."""
+    numbers), to what a phase of an mbarrier makes known to the threads that wait for it. They are
+    added to the phase's clock, or to its block set if another block owns the mbarrier; nothing in
+    that case if the pool is full."""
     if state.current_owner != state.current_block:
         single_set = allocate(state, 1 + BlockSetEntry.WORDS)
         set_at = barrier.at + BarrierShadow.set + (phase & 1)

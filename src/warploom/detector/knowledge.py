@@ -49,10 +49,10 @@ def interval_of(state: DetectorState, slot: ResidentBlock, own_warp: WarpKnowled
 
 @jitable
 def set_current_lane(state: DetectorState, thread: int) -> None:
-    """Makes another thread of the current thread's warp the current one: writes the `current_`
-    words of time (its warp's), thread, and where its own words and its vector clock are, with the
-    words that state whether that is valid (in lockstep, those of the warp's first lane). The thread
-    itself acts, not its agent: `current_agent` becomes 0."""
+    """Makes another thread of the current thread's warp the current one. Writes the `current_`
+    words of its time (the warp's) and number, of the indices of its own words and its vector clock,
+    and of whether the clock is valid. In lockstep the clock is that of the warp's first lane. The
+    thread itself acts, not its agent: `current_agent` becomes 0."""
     slot, holder = state.current_slot, thread
     if state.lockstep:
         holder = thread >> 5 << 5
@@ -101,10 +101,10 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
 @jitable
 def knows_agent_access(state: DetectorState, agent: int, time: int) -> int:
     """Returns whether the current thread, or its agent, knows access number `time` of an agent of
-    its block (`agent`: bits of a thread word): that is in its agent word or, for loads and stores
-    of tensor memory by its own warp, one that the warp has waited for. If both are work of tensor
-    cores, all work of its own thread is known, and of another's what had begun before a fence (PTX
-    ISA, "Pipelined tcgen05 Instructions")."""
+    its block (`agent`: bits of a thread word). It does if the access is in the thread's agent word
+    or, for loads and stores of tensor memory by its own warp, if the warp has waited for it. If
+    both are work of tensor cores, all work of its own thread is known, and of another's what had
+    begun before a fence (PTX ISA, "Pipelined tcgen05 Instructions")."""
     kind, thread = agent >> AGENT_KIND_AT, agent & AGENT - 1
     if includes_copy(current_agent_word(state, agent_index(state, agent)), time):
         return 1

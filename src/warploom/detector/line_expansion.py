@@ -1,5 +1,7 @@
 """Moves the runs of a line of the race detector into its cells, which record its accesses from then
-on. Parameters as in `detector.lines`."""
+on: reads the line, and changes its cells and its `count`.
+
+Parameters are those of `detector.lines`."""
 
 from __future__ import annotations
 

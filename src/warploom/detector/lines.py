@@ -65,8 +65,8 @@ def record_run(
     decide: they are in use already, the line or the pool is full, or a run with bytes in common is
     not known to be ordered, unless both are reads.
 
-    A run that is ordered before the access, and whose bytes this covers, is dropped, but no write
-    for a read. Without `exact`, a read that two retained unordered reads make redundant is not
+    A run that is ordered before the access, and whose bytes the access covers, is dropped; a read
+    drops no write. Without `exact`, a read that two retained unordered reads make redundant is not
     recorded, and its bytes are settled: later reads of them need no check
     (`cells.record_weak_read`).
     """
@@ -147,12 +147,13 @@ def record_ordered_run(
     words: int,
 ) -> int:
     """Records a weak access, given by the words of a run, in a line as `record_run` would without
-    vector clocks, if each run with some of its words is of an earlier interval of the block, or of
-    this interval with all common bytes accessed by the same threads. The access replaces the last
-    such run all of whose words it covers, else of a further run; it never replaces one if its lanes
-    have less than four bytes, nor a write if it is a read. Returns 1 if it is recorded; 0, with the
-    line's runs unchanged, if such a run is not ordered so, the line is in cells or has MORE_FROM
-    runs or more, settled bytes are in force, or the pool is exhausted."""
+    vector clocks. It can if each run that shares a word with the access is of an earlier interval
+    of the block, or is of this interval and its common bytes are accessed by the same threads. The
+    access replaces the last of these runs all of whose words it covers, or else becomes a further
+    run; it never replaces one if its lanes have less than four bytes, nor a write if it is a read.
+    Returns 1 if it is recorded; 0, with the line's runs unchanged, if such a run is not ordered so,
+    the line is in cells or has MORE_FROM runs or more, settled bytes are in force, or the pool is
+    exhausted."""
     run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
     if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0

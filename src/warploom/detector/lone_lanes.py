@@ -1,7 +1,8 @@
 """Records, in the race detector, lanes of an access at distant addresses (gathers and scatters),
-fast: prefetches their lines and cells all at once, then records each lane in a few steps if
-barriers order all accesses to its words. Other lanes are left to `memory_words.check_words`, which
-would record them in the same way."""
+fast. Prefetches the shadow memory (lines and cells) of all lanes at once, then records each lane in
+a few steps if barriers order all accesses to its words. Each lane's function returns 1 if it has
+recorded the lane, 0 if the caller has to call `memory_words.check_words` for it, which would record
+it in the same way."""
 
 from __future__ import annotations
 
@@ -97,8 +98,8 @@ def record_lone_lane(
     and these have no lists and only records that barriers order, or of this thread. Returns 1 then,
     and for a read of settled bytes, which needs no record; else 0, also for addresses outside or
     misaligned. If it returns 0, the first words may be recorded; to record them again changes
-    nothing. Of the current thread it sets only `current_thread`, as the lanes of a warp share what
-    it reads of the rest."""
+    nothing. Of the `current_` words it sets only `current_thread`: the others that it reads are
+    equal for all lanes of a warp."""
     size, base = event.size, allocation.start & -LINE_BYTES
     if address < allocation.start or address + size > allocation.end or address & size - 1:
         return 0

@@ -164,11 +164,11 @@ def check_words(
     writes: int,
 ) -> None:
     """Checks the access of the current thread (`lane` of its warp), which lies in one line, against
-    the earlier ones, and records it: not at all if it is weak and reads settled bytes, by
-    `try_record_words` if that can, else in the cells, into which the line's runs move first. Bytes
-    of stores and atomics cease to be settled. `allocation` is its table row, which shared memory
-    does not use; `writes` is 0 for a compare-and-swap that fails, which counts as a load; `data`
-    has what the lanes store."""
+    the earlier ones, and records it. A weak read of settled bytes is not recorded. Other accesses
+    are recorded by `try_record_words`, the fast path, or if that returns 0 in the cells, into which
+    the line's runs are moved first. Bytes of stores and atomics cease to be settled. `allocation`
+    is its table row, which shared memory does not use; `writes` is 0 for a compare-and-swap that
+    fails, which counts as a load; `data` has what the lanes store."""
     at, shared = state.current_address, int(event.space == SHARED)
     flags = effective_flags(state, event)
     lines = state.current_owner_slot + state.slot_lines

@@ -184,10 +184,10 @@ def join_sets(state: DetectorState, a: int, b: int) -> int:
 def join_entries(
     state: DetectorState, to: BlockSetEntry, a: BlockSetEntry, b: BlockSetEntry
 ) -> None:
-    """Writes the union of two entries of the same block to the entry `to`: one of them if that
-    includes the other, else the entry of the later interval with a new clock, which has the agents
-    of both and, if both are of one interval, the times of both. If the pool is exhausted, only a
-    copy of the later one."""
+    """Writes the union of two entries of the same block to the entry `to`: one of them if it
+    includes the other; else the entry of the later interval with a new clock. The clock has the
+    agents of both entries and, if both are of one interval, the times of both. If the pool is
+    exhausted, writes only a copy of the later entry."""
     if entry_includes(state, a, b):
         copy_record(to, a)
     elif entry_includes(state, b, a):

@@ -88,9 +88,10 @@ def record_lane_run(
     """Records the access of `lanes` in the block with state `slot`: each accesses the bytes right
     after those of the lane number before (lanes may be missing), the first those at `address`. With
     INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
-    record; 0, and the general code has to decide, if the bytes are misaligned or not all in one
-    allocation, a store is to a CONSTANT or CLOSED one, touched bytes are tracked, some are
-    unwritten or lanes are missing (INIT), or the lines cannot decide."""
+    record; 0 if the general code has to process the access. That is so if the bytes are misaligned
+    or not all in one allocation, a store is to a CONSTANT or CLOSED allocation, or touched bytes
+    are tracked; with INIT if some bytes are unwritten or lanes are missing; or if the lines cannot
+    decide (`record_lines_of_run`)."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
     allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))
@@ -171,10 +172,11 @@ def lanes_up_to_last(lanes: int) -> int:
 
 @jitable
 def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
-    """Returns the index of the state of an event's block, whose slot `plan` has; 0 if its events
-    may not be processed here: `fast_path` is off, the block has not begun, or lanes leave a barrier
-    and knowledge has to be joined (`exact`). Otherwise lets lanes that waited at a barrier leave
-    it."""
+    """Returns the index of the state of an event's block, whose slot `plan` has. Returns 0 if the
+    event may not be processed here: `fast_path` is off, the block has not begun, or lanes leave a
+    barrier and knowledge has to be joined (`exact`). If lanes of the event have waited at a
+    barrier, makes the block the current one (`current_slot`, `current_block`) and lets them leave
+    the barrier."""
     slot = ResidentBlock(state, state.slots_at + max(plan.slot, 0) * state.slot_words)
     waiting = WarpKnowledge(state, slot.at + state.slot_warps, event.warp).waiting & event.lanes
     if state.fast_path == 0 or slot.block != event.block + 1 or (waiting and state.exact):

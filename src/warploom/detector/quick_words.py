@@ -1,7 +1,8 @@
-"""Checks and records one lane's access to cells of the race detector on a fast path before
-`cells.check_and_record`, for words that one thread at a time accesses, or that are only read.
-Returns 0 where the general code has to decide; where it does not, the cell is as the general code
-would leave it."""
+"""Checks and records one lane's access to cells of the race detector on a fast path, for words that
+one thread at a time accesses, or that are only read. Functions read the detector's state and the
+current event, and change the cells. They return 1 if the access is recorded, each cell as
+`cells.check_and_record`, the general code, would leave it; 0 if that code has to check and record
+it."""
 
 from __future__ import annotations
 
@@ -51,10 +52,11 @@ def try_record_words(
     """Records the current thread's access, which is weak or relaxed (`memory_words.FAST_FLAGS`), in
     the cells from index `cells` on, which belong to `line`. A wide one
     (`cells.is_strong_at_gpu_scope`) is not recorded: two retained ones must make it redundant.
-    Returns 1 if the access is recorded or redundant; 0, with words before maybe recorded, if
-    `memory_words.check_cells` has to check and record it: the access is relaxed but not wide, the
-    line is not in cells or, in shared memory, of an earlier interval or block, a cell has records
-    that barriers do not order, or no two retained ones make a wide access redundant."""
+    Returns 1 if the access is recorded or redundant; 0 if `memory_words.check_cells` has to check
+    and record it, where the first words may be recorded already. That is so if the access is
+    relaxed but not wide; if the line is not in cells or, in shared memory, is of an earlier
+    interval or block; if a cell has records that barriers do not order; or if no two retained
+    records make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0
@@ -110,11 +112,10 @@ def stored_word(event: DetectorEvent, data: Any, lane: int, start: int) -> int:
 
 @jitable
 def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
-    """Returns whether barriers order the accesses in a cell before the current access: its write;
-    and its read, if the current one is a write or a wide access (`is_strong_at_gpu_scope`); and
-    whether, for a weak write, the cell's write and read have no bytes but those that it writes. 0
-    if the cell has lists, which would have to be searched; a wide access ignores the list of wide
-    ones."""
+    """Returns whether barriers order the accesses in a cell before the current access: the cell's
+    write and, if the current access is a write or a wide access (`is_strong_at_gpu_scope`), its
+    read. For a weak write, these must also have no bytes but those that it writes. Returns 0 if the
+    cell has lists, which would have to be searched; a wide access ignores the list of wide ones."""
     lists = cell.lists
     if cell.write_interval and not is_ordered_by_barriers(state, write_of(cell)):
         return 0

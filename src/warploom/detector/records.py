@@ -234,10 +234,10 @@ class LineShadow(WordRecord):
 
 
 class LineExtension(WordRecord):
-    """The extension of a line, one cache line of the host: the index of its settled bytes, with
-    IN_FORCE added while they count; a bit for each aligned four bytes that are settled for the
-    whole grid; the indices of its runs from the third on (FEW_FROM) and from the seventh on
-    (MORE_FROM); its second `run`."""
+    """The extension of a line, one cache line of the host: the index of the line's settled bytes,
+    with IN_FORCE added while they count; a bit for each aligned four bytes that are settled for the
+    whole grid. The line's second run is here (`run`); the others are in two further parts, whose
+    indices are here: those from the third on (FEW_FROM), and from the seventh on (MORE_FROM)."""
 
     settled: int
     grid_words: int
@@ -247,10 +247,10 @@ class LineExtension(WordRecord):
 
 
 class SettledBytes(WordRecord):
-    """Settled bytes of a line (`settled`): `grid`, `block` and `warp` have a bit for each byte,
-    32 in a word: bytes of which reads are redundant for all threads, for the block and
-    interval of `block_tag`, and for the block and interval of `warp_tag` and the warp of
-    `warp_epoch`, until it synchronises again."""
+    """Settled bytes of a line (`settled`): `grid`, `block` and `warp` have a bit for each byte, 32
+    in a word, set if further reads of it are redundant. Bits of `grid` hold for all threads; those
+    of `block` for the block and interval of `block_tag`; those of `warp` for the block and interval
+    of `warp_tag` and the warp of `warp_epoch`, until that synchronises again."""
 
     block_tag: int
     warp_tag: int
@@ -293,7 +293,7 @@ class WarpKnowledge(WordRecord):
 
 
 class ThreadKnowledge(WordRecord):
-    """A thread, and what it knows. A stamp is the interval, and one, for which what is beside it
+    """A thread, and what it knows. A stamp is 1 plus the interval for which the word of its name
     holds."""
 
     clock_stamp: int  # of its vector clock

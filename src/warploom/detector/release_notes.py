@@ -16,9 +16,9 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def write_release(state: DetectorState, release: ReleaseRecord, scope: int) -> None:
     """Writes what the current thread knows now to a release record: its block, interval and thread,
-    its own time plus one, its warp's last synchronisation, a copy of its clock if that is valid or
-    there are agents (0 if the pool is exhausted), joined with the block's agent words, its block
-    set, and `scope`."""
+    its own time plus one, its warp's last synchronisation, its block set, and `scope`. If its clock
+    is valid or there are agents, also a copy of the clock, joined with the block's agent words (0
+    if the pool is exhausted)."""
     clock = 0
     if has_clock(state) or state.clock_words > state.threads:
         clock = allocate(state, state.clock_words)

@@ -69,10 +69,10 @@ def is_in_scope(state: DetectorState, release: ReleaseRecord, scope: int) -> int
 
 @jitable
 def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
-    """Processes a strong read of a location: one that ACQUIRES acquires the releases of its chain;
-    another retains the chain and the read's scope in `read` for the thread's next fence, instead of
-    the chain retained last if it continues that in the same scope. Nothing if the location has no
-    chain."""
+    """Processes a strong read of a location. One that ACQUIRES acquires the releases of the
+    location's chain; any other stores the chain and the read's scope in `read` for the thread's
+    next fence, in place of the chain stored last if it continues that one in the same scope.
+    Nothing if the location has no chain."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at == 0 or entry.chain == 0:
         return
@@ -177,8 +177,10 @@ def prepend_fence_release(
 
 @jitable
 def prepend_release(state: DetectorState, release: int, chain: int) -> int:
-    """Returns the chain that begins with the release record at index `release` and continues with
-    `chain`; its node is stored right after the release record, whose allocation includes it."""
+    """Writes the node that prepends the release record at index `release` to a list of release
+    records, `chain` (the index of its first node), and returns the node's index, which is the new
+    list. The node is stored right after the release record, whose allocation includes it, so a
+    release can be in one list only."""
     ReleaseChain(state, release + ReleaseRecord.WORDS).next = chain
     ReleaseChain(state, release + ReleaseRecord.WORDS).release = release
     return int(release + ReleaseRecord.WORDS)

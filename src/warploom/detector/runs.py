@@ -98,10 +98,10 @@ def stride_of(footprint: int) -> int:
 @jitable
 def words_of(footprint: int, lanes: int) -> int:
     """Returns the words of a footprint: a bit for each aligned four bytes of the line of which it
-    has some. Below four bytes a lane, all words from the first to the last; for contiguous lanes of
-    four bytes and more, those of the lanes in the mask `lanes`, whose bit 0 is the lane that
-    accesses the first byte; at a greater stride, those of every lane, whatever the mask, without
-    the words in the gaps between."""
+    has some. For lanes of less than four bytes, it is all words from the first to the last. For
+    contiguous lanes of four bytes and more, it is the words of the lanes in the mask `lanes`, whose
+    bit 0 is the lane that accesses the first byte. At a greater stride it is the words of every
+    lane, whatever the mask, without those in the gaps."""
     size, begin = size_of(footprint), begin_of(footprint) >> 2
     between = (1 << ((end_of(footprint) + 3) >> 2)) - (1 << begin)
     stride = max(stride_of(footprint), size)

@@ -104,11 +104,12 @@ def settle(
     state: DetectorState, line: LineShadow, cell: ShadowCell, offset: int, bytes_: int
 ) -> None:
     """Marks bytes of a cell, which begins at byte `offset` of its line, as settled (weak reads need
-    no check), if `current_distance`, left by the weak read recorded last, permits: for the grid, if
-    two blocks have read them and none has written; for its block and interval, if two warps have
-    read them, or for its warp until that synchronises, if two lanes have, both if none has written
-    or the last write is of an earlier interval of the block or, in shared memory, of another block.
-    Nothing with `exact`, for a single reader, or if the cell's lists have writes or strong
+    no check), if two readers are retained, at the distance `current_distance`, which the weak read
+    recorded last has left. They are settled for the grid if the readers are of two blocks and no
+    thread has written; for the block and interval if they are of two warps; for the warp, until it
+    synchronises, if they are two of its lanes. The last two also need that no thread has written,
+    or that the last write is of an earlier interval of the block or, in shared memory, of another
+    block. Nothing with `exact`, for a single reader, or if the cell's lists have writes or strong
     accesses."""
     write = cell.write_interval
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
@@ -128,10 +129,10 @@ def settle(
 
 @jitable
 def settle_run(state: DetectorState, line: LineShadow, footprint: int, words: int) -> None:
-    """Marks the bytes of a footprint and its words as settled (weak reads need no check), which two
-    retained reads have made redundant, for the scope that follows from their distance
-    (`current_distance`); nothing if that is 0, if a run of the line writes there, or with
-    `exact`."""
+    """Marks the bytes of a footprint and its words as settled (weak reads need no check): two
+    retained reads make further ones redundant, in the scope that follows from their distance
+    (`current_distance`; `mark_settled`). Nothing if the distance is 0, if a run of the line writes
+    the bytes, or with `exact`."""
     if state.exact or state.current_distance == 0:
         return
     for number in range(line.count):

@@ -18,8 +18,9 @@ NO_BLOCK = -(1 << 62)
 
 @jitable
 def select_own_memory(state: DetectorState, event: DetectorEvent) -> None:
-    """Selects the shared memory of the current block, at the event's `base`: the `current_` words
-    of the owner (its slot, number and first byte on the host) are the current block's."""
+    """Selects the shared memory of the current block: sets `current_owner_slot`, `current_owner`
+    and `current_base` to the block's slot, its number, and the event's `base`, the first byte of
+    that memory on the host."""
     state.current_owner_slot, state.current_owner, state.current_base = (
         state.current_slot,
         state.current_block,

@@ -76,10 +76,11 @@ def record_touched_bytes(
     writes: int,
 ) -> None:
     """Records that the current instruction reads the bytes from `at` up to `end` (exclusive),
-    unless it is a store, and, if `writes`, writes them, in the word of each aligned four bytes at
-    `touched`, or at `early` if the current thread does not know that the previous launch has ended:
-    sets the bytes' bits, those for strong accesses if it is STRONG or an atomic, and replaces the
-    last reader's or writer's number by its own (its index and one)."""
+    unless it is a store, and, if `writes`, writes them. Each aligned four bytes have a word at
+    `touched`, and another at `early`, which is used if the current thread does not know that the
+    previous launch has ended. In the word it sets the bytes' bits (those for strong accesses, if
+    the instruction is STRONG or an atomic), and stores its own number (its index plus one) as the
+    last reader or writer."""
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event.op == ATOMIC:

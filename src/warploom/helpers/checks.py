@@ -41,10 +41,10 @@ def check_global(
     lowest failing lane recorded in `environment`: its first in the order out of bounds, misaligned,
     read-only.
 
-    `cache` is the inline cache of the instruction, which no other uses (a store must not find the
-    constant memory of a load): the bounds (start, end) of the allocation that was looked up last.
-    An access inside of it needs only its alignment checked, another one searches the table of
-    allocations and, without a fault, stores the bounds found. `size` is a power of 2.
+    `cache` is the inline cache of the instruction: the bounds (start, end) of the allocation that
+    it looked up last. No other instruction uses it, as a store must not find the constant memory of
+    a load. An access inside of the bounds needs only its alignment checked; any other searches the
+    table of allocations and, without a fault, stores the bounds found. `size` is a power of 2.
     """
     bytes_wanted = np.uint64(size)
     for lane in range(32):

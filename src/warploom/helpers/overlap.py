@@ -76,10 +76,10 @@ def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]
 
 def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask that is not 0, a shift
-    and a number of columns (i64), a power of 2 up to 32; returns the numbers of distinct segments,
-    of aligned groups of 8 and of 32, and the most distinct segments of one column (bank): its
-    number is the segment's modulo `columns`. Zeros if the lanes' segments differ above the lowest
-    FURTHEST_BITS bits."""
+    and a number of columns (i64), a power of 2 up to 32. Returns the numbers of distinct segments,
+    and of aligned groups of 8 and of 32 segments, and the most distinct segments of one column
+    (bank). The column of a segment is its number modulo `columns`. Zeros if the lanes' segments
+    differ above the lowest FURTHEST_BITS bits."""
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:

@@ -112,10 +112,11 @@ def end_warp_order(
     `contexts` their contexts, `sites` has two words for each site: the instruction, and the number
     of its barrier.
 
-    By the environment, warps before the one that stopped wait at SITE; later ones are runnable at
-    START, where the region began (0: they begin, with new tables); the stopped one waits at
-    OWN_SITE, or if that is NONE its state is as `end_turn` records it. Warps that have ended stay
-    so. The next turn is that of the warp after the stopped one (`position`).
+    The environment has where the warps are (`Slot.WARP`: the one that stopped). Warps before it
+    wait at SITE. Warps after it are runnable at START, where the region began (0: they begin, with
+    new tables). The stopped one waits at OWN_SITE, or if that is NONE has the state that `end_turn`
+    recorded. Warps that have ended stay so. The next turn is that of the warp after the stopped one
+    (`position`).
     """
     plan, stopped, own = Plan(schedule, 0), environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan.warps):

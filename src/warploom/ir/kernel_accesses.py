@@ -39,8 +39,9 @@ class KernelAccesses:
 def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
     """Returns the options of a kernel's variant that the choice of plans depends on: whether
     accesses may be inlined (`_inlines`), the order of lanes is fixed, strides are looked for at run
-    time, stores may be batched (not where a detector reads memory in order), and atomics on shared
-    memory counted later, as the access rules of `layout` allow."""
+    time, stores may be batched, and atomics on shared memory may be counted later. Stores may not
+    be batched where a detector reads memory in order. The access rules of `layout` decide on the
+    atomics."""
     sanitizing = variant.sanitizes
     return Facts(
         inlined=_inlines(layout, variant),

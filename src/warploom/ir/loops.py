@@ -72,9 +72,9 @@ class StepKind(Enum):
 
 @dataclass(frozen=True)
 class WarpLoopPath:
-    """The path of a warp loop: begins after the barrier at the end of block `site`, or at the entry
-    (None), leads through the blocks `before` and `after`, and ends with the barrier, or the
-    program, at the end of the last of them.
+    """The path of a warp loop. It begins after the barrier at the end of block `site`, or at the
+    entry (None), and leads through the blocks `before` and `after`. It ends at the end of the last
+    of these, with a barrier or with the program.
 
     At the end of the last block of `before`, the first threads of the block run block `body`, then
     all run `after`; without a `body` all blocks are `before`. `allows_partial_warp`: a warp of

@@ -51,7 +51,11 @@ from warploom.shapes.vector_shape import UNIFORM
 
 class InstructionCode:
     """Emits single instructions at the builder's position; holds the emitters of all kinds. `index`
-    is an instruction's number in the program, a result is (destination, value, type)."""
+    is an instruction's number in the program, a result is (destination, value, type).
+
+    Methods that emit one kind of instruction all have the parameters (`index`, `instruction`,
+    `on`), by which the tables WITH_RESULTS and WITHOUT_RESULTS call them; `on` is the mask of
+    executing lanes. Many use only some of them."""
 
     def __init__(
         self, control: ControlFlow, barriers: BarrierCode, memory: MemoryCode, guards: Guards
@@ -86,14 +90,15 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emits an instruction that does not end a basic block. First the race detector's event (if
-        it observes synchronisation), checks of operands, waits for copies, and for a fence, if
-        other threads of the host run at the same time (`Variant.concurrent`), one of the host. That
-        is all of an instruction for which `_has_no_code` holds. Then an instruction without results
-        (`_emit_without_results`), or the results: one value for each lane run if all are uniform or
-        affine, else 32 lanes, written under the mask that the block's copy (`copy`) needs; and for
-        these the count of routines called (`operations.routines`). An atomic with an mbarrier
-        (`red.async`) also signals that, and may complete late.
+        """Emits an instruction that does not end a basic block. First emits the race detector's
+        event (if it observes synchronisation), checks of operands, and waits for copies; for a
+        fence also one of the host, if other threads of the host run at the same time
+        (`KernelVariant.concurrent`). That is all of an instruction for which `_has_no_code` holds.
+        Then emits an instruction without results (`_emit_without_results`), or the results and
+        their count of routines called (`operations.routines`). Results have one value for each lane
+        run if all are uniform or affine, else 32 lanes, and are written under the mask that the
+        block's copy (`copy`) needs. An atomic with an mbarrier (`red.async`) also signals that, and
+        may complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.
@@ -180,8 +185,9 @@ class InstructionCode:
         return [(instruction.operands[0], value, type)]
 
     def block_rank(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `getctarank`; returns the rank in the cluster of the block that each lane's
-        shared address belongs to, the own block's for an address that names none."""
+        """Emits a `getctarank` in all lanes: returns one result, the rank in the cluster of the
+        block that each lane's shared address belongs to, the own block's for an address that
+        belongs to none."""
         address = self.operands.read(instruction.operands[1], U64)
         return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
 
@@ -191,10 +197,11 @@ class InstructionCode:
         return emit(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one 32-bit
-        integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand;
-        else, and at run time if a lane's value wraps around, by its terms. Returns its predicate,
-        and for a second destination that of the opposite comparison."""
+        """Emits a `setp` as a prefix mask (`PrefixMaskCode`), if in convergent code one 32-bit
+        integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand.
+        All others are emitted by their terms, which a prefix mask also falls back to at run time if
+        a lane's value wraps around. Returns its predicate, and for a second destination that of the
+        opposite comparison."""
         holds = self.leading.compare(instruction, lambda: self.terms.compute(instruction)[0][1])
         if holds is None:
             return self.terms.compute(instruction)
@@ -232,9 +239,10 @@ class InstructionCode:
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
         """Emits an instruction whose results are all uniform or affine, in one value for each lane
-        run, and writes them where its guard holds: a load of equal addresses in each run, a `cvta`,
-        a `mov` of an address or special register, or one computed by its terms. `on_wrap` emits the
-        code for an i1 that is true if a run wraps around, so that a result is not affine."""
+        run, and writes them where its guard holds. It is a load of equal addresses in each run, a
+        `cvta`, a `mov` of an address or special register, or an instruction computed by its terms.
+        `on_wrap` emits the code for an i1 that is true if a run wraps around, so that a result is
+        not affine."""
         guard, kind = self.guards.uniform_value(instruction), instruction.operation.kind
         results: list[Result] = []
         if kind is OpKind.LOAD:
@@ -352,7 +360,8 @@ WITHOUT_RESULTS: dict[OpKind, _Emit[None]] = {
         code.frame, index, instruction, on
     ),
 }
-"""Emits the instructions without results, by kind."""
+"""The functions that emit the instructions without results, by kind. All have the parameters
+(`code`, `index`, `instruction`, `on`), and many use only some of them (`InstructionCode`)."""
 
 WITH_RESULTS: dict[OpKind, _Emit[Sequence[Result]]] = {
     **_of_kinds(
@@ -402,4 +411,5 @@ WITH_RESULTS: dict[OpKind, _Emit[Sequence[Result]]] = {
     OpKind.BLOCK_RANK: InstructionCode.block_rank,
     OpKind.COMPARE: lambda code, _, instruction, on: code.compare(instruction),
 }
-"""Emits the instructions with results, or that are emitted like these, by kind."""
+"""The functions that emit the instructions with results, or that are emitted like these, by kind.
+They have the parameters of those in WITHOUT_RESULTS."""

@@ -44,9 +44,9 @@ class RecordRule:
 
 def record_rule(program: Program, record: AccessRecord, rules: AccessRules) -> RecordRule:
     """Returns the rule by which accesses of an access record are counted on a device: the bytes
-    that a thread accesses, and the names of the cost functions: that of its state space, operation
-    and cache route (`route_of`), and for stores also the one that counts writes, where the device
-    has one."""
+    that a thread accesses, and the names of the cost functions. There is one for the record's state
+    space, operation and cache route (`route_of`), and for stores also one that counts writes, where
+    the device has one."""
     instruction = program.instructions[record.instruction]
     names = [rules.cost(record.space.value, record.op, route=route_of(instruction))]
     if record.op == "store" and (writes := rules.writes(record.space.value)):

@@ -53,9 +53,10 @@ def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
     """Returns the bytes of L1 that remain beside shared memory, if both are one memory, else all of
     L1; `shared` is the bytes that a thread block needs.
 
-    Before compute capability 7.0 the carve-out for shared memory is as large as it can be, which is
-    the default there; later it is the smallest that holds the blocks which are resident on an SM
-    (at least one), each with the bytes that the system reserves, else the largest."""
+    Before compute capability 7.0 the carve-out for shared memory is as large as it can be, the
+    default of these devices. From 7.0 on it is the smallest that holds the blocks which are
+    resident on an SM (at least one), each with the bytes that the system reserves; the largest if
+    none does."""
     if not spec.l1_holds_shared:
         return spec.l1_bytes
     if spec.compute_capability < (7, 0):

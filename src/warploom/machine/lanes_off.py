@@ -51,10 +51,10 @@ class ReconvergencePoint:
 
 
 def lanes_off(table: WarpTable, existing: int) -> LanesOff:
-    """Returns, by reason, the masks of a warp's inactive lanes, from its state table: lanes without
-    a thread, exited ones, those on another path of a branch (live, neither active nor waiting), and
-    those that wait at a reconvergence point, at a warp barrier and at a block barrier. `existing`
-    is the mask of lanes that have a thread."""
+    """Returns, by reason, the masks of a warp's inactive lanes, from its state table. The reasons
+    are: no thread; exited; on another path of a branch (live, neither active nor waiting); waiting
+    at a reconvergence point, at a warp barrier, or at a block barrier. `existing` is the mask of
+    lanes that have a thread."""
     live = table.live
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for record in parked_records(table):

@@ -84,11 +84,10 @@ class Schedule:
 
     def plan(self, launch: Launch, program: Program) -> Plan:
         """Returns a new array of the scheduler's state before a launch, which both machines read
-        and change (`simt.scheduling`), indexed by `simt.schedule_layout`: policy and seed, whether
-        threads are independent, sizes of grid, block, cluster and warp, the exit block, registers,
-        the words of a warp's state table, whether the program cancels launches of blocks, and the
-        number of slots for resident blocks (as many as the device holds or the launch has, in whole
-        clusters, at least one cluster); other words are 0."""
+        and change (`simt.scheduling`), indexed by `simt.schedule_layout`. It has policy and seed;
+        whether threads are independent; sizes of grid, block, cluster and warp; the exit block;
+        registers; the words of a warp's state table; whether the program cancels launches of
+        blocks; and the number of slots for resident blocks (`slots`). Other words are 0."""
         plan, size = Plan(np.zeros(Plan.WORDS, np.int64), 0), launch.cluster_blocks
         plan.policy, plan.seed = POLICIES.index(self.policy), self.seed
         plan.independent, plan.exit = self.independent, program.exit

@@ -129,18 +129,20 @@ class LaunchLock:
         forget_in_child(self)
 
     def issue(self, stream: object) -> int:
-        """Returns a ticket for a launch of a stream, higher than those of all launches so far. The
-        launch has to `leave` it, or no later ticket is served."""
+        """Records a new ticket for a launch of a stream, and returns it: a number higher than those
+        of all launches so far. The launch has to `leave` it, or no later ticket is served."""
         with self._changed:
             self._issued += 1
             self._tickets[self._issued] = id(stream)
             return self._issued
 
     def let_others_run(self, launch: Cancellation, changes: int) -> bool:
-        """Releases the lock, which this thread's launch holds, until another launch has ended or
-        RETRY_SECONDS have passed, and acquires it again. Returns False, with the launch's
-        `queued_after`, as soon as the host waits for it, and no other can run: those of its own
-        stream wait for its end, and others wait for memory as it does."""
+        """Releases the lock, which this thread's launch holds, and removes its ticket, until
+        another launch has ended or RETRY_SECONDS have passed; then acquires the lock again. Returns
+        whether the launch is to look at memory again. It is not once the host waits for it, it has
+        looked since, and no other launch can run: those of its own stream wait for its end, and
+        others wait for memory as it does. Sets the launch's `queued_after` and `crowded_out` to the
+        numbers of launches that have to follow it, and that do not fit beside it."""
         number, stream = self._current.number, self._current.stream
         with self._changed:
             if changes != launch.changes:
@@ -201,7 +203,8 @@ class LaunchLock:
             self._expected.add(launch)
 
     def dismiss(self, launch: Cancellation) -> None:
-        """Notes that what was expected has ended."""
+        """Notes that an expected launch, or other work, has ended (`expect`), and wakes the threads
+        that wait."""
         with self._changed:
             self._expected.discard(launch)
             self._changed.notify_all()

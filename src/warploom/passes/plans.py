@@ -1,6 +1,6 @@
 """The pass that completes the plans of accesses: groups in blocks without a fast version use the
-general path where their guard fails, and each load, store and atomic gets the plan by which it is
-done at any addresses, where it is in no group or its group's guard fails.
+general path where their guard fails. Each load, store and atomic also gets the plan for any
+addresses, which is used where it is in no group, or where the guard of its group fails.
 
     10: atom.shared.add.u32 %r3, [%r6], %r2;   ->   plan=shared:any/window/lane_by_lane/list/general
     11: ld.global.f32 %f1, [%rd4];             ->   plan=global:any/bounds/by_pattern/patterns/fault

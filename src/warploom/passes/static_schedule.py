@@ -30,9 +30,9 @@ context. A moving mean of 16 loads executed 1.06 times the instructions in a sta
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
     """Adds the sequence of warp loops from begin to end of the kernel, with their access groups, as
-    `static_schedule`; none if it is not known at compile time, if one of several loops has more
-    than MOST_ACCESSES (12) accesses, if a loop's accesses cannot be planned, without the pass
-    `warp-loops`, or unless `can_run_warp_loops`."""
+    `static_schedule`. Adds none if the sequence is not known at compile time, if one of several
+    loops has more than MOST_ACCESSES (12) accesses, or if a loop's accesses cannot be planned; nor
+    without the pass `warp-loops`, or unless `can_run_warp_loops`."""
     if not (can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size

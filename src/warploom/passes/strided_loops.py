@@ -46,11 +46,12 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     """Adds the loops whose accesses are checked and counted once per batch of iterations.
 
     There are none in code that reports each access or instruction to a log, observer, detector or
-    debugger, without shapes, or where accesses are not inlined. A loop is selected if at least half
-    of its accesses are strided (each other one has a check in every iteration, while a fast version
-    of the block has one for several), if it has at most MOST_INSTRUCTIONS (64) instructions for
-    each strided group, and if the registers that are live at its header and have a value in each of
-    32 lanes occupy less than VECTOR_REGISTERS (512) bytes (`_batched_loop`)."""
+    debugger, without shapes, or where accesses are not inlined. A loop is selected
+    (`_batched_loop`) on three conditions. At least half of its accesses are strided: any other has
+    a check in every iteration, while a fast version of the block has one check for several. It has
+    at most MOST_INSTRUCTIONS (64) instructions for each strided group. The registers that are live
+    at its header and have a value in each of 32 lanes occupy less than VECTOR_REGISTERS (512)
+    bytes."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.accesses.facts.inlined:
@@ -64,10 +65,10 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
 def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     """Returns the batched loop of some blocks: the loop, the shapes that registers have in a batch
     alone, and all access groups, strided or not, with plans that need no second version of their
-    block. None if a block defers stores, if the shapes that the loop assumes do not hold, if no
-    access is strided, or if a batch would not pay: less than half of the accesses are strided, the
-    loop has more than MOST_INSTRUCTIONS instructions for each strided group, or its live registers
-    fill the host's."""
+    block. None if a block defers stores, if the shapes that the loop assumes do not hold, or if no
+    access is strided. None as well if a batch would not pay: less than half of the accesses are
+    strided, the loop has more than MOST_INSTRUCTIONS instructions for each strided group, or its
+    live registers fill the host's vector registers."""
     # Deferred stores need the slow version of their block, and a batch has one version alone.
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None

@@ -1,6 +1,7 @@
-"""Plans the accesses of a warp loop: those whose addresses in all warps follow from the first one's
-become its groups; in a body that a partial warp runs, it has the groups of the predicated block,
-whose entries of the range cache are filled wherever the block runs under a mask.
+"""Plans the accesses of a warp loop. Accesses whose addresses in all warps follow from the first
+warp's become its groups. For a body that a partial warp runs, it has the groups of the predicated
+block: the range cache has entries for these, as they are filled wherever the block runs under a
+mask.
 
     part[tid] = a[tid];   ->   full load global .f32 lanes=affine<4> members=6+0 ...
                                full store shared .f32 lanes=affine<4> members=10+0 ...
@@ -91,9 +92,10 @@ def _extrapolated_groups(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, 
 
 
 def _fits_partial_warp(group: AccessGroup) -> bool:
-    """Returns whether the warp of which only some lanes run a body can perform a group there: it is
-    guarded by the range cache, and moves one element at one address or at consecutive ones, in
-    warps of one lane run."""
+    """Returns whether the partial warp of a warp loop, of which only some lanes run the body, can
+    perform an access group. Its guard has to be the range cache, each lane has to access one
+    element, and the addresses have to be equal or consecutive in a single lane run (`base.runs` is
+    1)."""
     is_narrow = group.shape.parts == 1 and group.base.runs == 1
     return (
         is_narrow and group.plan.guard is Guard.CACHE and group.plan.move in ONE_ADDRESS_OR_VECTOR
@@ -101,10 +103,10 @@ def _fits_partial_warp(group: AccessGroup) -> bool:
 
 
 def _extrapolates(group: AccessGroup) -> bool:
-    """Returns whether the addresses of the block's first and last warp give those of all others, so
-    that one look-up in the range cache covers a group in all warps: it is guarded by that cache,
-    and moves one element of 4 bytes or more in each lane, consecutively, or loads at one address
-    for each lane run."""
+    """Returns whether the addresses of the block's first and last warp determine those of all
+    others, so that one look-up in the range cache covers a group in all warps. The group has to be
+    guarded by that cache, and either move one element of 4 bytes or more in each lane,
+    consecutively, or load at one address for each lane run."""
     if group.plan.guard is not Guard.CACHE:
         return False
     # Costs: 32 consecutive elements of 4 bytes or more fill whole lines of 128 bytes, so that all

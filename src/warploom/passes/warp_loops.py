@@ -8,11 +8,11 @@ thread block, with the accesses that follow from the first warp's.
            full load shared .f32 lanes=affine<4> members=8+0,9+1024 ...
            full store shared .f32 lanes=affine<4> members=11+0 ...
 
-Not handled: paths with two branches that depend on the thread, atomics, votes, guarded
-instructions or loops (`analysis.warp_loops`), and accesses of other forms
-(`passes.warp_loop_accesses`), and kernels with a static schedule, which runs all their paths: the
-loops of single paths would only serve the few blocks for which it cannot run. Costs checks for the
-first and last warp; saves a switch of warps, and for each warp the checks and counts."""
+Not handled: paths with two branches that depend on the thread, atomics, votes, guarded instructions
+or loops (`analysis.warp_loops`), and accesses of other forms (`passes.warp_loop_accesses`). Nor are
+kernels with a static schedule, which runs all their paths: the loops of single paths would only
+serve the few blocks for which it cannot run. Costs checks for the first and last warp; saves a
+switch of warps, and for each warp the checks and counts."""
 
 from __future__ import annotations
 

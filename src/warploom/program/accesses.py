@@ -95,10 +95,11 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns each state space that an operation accesses, with "load", "store" or "atomic": of
-    operations of the TMA and on tensor memory those of their requests, of a bulk copy its two ends,
-    of kinds in FIXED those there; else the space that it names (GENERIC if none), if it loads,
-    stores or is atomic. Cached, so that instructions with equal operations share one answer."""
+    """Returns each state space that an operation accesses, with "load", "store" or "atomic": For
+    operations of the TMA and on tensor memory these are the accesses of their requests; for a bulk
+    copy its two ends; for kinds in FIXED the entry of that table. For others it is the space that
+    the operation names (GENERIC if none), if it loads, stores or is atomic. Cached, so that
+    instructions with equal operations share one answer."""
     if operation.has(Effect.USES_TMA):
         return tensor_accesses(operation)
     if operation.has(Effect.USES_TENSOR_MEMORY):
@@ -118,8 +119,9 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 def bytes_of(instruction: Instruction) -> int:
     """Returns the bytes that a memory instruction moves in each lane, in one access: all elements
     of a vector operand together; the size operand of `cp.async`; the row of 16 bytes for `ldmatrix`
-    and `stmatrix`, one element for `wmma`; the piece in which bulk and tensor copies (16),
-    `st.bulk` (8), `wgmma` and `tcgen05` (UNIT_BYTES) proceed."""
+    and `stmatrix`; one element for `wmma`. For instructions that proceed in pieces it is the size
+    of a piece: 16 for bulk and tensor copies, 8 for `st.bulk`, UNIT_BYTES for `wgmma` and
+    `tcgen05`."""
     operation = instruction.operation
     if operation.kind in PIECES:
         return PIECES[operation.kind]

@@ -22,10 +22,10 @@ DEFAULT_ALIGNMENT = 8
 
 def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
     """Appends to `flat` the instructions that replace an `alloca`, `stacksave` or `stackrestore`: a
-    visible `mov` from or to the stack's top; for `alloca` hidden ones align the top before it (to
-    DEFAULT_ALIGNMENT, if the instruction has none), then add the size, align to ALIGNMENT and load
-    the last byte, to check for a stack overflow. `like` is the replaced instruction, `site` its
-    origin."""
+    visible `mov` from or to the stack's top, and for `alloca` hidden instructions around it. Those
+    before it align the top (to DEFAULT_ALIGNMENT, if the instruction has no alignment). Those after
+    it add the size, align the top to ALIGNMENT, and load the last byte, to check for a stack
+    overflow. `like` is the replaced instruction, `site` its origin."""
     code, operand = HiddenCode(flat, like, site), like.operands[0]
     move = decode("mov.b64")
     if like.operation.kind is OpKind.STACK_RESTORE:

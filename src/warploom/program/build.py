@@ -31,8 +31,8 @@ def build(
     2.0); else it truncates products of `mad.f32`.
 
     Raises LaunchError if the module has no such kernel, CompileError if it is too large
-    (`inlining`), UnsupportedInstruction for a call that `inline` cannot resolve or an address that
-    `layout` cannot give.
+    (`inlining`), UnsupportedInstruction for a call that cannot be resolved (`inline`) or the
+    address of something that has none (`layout`).
     """
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)

@@ -97,11 +97,11 @@ def _append(whole: Flat, flat: Flat) -> None:
 def _append_function(
     whole: Flat, function_code: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
 ) -> None:
-    """Appends a function that is not inlined: its entry label; the prologue, which pushes a frame,
-    counts it in DEPTH and loads register parameters; its body; its end label; the epilogue, which
-    stores register results, pops the frame and branches back by the number of the call (its local
-    successor is EXIT). Also adds its variables outside of the frame. `calls` are the retained calls
-    of the whole program."""
+    """Appends a function that is not inlined: its entry label, the prologue, its body, its end
+    label, and the epilogue. The prologue pushes a frame, counts it in DEPTH and loads register
+    parameters. The epilogue stores register results, pops the frame, and branches back by the
+    number of the call; its local successor is EXIT. Also adds its variables outside of the frame.
+    `calls` are the retained calls of the whole program."""
     function = function_code.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)

@@ -102,10 +102,11 @@ def emit_retained_call(
     shape: Function | Prototype,
     targets: CallTargets,
 ) -> None:
-    """Appends a call that is not inlined to the code of the caller (`caller_code`): stores of
-    arguments on the stack, the call's number in RETURN, the `call` itself (counted, without
-    effect), the jump, and loads of results at the return point, which is the jump's local successor
-    (with EXIT, if the callee may exit). Records the call in `caller_code.retained`.
+    """Appends a call that is not inlined to the code of the caller (`caller_code`). It is stores of
+    arguments on the stack, a store of the call's number to RETURN, the `call` itself (counted,
+    without effect), and the jump to the callee; at the return point, it is loads of results. The
+    jump's local successor is the return point, and also EXIT if the callee may exit. Records the
+    call in `caller_code.retained`.
 
     `number` identifies the call, `shape` declares the parameters and results that it passes,
     `targets` are the functions that it may jump to.
@@ -160,9 +161,9 @@ def _pieces(
     code: HiddenCode, formal: Variable, actual: Operand
 ) -> Iterator[tuple[int, int, Operand]]:
     """Yields the values to store for the argument `actual` of parameter `formal`, as (offset in
-    bytes, bits, value): a register or immediate as a whole (at least 8 bits); a `.param` variable
-    in chunks, each of which is first loaded into a scratch register (by instructions that are
-    emitted to `code`)."""
+    bytes, bits, value): a register or immediate as a whole (at least 8 bits), a `.param` variable
+    in chunks. Before it yields a chunk, emits to `code` the load of the chunk into a scratch
+    register, which is the value."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return

@@ -93,9 +93,9 @@ def successors_of(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
     """Returns the successors of block `index`, decided by its last instruction `last`: of a branch
-    the target, then the next block if it is guarded; of `ret` and `exit` the virtual exit `exit`,
-    likewise; of an indexed branch all distinct targets, then the next block if it is guarded or has
-    no target; of all others the next block."""
+    its target; of `ret` and `exit` the virtual exit `exit`; of an indexed branch all its distinct
+    targets. The next block follows these if the instruction is guarded, and is the only successor
+    of an indexed branch without any target. All other instructions have the next block only."""
     following = index + 1  # the exit for the last block
     operation = last.operation
     if operation.kind is OpKind.INDEXED_BRANCH:

@@ -171,10 +171,10 @@ class _Inliner:
         return variable.name + suffix
 
     def _instruction(self, instruction: Instruction, site: Site, frame: _Frame) -> None:
-        """Adds an instruction of a function to the current part: a call is inlined or retained,
-        `alloca` and its kin are lowered, the `ret` of a callee, inlined or not, becomes a branch to
-        the end of its body, and a wait for warp group products gets a barrier of the warp group
-        after it; others are added as they are, with addresses of functions as numbers."""
+        """Adds an instruction of a function to the current part: A call is inlined or retained;
+        `alloca` and its kin are lowered; the `ret` of a callee, inlined or not, becomes a branch to
+        the end of its body; a wait for warp group products gets a barrier of the warp group after
+        it. Others are added as they are, with addresses of functions as numbers."""
         if instruction.operation.kind is OpKind.CALL:
             self._call(instruction, site, frame)
         elif instruction.operation.has(Effect.MOVES_STACK):
@@ -204,10 +204,10 @@ class _Inliner:
         return replace(instruction, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Adds a call to the current part: as a call of the host if the machines provide the
-        function (it retains its guard), inlined, or retained if it is through a register, or of a
-        function that is recursive or among the retained ones; the guard of the last two becomes a
-        branch around the call."""
+        """Adds a call to the current part. It is a call of the host, with its guard, if the
+        machines provide the function. It is retained if it is through a register, or of a function
+        that is recursive or among the retained ones. Else it is inlined. The guard of a retained or
+        inlined call becomes a branch around it."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)

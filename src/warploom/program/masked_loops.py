@@ -48,11 +48,11 @@ class MaskedRegion:
 
 
 def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
-    """Returns the masked regions of a program, those of more blocks first: natural loops, and
-    blocks that a branch skips, with one entry and exits to one later block that is not the
-    program's end, in which no instruction waits for other lanes or reads them (`_masked_region`). A
-    region inside another one with the same exit is left out. There are none in programs with calls
-    that are not inlined."""
+    """Returns the masked regions of a program, those of more blocks first. They are natural loops,
+    or blocks that a branch skips, which have one entry, whose exits all lead to one later block
+    that is not the program's end, and in which no instruction waits for other lanes or reads them
+    (`_masked_region`). A region inside another one with the same exit is left out. There are none
+    in programs with calls that are not inlined."""
     if program.depth is not None:
         return ()
     before = predecessors(program)

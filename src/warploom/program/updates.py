@@ -46,8 +46,9 @@ class Update:
 
 
 def find_update(program: Program, instruction: int, other_instruction: int) -> Update | None:
-    """Returns the update of whose load and store two instructions, given by number, are the one
-    and the other, or of which both are the same one; None if there is none."""
+    """Returns the update (load, computation and store of one address) that has both of two
+    instructions, given by number, as its load or its store: one each, or both the same; None if
+    there is none."""
     if find_update not in program.cache:
         program.cache[find_update] = tuple(_updates(program))
     updates = cast(tuple[Update, ...], program.cache[find_update])

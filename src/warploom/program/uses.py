@@ -25,8 +25,9 @@ from warploom.isa.special import SPECIAL_REGISTERS
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
     """Yields the operands that an operand consists of: the elements of a vector or pair (a pair's
-    second is a predicate register), the register of a negated one or of an element, the base of an
-    address (none without a base; the offset is left out); else itself."""
+    second is a predicate register); the register that is negated, or of which an element is
+    selected; the base of an address, if it has one, without the offset. Any other operand consists
+    of itself."""
     match operand:
         case Vector(elements):
             for element in elements:

@@ -222,8 +222,9 @@ class OperandShapes:
     def _loaded_shape(self, instruction: Instruction) -> VectorShape:
         """Returns the shape of a loaded value. Uniform for a kernel parameter. Lanes of one warp
         that load from one global, shared or constant address at once get one value, so such a load
-        has the shape of its address if that has stride 0. Varying otherwise: for frames of calls,
-        strided addresses, and in a whole thread block, whose warps do not load at once."""
+        has the shape of its address if that has stride 0. All other loads are varying: of frames of
+        calls, at strided addresses, and loads seen in a whole thread block, whose warps do not load
+        at once."""
         space, address = space_of(instruction), instruction.operands[1]
         if space is Space.PARAM:
             assert isinstance(address, Address)

@@ -1,12 +1,15 @@
-"""Computes which bits may be 1 in the first value of each lane run of a node of a term.
+"""Computes which bits may be 1 in the first value of each lane run, for the result of one operation
+(a node of a term, `isa.terms`) given those of its operands. Known zeros show that a mask, a shift
+or a remainder of an affine value is affine, too (`shapes.vector_shape`).
 
     %tid.x                     0x3e0   in blocks 32, 64, 96 ... threads wide
     4 * %tid.x                 0xf80
     %tid.y * %ntid.x           all from 0x20 on, up to those of 1023 * 1024
     %tid.x + 8                 0x3e8
 
-A lane's value and number determine the first value of its run, so this holds in each lane alone: on
-every path, and whether or not lanes are together. Bits above a value's width are those of its sign.
+A lane run is consecutive lanes whose values differ by a constant stride. A lane's value and number
+determine the first value of its run, so this holds in each lane alone: on every path, and whether
+or not lanes are together. Bits above a value's width are those of its sign.
 """
 
 from __future__ import annotations

@@ -114,8 +114,9 @@ def common_runs(shapes: Iterable[VectorShape]) -> tuple[int, int]:
 
 
 def strided(width: int, stride: int, bits: int, ones: int = -1, repeats: int = 1) -> VectorShape:
-    """Returns a shape with the stride reduced to the signed range of `bits` bits; without repeats
-    if that is 0."""
+    """Returns the shape of `width` values with a stride, which is reduced to the signed range of
+    `bits` bits; with `repeats` equal runs to a value, but for stride 0. `ones`: bits that may be 1
+    in a run's first value."""
     reduced = as_signed(stride, bits)
     return VectorShape(width, reduced, ones, repeats if reduced else 1)
 
@@ -128,7 +129,8 @@ class ShapedValue:
     constant: int | None = None
 
     def ones(self, runs: int, type: ScalarType) -> int:
-        """Returns the bits that may be 1 in the first values of `runs` runs, without sign."""
+        """Returns the bits, of `type`, that may be 1 in the value of the first lane of any of
+        `runs` lane runs, as an unsigned number; of a constant, its own bits."""
         ones = self.shape.ones_in(runs) if self.constant is None else self.constant
         return ones & ((1 << type.bits) - 1)
 
@@ -230,9 +232,11 @@ def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
 
 
 def _bitwise_stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
-    """Returns the stride of a mask or shift by a constant of an affine value whose runs end before
-    the next multiple: the operation does to each lane what it does to the run's first value and to
-    what is added to that. None for other operations, or if what is added has no stride then."""
+    """Returns the stride of a mask or right shift by a constant of an affine value whose runs end
+    before the next multiple of a power of two (`ends_before_next`). No lane carries into the bits
+    of the run's first value, so the result in lane l is that of the first value plus that of l
+    times the stride. Returns None for other operations, and if the second part is no multiple of
+    l."""
     if term.op not in ("and", "lshr", "ashr"):
         return None
     (value, by), operand = args, term.args[0]

@@ -144,9 +144,10 @@ def release(plan: Plan, states: Words, tables: Words, first_warp: int, barrier: 
 
 @jitable
 def waiting_votes(state: WarpState, table: WarpTable) -> int:
-    """Returns the votes of a warp that waits in `bar.red` as a whole (status BARRIER_WAIT), the sum
-    over its parked splits: the number of lanes whose predicate is true (for `and`: false); 0 if it
-    does not resume from its table (no split is parked), or waits in another barrier instruction."""
+    """Returns the votes of a warp that waits in `bar.red` as a whole (status BARRIER_WAIT): the
+    number of lanes whose predicate is true (for `and`: false), summed over its parked splits.
+    Returns 0 if it does not resume from its table (no split is parked), or waits in another barrier
+    instruction."""
     count = 0
     if state.resume == FROM_TABLE:
         left = table.parked
@@ -181,8 +182,8 @@ def lanes_at_barrier(table: WarpTable, barrier: int) -> int:
 
 @jitable
 def threads_awaited(table: WarpTable, barrier: int) -> int:
-    """Returns the greatest thread count that the splits parked at a barrier name; 0 if they name
-    none and await all threads."""
+    """Returns the thread count of a barrier at which splits of a warp are parked: the greatest
+    count that one of them states; 0 if none does, which means all threads of the block."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

@@ -1,7 +1,8 @@
-"""Begins blocks in the slots of one worker, and chooses the block that runs next.
+"""Begins blocks in the slots of one worker, and chooses the block that runs next: functions that
+change the schedule's plan and the block in each slot, for both machines.
 
 A block occupies its slot until it ends. Blocks of a cluster begin together, in neighbouring slots.
-Parameters as in `simt.scheduling`."""
+Parameters are those of `simt.scheduling`."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from warploom.simt.warp_table import NONE, table_words
 
 @jitable
 def start_blocks(plan: Plan, slots: Words) -> None:
-    """Initialises the scheduler's state for a launch: all slots empty, no current block, no barrier
-    touched; 0 for the counts of resident blocks and their most, of held, stuck and cancelled
-    blocks, of waits for a cluster, of rounds over all slots (`round`), and for `yields_slot`.
-    Leaves `next_block`, the first block to begin, to the caller."""
+    """Initialises the scheduler's state for a launch: all slots are empty, there is no current
+    block, and no barrier is touched. `round` (rounds over all slots), `yields_slot`, and the counts
+    of resident, held, stuck and cancelled blocks and of waits for a cluster are 0. Leaves
+    `next_block`, the first block to begin, to the caller."""
     plan.resident = plan.most_resident = 0
     plan.slot = NONE
     plan.stuck_blocks = 0
@@ -42,14 +43,16 @@ def can_start(plan: Plan) -> bool:
 @jitable
 def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     """Begins the next block (`next_block`, which it advances) in a free slot, if one can start
-    (`can_start`), with the state and table of each of its warps initialised; or else resumes the
-    first resident block. Makes it the current block. Returns False if there is neither.
+    (`can_start`), and initialises the state and table of each of its warps; else resumes the first
+    resident block. Makes that block the current one. The slot of a new block is stored as `begun`,
+    which `free_slot` reads. Returns False, and changes nothing, if no block can start and none is
+    resident.
 
     With `by_multiprocessor`, `slots` also has the slot of each block, after those of the slots. A
-    new block is `fresh`, counts in `resident`, and ends the count of stuck blocks
-    (`stuck_blocks`). Its warps begin at block 0 (`resume` 0), or, under ADVERSARIAL from 7.0 on,
-    from their tables with each lane a split; then their registers are cleared, as those of the
-    slot's last block are still there."""
+    new block is `fresh`, counts in `resident`, and ends the count of stuck blocks (`stuck_blocks`).
+    Its warps begin at block 0 (`resume` 0), or, under ADVERSARIAL from 7.0 on, from their tables
+    with each lane a split; then their registers are cleared, which still hold those of the slot's
+    last block."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -142,9 +145,9 @@ def leave_slot(plan: Plan, slots: Words) -> None:
 @jitable
 def delays_next_block(plan: Plan) -> bool:
     """Returns whether no block begins now although a slot is free, so that running blocks can
-    cancel it. Only if blocks of the program cancel clusters (`cancels`) and no resident block is
-    stuck, as it may wait for the next one: always under ADVERSARIAL, by a hash of seed and round
-    under RANDOM, never under other policies."""
+    cancel it. False unless blocks of the program cancel clusters (`cancels`), and while a resident
+    block is stuck, which may wait for the next block. Otherwise always true under ADVERSARIAL, by a
+    hash of seed and round under RANDOM, never under other policies."""
     if not plan.cancels or plan.stuck_blocks != 0:
         return False
     if plan.policy == RANDOM:

@@ -151,10 +151,10 @@ def remove_complete_nodes(table: WarpTable, exit: int) -> int:
 
 @jitable
 def release_more_lanes(table: WarpTable, changes: int, exit: int) -> None:
-    """Releases the lanes of complete member masks (`join_synced`); then, if the ready splits spin
+    """Releases the lanes of complete member masks (`join_synced`). Then, if the ready splits spin
     without progress (`is_stuck`) or more than TURN_LIMIT turns are used up (`slices`), makes more
     lanes ready: pending sides of branches, or, if there are none, lanes that wait for reconvergence
-    at a block other than `exit`; nodes that are complete or redundant then are freed.
+    at a block other than `exit`. Frees the nodes that are complete or redundant after that.
 
     Independent thread scheduling promises this: a lane that spins on a flag must not prevent the
     lane that sets it, on the other side of a branch, from running. `changes` counts changes of

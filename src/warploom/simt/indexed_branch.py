@@ -59,8 +59,8 @@ def split_targets(
     table: WarpTable, lane_targets: Words, point: int, branch: int, level: int
 ) -> int:
     """Splits the running lanes by the target block of each lane (`lane_targets`): pushes a node for
-    each target but the last, and marks lanes that branch to the reconvergence point `point` as
-    arrived, in the top node if that has this point and `level`, else in a new one. Only the first
+    each target but the last. Lanes that branch to the reconvergence point `point` are marked as
+    arrived: in the top node if that has this point and `level`, else in a new one. Only the first
     node pushed has `branch`, the others NONE. Makes the lanes with the last target the running
     split, and returns their block; if all branch to `point`, returns that and changes nothing."""
     remaining = table.mask

@@ -64,8 +64,8 @@ class WordRecord:
         return words
 
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
-        """Lays out the annotated fields of a subclass one after the other (one with the name of an
-        earlier field as its shape: at that field's offset), replaces each by the descriptor that
+        """Lays out the annotated fields of a subclass one after the other; a field whose shape is
+        the name of an earlier one gets that field's offset. Replaces each by the descriptor that
         reads it, and sets WORDS, a multiple of `align`, OFFSETS, RUNS and PARTS; appends the
         subclass to RECORDS."""
         super().__init_subclass__(**options)
@@ -94,7 +94,7 @@ class _Word:
     """Reads and writes the word at an offset."""
 
     def __init__(self, offset: int) -> None:
-        """Stores the offset of the word from the first word of a record."""
+        """Stores the offset, in words, of the word from the first word of a record."""
         self.offset = offset
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
@@ -110,8 +110,8 @@ class _Run:
     """Views the words of a field that has several."""
 
     def __init__(self, offset: int, count: int) -> None:
-        """Stores the offset of the first word in a record, and how many words the field has (0: all
-        up to the end of the array)."""
+        """Stores the offset, in words, of the field's first word from the first word of a record,
+        and how many words the field has (0: all up to the end of the array)."""
         self.offset, self.count = offset, count
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
@@ -127,7 +127,8 @@ class _Part:
     """Views the words of a field that is a record."""
 
     def __init__(self, offset: int, kind: type[WordRecord]) -> None:
-        """Stores the offset of the inner record in a record, and its class."""
+        """Stores the offset, in words, of the inner record from the first word of the outer one,
+        and the class of the inner record."""
         self.offset, self.kind = offset, kind
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:

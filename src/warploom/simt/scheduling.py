@@ -79,8 +79,8 @@ interleave splits finely."""
 @jitable
 def turn_length(plan: Plan, table: WarpTable) -> int:
     """Returns the most warp instructions that a warp may issue in this turn: 1 to SHORT_TURN by a
-    hash of seed and turn under RANDOM, SHORT_TURN under FAIR and ADVERSARIAL; under CONVERGE
-    WHOLE_TURN if all its live lanes run together with no SIMT stack node, else TURN."""
+    hash of seed and turn under RANDOM; SHORT_TURN under FAIR and ADVERSARIAL. Under CONVERGE it is
+    WHOLE_TURN if all live lanes of the warp run together with no SIMT stack node, else TURN."""
     if plan.policy == RANDOM:
         return 1 + hash_pair(plan.seed, plan.turns) % SHORT_TURN
     if plan.policy != CONVERGE:
@@ -91,10 +91,10 @@ def turn_length(plan: Plan, table: WarpTable) -> int:
 
 @jitable
 def branch_first(plan: Plan, table: WarpTable, warp: int) -> int:
-    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0:
-    1 under ADVERSARIAL, a bit hashed from the seed, the warp and the number of its divergent
-    branches (`divergences`, which it increments) under RANDOM, 0 under the others and always from
-    7.0 on.
+    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0.
+    It is 1 under ADVERSARIAL; under RANDOM a bit hashed from the seed, the warp and the number of
+    its divergent branches so far (`divergences`, which it increments); 0 under other policies, and
+    under any from 7.0 on.
 
     Below compute capability 7.0 one side runs to the reconvergence point before the other begins;
     which is first is unspecified."""
@@ -110,10 +110,10 @@ def branch_first(plan: Plan, table: WarpTable, warp: int) -> int:
 
 @jitable
 def next_warp(plan: Plan, slots: Words, states: Words, tables: Words) -> int:
-    """Returns the warp of `current_block` (its number in the block) that runs next, counts its turn
-    (`turns`), sets `length` to the turn's length and `changes_before` to `changes`; DONE if every
-    block has ended, DEADLOCK if all warps of the block wait at its own barriers, or resident blocks
-    remain, none of which can progress, and none can begin.
+    """Returns the warp of `current_block` (its number in the block) that runs next; counts its turn
+    (`turns`), and sets `length` to the turn's length and `changes_before` to `changes`. Returns
+    DONE if every block has ended. Returns DEADLOCK if all warps of the block wait at its own
+    barriers, or if no resident block can progress and no other can begin.
 
     Gives each warp of the current block a turn, then ends the round (`end_round`). `slots` holds
     the block in each slot.
@@ -197,10 +197,10 @@ def warp_at_position(plan: Plan) -> int:
 
 @jitable
 def can_run(plan: Plan, states: Words, tables: Words, index: int) -> bool:
-    """Returns whether the warp in row `index` can run now: only if it is RUNNABLE and resumes in
-    compiled code, or resumes from its table and one of its splits (lanes that execute together) is
-    ready, which becomes the running one; without a ready split it becomes BLOCKED. From 7.0 on,
-    lanes that wait too long for others are released first."""
+    """Returns whether the warp in row `index` can run now: it is RUNNABLE, and either resumes in
+    compiled code or has a ready split (lanes that execute together) in its table. Makes that split
+    the running one; a RUNNABLE warp without one becomes BLOCKED. From 7.0 on, lanes that wait too
+    long for others are released first."""
     state, table = WarpState(states, 0, index), table_of(plan, tables, index)
     if state.status != RUNNABLE:
         return False
@@ -275,9 +275,9 @@ def after_run(plan: Plan, state: WarpState, table: WarpTable, status: int, diges
 
 @jitable
 def split_into_lanes(table: WarpTable, block: int, mask: int, node: int) -> None:
-    """Parks each lane of a split (lanes that execute together), and of the nodes that contain it
-    (the lanes that have arrived there, and those of the side that has not begun), as a ready split
-    of its own, and frees the nodes: under ADVERSARIAL, lanes that have diverged never reconverge.
+    """Parks each lane of a split (lanes that execute together) as a ready split of its own;
+    likewise the lanes that wait in the nodes that contain the split (arrived, or of a side that has
+    not begun). Frees these nodes: under ADVERSARIAL, lanes that have diverged never reconverge.
     `block` and `mask` are those of the split, `node` its innermost node."""
     while node != NONE:
         entry = node_of(table, node)
@@ -290,10 +290,10 @@ def split_into_lanes(table: WarpTable, block: int, mask: int, node: int) -> None
 
 @jitable
 def is_block_stuck(plan: Plan, states: Words, tables: Words, first_warp: int) -> bool:
-    """Returns whether no warp of a block can progress unless another block changes memory: each is
-    not RUNNABLE (has ended or waits), or has ready splits that all repeat the same instructions
-    with the same registers, and (from 7.0 on) no lanes that `release_more_lanes` could make ready.
-    `first_warp`: the row of the block's first warp."""
+    """Returns whether no warp of a block can progress unless another block changes memory. That is
+    so if each warp is not RUNNABLE (it has ended or waits), or all of its ready splits repeat the
+    same instructions with the same registers, and (from 7.0 on) `release_more_lanes` could make no
+    more lanes ready. `first_warp`: the row of the block's first warp."""
     for warp in range(first_warp, first_warp + plan.warps):
         state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
         if state.status == RUNNABLE:

@@ -1,5 +1,6 @@
 """Selects the split (set of lanes) of a warp that runs next, by the scheduling policy of the
-launch."""
+launch: of the parked splits in the warp's table that are ready, makes one the running split, and
+returns the basic block at which it resumes."""
 
 from __future__ import annotations
 

@@ -108,9 +108,9 @@ def has_ready(table: WarpTable) -> bool:
 
 @jitable
 def is_stuck(table: WarpTable, changes: int) -> bool:
-    """Returns whether all ready splits (lanes that execute together) are stuck: none progresses
-    unless another thread changes memory; also True if none is ready. `changes` is the current
-    number of changes."""
+    """Returns whether all ready splits (lanes that execute together) of a warp are stuck: they
+    repeat the same instructions until another thread changes memory. True if none is ready.
+    `changes` is the current number of changes."""
     left = parked(table, READY)
     while left != 0:
         if split_of(table, first_lane(left)).stuck != changes:

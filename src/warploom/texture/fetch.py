@@ -114,9 +114,9 @@ def gather(
     texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
     issue: TexelIssue, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
-    filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
-    (0, 0) (PTX ISA, tld4), and counts their sectors; leaves the texels in the issue, as
+    """Executes `tld4` in one lane: of the four texels of level 0 that linear filtering would mix,
+    stores one component each in the four result rows of `data`, in the order (x, y) = (0, 1), (1,
+    1), (1, 0), (0, 0) (PTX ISA, tld4). Counts their sectors, and leaves the texels in the issue, as
     corners of weight 0. A component that the texture lacks is 0, the fourth 1 (1.0 if texels are
     read as floats); no texel is read for it."""
     component = issue.request >> COMPONENT & 3
@@ -153,10 +153,10 @@ def gather(
 def find_corners(
     texture: TextureRow, sampler: int, data: TexelOperands, lane: int, issue: TexelIssue
 ) -> None:
-    """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the issue
-    array, instead of those there, except those with weight 0: one texel for integer coordinates (of
-    the level operand, clamped, or level 0), else those of one or two mipmap levels
-    (`select_levels`)."""
+    """Replaces the corners in the issue by those of a lane's fetch: the texels that filtering
+    mixes, with their weights, without those of weight 0. With integer coordinates that is one
+    texel, of the level operand, clamped, or of level 0; else they are those of one or two mipmap
+    levels (`select_levels`)."""
     issue.corners, request = 0, issue.request
     if request >> INTEGER & 1:
         level = 0
@@ -240,8 +240,8 @@ def sample_position(
 ) -> tuple[float, float, float, int, int]:
     """Returns u, v, w and the layer of a lane's fetch, which are its operands (the layer clamped to
     the last one), and 0. For cubes returns the coordinates on the face that the direction (u, v, w)
-    hits, w 0, the layer 6 * cube + face, and instead of 0 the sampler flag NORMALIZED, as such
-    coordinates always are."""
+    hits, 0 for w, the layer 6 * cube + face, and, as coordinates on a face are always normalized,
+    the sampler flag NORMALIZED in place of the final 0."""
     u, v, w = float_at(data.x, lane), float_at(data.y, lane), float_at(data.z, lane)
     layer, geometry = layer_of(texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:

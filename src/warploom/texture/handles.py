@@ -1,5 +1,8 @@
 """Resolves the handles of textures, surfaces and samplers that instructions name, for both
-machines, and records faults of lanes. Parameters as in `texture.requests`."""
+machines: from a lane's handle to the row of a descriptor table, 0 for none; and records faults of
+lanes.
+
+`table`, `memory`, `data` and `issue` are those of `texture.requests`."""
 
 from __future__ import annotations
 

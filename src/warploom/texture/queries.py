@@ -1,5 +1,8 @@
-"""Executes queries of textures, surfaces and samplers (`txq`, `suq`, `istypep`), for both machines.
-Parameters as in `texture.requests`."""
+"""Executes queries of textures, surfaces and samplers (`txq`, `suq`, `istypep`), for both machines:
+reads the handles of the lanes and the table of textures, and stores each lane's answer (a width, a
+format, true or false ...) in the operand rows.
+
+`table`, `memory`, `data` and `issue` are those of `texture.requests`."""
 
 from __future__ import annotations
 

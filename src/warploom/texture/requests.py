@@ -69,9 +69,9 @@ def serve_texels(
 ) -> int:  # fmt: skip
     """Executes a texture or surface instruction: stores results in `data`, and counts the request
     and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
-    simulated caches. Queries and an empty mask count nothing. Returns 0, or 1 with the fault of
-    the lowest lane in `issue`; then the request is not counted, but the sectors of the lanes
-    before that one are."""
+    simulated caches. Queries and an empty mask count nothing. Returns 0, or 1 with the fault of the
+    lowest faulting lane in `issue`: the request is then not counted, but the sectors of the lanes
+    before that lane are."""
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
     issue = TexelIssue(issue_words, 0)
     issue.fault_kind = 0
@@ -142,9 +142,9 @@ def surface_lanes(
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured` in the lanes that issue. First checks each lane, stores
     its offset in `address` (`locate_access`) and the index of its surface's row in `handle`,
-    instead of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
-    memory, so that a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves
-    it unchanged. Returns 0, or 1 with the fault in `issue`."""
+    instead of the handle, and counts its bytes and sectors. Only then does `access_surfaces` access
+    memory: a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves memory
+    unchanged. Returns 0, or 1 with the fault in `issue`."""
     addressed, size, request = 0, 0, issue.request
     for lane in range(32):
         if issue.mask >> lane & 1:

@@ -1,7 +1,8 @@
-"""Executes the surface access of one lane, for both machines: computes its address, and loads,
-stores or reduces.
+"""Executes the surface access of one lane, for both machines: computes its address from the
+coordinates in the operand rows, and loads to the result rows, stores from the value rows, or
+reduces in memory.
 
-Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters as in
+Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters are those of
 `texture.fetch`. Source: PTX ISA, "Surface Instructions" (suld, sust, sured).
 """
 
@@ -59,8 +60,8 @@ def locate_access(texture: TextureRow, data: TexelOperands, lane: int, request: 
     """Stores the offset in device memory of a lane's access in `address`; returns the kind of fault
     (OUTSIDE_SURFACE, or MISALIGNED: x in bytes is no multiple of the access's size), or 0. The
     operand x is in texels for `sust.p` and `sured.p`, else in bytes. Out of bounds, the mode of the
-    instruction decides: TRAP a fault, CLAMPED coordinates clamped to the surface (a fault if a row
-    is shorter than the access), ZERO an offset of all ones (-1), for which nothing is accessed."""
+    instruction decides. TRAP is a fault; CLAMPED clamps the coordinates to the surface (a fault if
+    a row is shorter than the access); ZERO stores the offset -1, for which nothing is accessed."""
     op, mode = request >> OP & 15, request >> MODE & 3
     size = access_bytes(texture, request)
     texel = format_bytes(texture.format) * texture.components

@@ -148,9 +148,9 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """Returns a component as the 32-bit word that a fetch returns: of a float format its value as
-    the bits of a 32-bit float; of an integer of 8 or 16 bits, if `as_float` is not 0, the
-    normalized number as such bits; else the integer, zero-extended or, if its format is signed,
+    """Returns a component as the 32-bit word that a fetch returns. Of a float format it is the
+    value as the bits of a 32-bit float; so is the normalized number of an integer of 8 or 16 bits,
+    if `as_float` is not 0. Else it is the integer, zero-extended or, if its format is signed,
     sign-extended. Components of 32 bits are returned as they are."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:

@@ -214,8 +214,8 @@ class CacheModel:
 
 
 def cache_model(model: CacheModel | ReplacementPolicy | None) -> CacheModel:
-    """Returns the model of a cache: the one given, one with only this replacement policy, or for
-    None that which chooses nothing."""
+    """Returns the model of a cache: the one given; one with only this replacement policy; or, for
+    None, one that leaves all values as the model has them."""
     if isinstance(model, ReplacementPolicy):
         return CacheModel(replacement=model)
     return model or CacheModel()

@@ -32,9 +32,10 @@ that one take 0.05 to 0.15 ms on two cores of an AMD EPYC."""
 
 @dataclass(frozen=True)
 class ReplayOutcome:
-    """Holds the result of a replay: the cycle at which it ended; the state of its SMs and of the
-    memory system; the cycles of warps by operation and state, shape (operations, REASONS); the
-    issues of each operation; and `ends`, pairs of a cycle and how many blocks had ended then."""
+    """Holds the result of a replay: the cycle at which it ended, and the state of its SMs and of
+    the memory system. It has as well the cycles of warps by operation and state, shape (operations,
+    REASONS); the issues of each operation; and `ends`, pairs of a cycle and how many blocks had
+    ended at it."""
 
     setting: EngineSetting
     cycles: int
@@ -178,8 +179,9 @@ class Replay:
         """Runs one quantum: reserves blocks, releases stalled warps, runs the busy SMs (those with
         blocks, reserved ones or requests) on the workers, serves their requests, and delivers
         messages between SMs; then advances `now`, and appends to `_ends` how many blocks have ended
-        by then. Returns True; False, at the same `now`, if no SM is busy, so nothing is left to
-        run."""
+        by then. Stores the time of an SM in this thread, from which the next quantum's workers
+        follow (`_workers_for`). Returns True; False, at the same `now`, if no SM is busy, so
+        nothing is left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]
@@ -217,9 +219,10 @@ class Replay:
 
     def _release_stalled(self) -> None:
         """Has all SMs release their warps that poll memory, and those that wait for a phase of an
-        mbarrier (sets `polling_done` and clears `polling_warps`): once as many poll as wait for
-        each other (`poll_barrier`; at least one), or once no SM can go on while warps poll or
-        blocks have phases: in the functional run they went on."""
+        mbarrier (sets `polling_done` and clears `polling_warps`). Does so once as many warps poll
+        as wait for each other (`poll_barrier`; at least one); or once no SM can go on while warps
+        poll or blocks have phases, as in the functional run these warps went on. Otherwise does
+        nothing."""
         polling, p = self.sms[:, SmState.polling_warps].sum(), self.setting.parameters
         all_polling = polling and polling >= p.poll_barrier
         if all_polling or ((polling or p.phases) and self._is_stalled()):

@@ -66,10 +66,10 @@ def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
 
 
 def bound_of(timing: TimedLaunch) -> str:
-    """Returns what bounds a kernel, as one sentence with the evidence: the most used throughput
-    from BOUND_SHARE on; else the latency of copies, if most waiting is for them; else too few
-    warps, if "no_warp" is the most frequent stall of schedulers; else latency, with the most
-    frequent stall."""
+    """Returns what bounds a kernel, as one sentence with the evidence. It is the most used
+    throughput, if its share is BOUND_SHARE or more; else the latency of copies, if most waiting is
+    for them; else too few warps, if "no_warp" is the most frequent stall of schedulers; else
+    latency, with the most frequent stall."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
     if top.used >= BOUND_SHARE:

@@ -34,7 +34,7 @@ class AddressRanges:
     thread indices that have several values."""
 
     def __init__(self, analysis: LinearAnalysis) -> None:
-        """Lists the block and thread indices of the launch; ranges are made by `of`."""
+        """Lists the block and thread indices of the launch; makes no ranges (`of` does)."""
         self.analysis = analysis
         self.blocks = block_indices(analysis.launch.grid)
         self.threads = thread_indices(analysis.launch.block)

@@ -359,10 +359,10 @@ def iteration_count(name: str, header: int) -> IndexVariable:
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Returns a value that covers both values, with the allocations that either may point into.
-    Equal forms are retained. If they differ by constants and multiples of iteration counts, all of
-    one sign, as a counter does between iterations, the form is the first value plus `iteration`
-    times the greatest common divisor of these terms, and of the stride that `iteration` has
-    already; else it has none.
+    Equal forms are retained. Forms that differ by constants and multiples of iteration counts, all
+    of one sign, as those of a counter do between iterations, give the first value plus `iteration`
+    times a stride. The stride is the greatest common divisor of these terms, and of the stride that
+    `iteration` has already. For all others the form is unknown.
 
         i = 5 at the entry, i + 2 at the back edge      5 + 2 * iteration
         and i + 4 * j + 2 at another edge               5 + 2 * iteration"""

@@ -64,11 +64,10 @@ class BlockConflicts:
 
 def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     """Returns why blocks of a launch may conflict, so that one worker has to run them unless it
-    tracks accesses. The first reason found of: an instruction that depends on other blocks
-    (`_order_dependence`); a load or store of whose address nothing is known, so that it may be in
-    any allocation, if the kernel writes to global memory at all; an allocation that is written to
-    in which accesses are not disjoint by block. Atomics that leave the same in any order are no
-    reason.
+    tracks accesses. The reason is the first that is found of three. An instruction depends on other
+    blocks (`_order_dependence`). Nothing is known of the address of a load or store, which may be
+    in any allocation, and the kernel writes to global memory. An allocation is written to, and its
+    accesses are not disjoint by block. Atomics that leave the same in any order are no reason.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""
@@ -217,9 +216,9 @@ def _are_disjoint_in_pairs(
     memory_accesses: Sequence[MemoryAccess], ranges: AddressRanges, commuting: Mapping[int, str]
 ) -> bool:
     """Returns whether no two blocks touch the same byte of one allocation, one of them by a write,
-    under the facts at the instructions (guards such as `x < width`): each write is compared with
-    each access, but atomics not with those that do the same (`commuting`, by instruction). False if
-    addresses are unknown, or with more than MOST_PAIRS pairs."""
+    under the facts at the instructions (guards such as `x < width`). Compares each write with each
+    access, but not an atomic with another that does the same (`commuting`, by instruction). False
+    if addresses are unknown, or with more than MOST_PAIRS pairs."""
     bounded = [(access, ranges.of(access)) for access in memory_accesses]
     writes = [(access, at) for access, at in bounded if access.op != "load"]
     if len(writes) * len(bounded) > MOST_PAIRS:

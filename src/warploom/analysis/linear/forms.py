@@ -226,10 +226,10 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     """Returns the form of `a op b` for `and`, right shift, division and remainder, with a constant
-    b that is not negative and an `a` that never is: a constant if a is one, a itself if `and`
-    clears none of its bits, a quotient or a remainder (`_quotient`, `_remainder`), which masks of
-    low bits are, too; for another `and` a new variable between the result's bounds. None for other
-    operands and operations, and for a division or remainder by 0."""
+    b that is not negative and an `a` that is never negative. It is a constant if `a` is one; `a`
+    itself if `and` clears none of its bits; a quotient or a remainder (`_quotient`, `_remainder`),
+    also for an `and` with a mask of low bits; a new variable between the result's bounds for any
+    other `and`. None for other operands and operations, and for a division or remainder by 0."""
     if not b.is_constant or b.constant < 0 or op not in _PARTS or not _is_never_negative(a):
         return None
     n = b.constant

@@ -68,11 +68,11 @@ class BoundedAccess:
 
 @dataclass(frozen=True, slots=True)
 class IndependentAccesses:
-    """Instructions whose accesses conflict with no other thread's, as the race detector reads them:
-    to global memory (`in_global`), as long as every access stays in the allocations of its
-    pointers; to shared memory (`in_shared`), as long as all threads of a block execute the same
-    barriers. `closed` are the allocations, by address, that no other access is to write: the
-    detector reports those that do."""
+    """Instructions whose accesses conflict with no other thread's, in the form in which the race
+    detector reads them. `in_global`: accesses to global memory, as long as every access stays in
+    the allocations of its pointers. `in_shared`: accesses to shared memory, as long as all threads
+    of a block execute the same barriers. `closed` are the allocations, by address, that no other
+    access is to write: the detector reports those that do."""
 
     in_global: frozenset[int]
     closed: frozenset[int]

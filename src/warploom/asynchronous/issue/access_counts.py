@@ -1,5 +1,7 @@
-"""Counts the accesses of asynchronous copies to global and shared memory (`cost.fields`).
-Parameters as in `asynchronous.issue.tensor_copies`."""
+"""Counts the accesses of asynchronous copies to global and shared memory: from a request and its
+operands, adds requests, sectors and bytes to the copy's access record (`cost.fields`).
+
+Parameters are those of `asynchronous.issue.tensor_copies`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Prepares the copies of boxes of tensors (`cp.async.bulk.tensor`): checks tensor maps, operands
-and addresses, and fills the entry of a request. Parameters as in
-`asynchronous.issue.tensor_copies`."""
+"""Prepares the copies of boxes of tensors (`cp.async.bulk.tensor`): from a lane's request and
+operands, checks the tensor map and the addresses, and fills the entry that
+`asynchronous.issue.queue` executes or queues; or records a fault.
+
+Parameters are those of `asynchronous.issue.tensor_copies`."""
 
 from __future__ import annotations
 
@@ -89,11 +91,11 @@ def load_map(memory: Memory, issue: WarpIssue, address: int) -> None:
 
 @jitable
 def prepare_box(memory: Memory, issue: WarpIssue, allocations: Allocations, lane: int) -> int:
-    """Fills the entry of a tensor copy in `issue` from a lane's operands, and checks its tensor
-    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared
-    memory, their bytes in the tensor in global memory, and for loads the mbarrier. For a prefetch
-    only the map and packed types are checked, and `size` is 0. Returns the kind of fault, its
-    details recorded in `issue`, or 0."""
+    """Fills the entry of a tensor copy in `issue` from a lane's operands, and checks these: the
+    tensor map, the rules of packed types, im2col operands, the alignment of the box, and for loads
+    the mbarrier. All rows have to be in shared memory, and their bytes that lie in the tensor in
+    global memory. For a prefetch only the map and packed types are checked, and `size` is 0.
+    Returns the kind of fault, its details recorded in `issue`, or 0."""
     entry, operands, request = issue.entry, issue.operands, issue.request
     op, map_address = field(request, OP), int(operands.map[lane])
     kind = check_global(issue, allocations, map_address, MAP_BYTES, False)

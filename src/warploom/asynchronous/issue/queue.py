@@ -50,12 +50,12 @@ def entry_of(queue: RequestQueue, number: int) -> RequestEntry:
 
 @jitable
 def execute_request(memory: Memory, entry: RequestEntry, work: ProductWork) -> None:
-    """Executes the request of an entry, by its kind: copies a box or bytes (of those only the bytes
-    in `byte_mask`), reduces, writes the response of `clusterlaunchcontrol.try_cancel`, multiplies,
-    copies into tensor memory or shifts rows, or does nothing for a commit or the end of a group.
-    Then signals its mbarrier, unless the address is 0 or the mbarrier is not initialised: one
-    arrival for a commit, `tx_bytes` for all others. `work` is work space for a matrix product.
-    Words of the entry that locate a row of a box are overwritten."""
+    """Executes the request of an entry, by its kind: copies a box, or bytes (those in `byte_mask`);
+    reduces; writes the response of `clusterlaunchcontrol.try_cancel`; multiplies; copies into
+    tensor memory, or shifts rows there. A commit and the end of a group do nothing. Then signals
+    its mbarrier, unless the address is 0 or the mbarrier is not initialised: one arrival for a
+    commit, `tx_bytes` for all others. `work` is work space for a matrix product. Words of the entry
+    that locate a row of a box are overwritten."""
     kind, size = entry.kind, entry.size
     source, target = entry.source - ORIGIN, entry.target - ORIGIN
     if kind == BOX_COPY:
@@ -104,8 +104,8 @@ def complete_entry(memory: Memory, queue: RequestQueue, work: ProductWork, numbe
 @jitable
 def move_entry(queue: RequestQueue, number: int, retained: int) -> int:
     """Copies entry `number` down to position `retained`, nothing if they are equal; returns
-    `retained` + 1, the next free position. Callers compact the queue with it while they complete
-    some of its entries, and set `count` after that."""
+    `retained` + 1, the next free position. Callers compact the queue by it while they complete some
+    of its entries, and set `count` afterwards."""
     if number != retained:
         copy_record(entry_of(queue, retained), entry_of(queue, number))
     return retained + 1
@@ -218,8 +218,9 @@ def remove_requests_of_block(
     memory: Memory, queue: RequestQueue, work: ProductWork, start: int, end: int
 ) -> None:
     """Removes the requests of a block that has ended, whose shared memory is at host addresses from
-    `start` up to `end`: completes its copies in bulk groups (shared to global memory), and drops
-    all others, whose results nothing can read any more. Ends of groups stay; they do nothing."""
+    `start` up to `end`. Completes its copies in bulk groups (from shared to global memory), in the
+    order of the queue, with the buffers of `work`; drops all others, whose results nothing can read
+    any more. Ends of groups stay; they do nothing."""
     retained = 0
     for number in range(queue.count):
         entry = entry_of(queue, number)

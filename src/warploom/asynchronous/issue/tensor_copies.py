@@ -85,11 +85,12 @@ def issue_copies(
     memory: Memory, issue_words: Ints, allocations: Allocations, global_record: Ints,
     shared_record: Ints, schedule: Ints, queue_words: Ints,
 ) -> int:  # fmt: skip
-    """Issues a request in each lane of its mask, from the lowest: checks and counts it, then
-    executes it or, if the warp's operations complete late, queues it (for each block of its
-    multicast mask), changes a tensor map, or, for a prefetch, does nothing more. Counts a change of
-    memory in `plan` for each, of a multicast for each block. Returns 0, or 1 with the kind of fault
-    recorded in `issue`: lanes before the fault have taken effect."""
+    """Issues a request in each lane of its mask, from the lowest: checks and counts it; then
+    executes it or, if the warp's operations complete late, queues it (a multicast once for each
+    block of its mask). A change of a tensor map is executed at once; a prefetch is only checked and
+    counted. Counts a change of memory in `plan` for each request, of a multicast for each block.
+    Returns 0, or 1 with the kind of fault recorded in `issue`: lanes before the fault have taken
+    effect."""
     issue, queue = WarpIssue(issue_words, 0), RequestQueue(queue_words, 0)
     entry, plan, request = issue.entry, Plan(schedule, 0), issue.request
     issue.fault_kind = 0

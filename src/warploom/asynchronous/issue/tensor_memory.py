@@ -2,10 +2,10 @@
 checks their operands, counts their accesses, and executes or queues them.
 
 `issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
-the fault recorded in `issue`. Products, copies, shifts and commits complete in the order in which
-a thread issues them. Under schedules that complete late (`simt.product_groups`), they complete when
-a thread waits for the mbarrier of a later commit, and stores when their warp waits for them
-(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`.
+the fault recorded in `issue`. Products, copies, shifts and commits complete in the order in which a
+thread issues them. Under schedules that complete late (`simt.product_groups`), they complete when a
+thread waits for the mbarrier of a later commit, and stores when their warp waits for them
+(`asynchronous.issue.late_stores`). Parameters are those of `asynchronous.issue.tensor_copies`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Completes late copies before an instruction that waits for them (mbarrier waits, `wait_group`),
-and when their block ends; the interpreter and compiled kernels call these functions.
+and when their block ends; the interpreter and compiled kernels call these functions. They read a
+warp's operands, perform the copies that these wait for in memory, signal their mbarriers, and
+remove them from the two lists of late copies.
 
 There is nothing to do if copies complete at issue. `queue` holds requests of TMA and `tcgen05`
 (`asynchronous.issue.queue`), `pending` all other copies (`asynchronous.late_copies`).

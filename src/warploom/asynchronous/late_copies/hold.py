@@ -1,9 +1,9 @@
 """Makes asynchronous copies that each lane issues (`cp.async`, `st.async`, `red.async`, bulk copies
-of the own block) complete late, for `explore`: the copy's instruction is executed as it stands,
-with its faults and counts, but the bytes that it wrote are stored in an entry
-(`late_copies.entries`), and the target has its old bytes until the entry is completed. So there are
-two calls: one before the instruction, which saves the target's bytes, and one after it, which
-exchanges them."""
+of the own block) complete late, for `explore`. The copy's instruction is executed as it stands,
+with its faults and counts; then the bytes that it wrote are moved to an entry
+(`late_copies.entries`), and the target gets its old bytes back until the entry is completed. So
+there are two calls: one before the instruction, which saves the target's bytes, and one after it,
+which exchanges them."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ def hold_copies(
     """Prepares an entry after the last one of the list `pending` (of a full list, the older half is
     completed first), for the copies of the lanes that issue, and saves the bytes that execution
     will overwrite: of targets and of mbarriers. `action` is LOAD, STORE or SEND, or UPDATE with an
-    operation and a type; `groups` the kind of group. In `operands`: addresses; sizes; zeroed bytes
-    after them (`value`); mbarriers or -1; for UPDATE, operands (`other`). Of `issue` the state of
-    the machine is read; its fault words may be overwritten.
+    operation and a type; `groups` the kind of group. The rows of `operands` in `issue`, one element
+    a lane, are addresses; sizes in bytes; zeroed bytes after them (`value`); mbarriers or -1; for
+    UPDATE, operands (`other`). The state of the machine in `issue` is read; its fault words may be
+    overwritten.
 
     Lanes that would fault are left out, so that execution reports the fault, as are those for whose
     bytes `saved` has no space: they complete at issue. Returns 1 if any lane remains:
@@ -149,9 +150,10 @@ def restore_bytes(
 
 @jitable
 def defer_copies(memory: Memory, schedule: Ints, pending_words: Ints) -> int:
-    """Ends what the last `hold_copies` began, after ordinary execution of the instruction: saves
-    the values that `st.async` has stored, restores the overwritten bytes of targets and mbarriers,
-    and counts the entry as pending, and as a change of memory in `plan`. Returns 0."""
+    """Ends the deferral that the last `hold_copies` began, after ordinary execution of the
+    instruction: saves the values that `st.async` has stored, restores the overwritten bytes of
+    targets and mbarriers, and counts the entry as pending, and as a change of memory in `plan`.
+    Returns 0."""
     pending = PendingList(pending_words, 0)
     entry = entry_of(pending, pending.count)
     for lane in range(LANES):

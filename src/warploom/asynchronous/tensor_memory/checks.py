@@ -118,9 +118,9 @@ def check_last_lane(issue: WarpIssue, address: int, last: int) -> int:
 
 @jitable
 def check_lanes(issue: WarpIssue, address: int, count: int) -> int:
-    """Returns the kind of fault, with `address` and the first lane of the quarter recorded in
-    `issue`, if the `count` lanes from that of `address` on are not all in the quarter of tensor
-    memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
+    """Returns 0 if the `count` lanes from the lane of `address` on are all in the quarter of tensor
+    memory that the warp can access: 32 lanes, by its index modulo 4. Otherwise returns the kind of
+    fault, with `address` and the first lane of the quarter recorded in `issue`."""
     quarter_start = WARP_LANES * (issue.warp % WARPS)
     lane = lane_of(address)
     if lane < quarter_start or lane + count > quarter_start + WARP_LANES:

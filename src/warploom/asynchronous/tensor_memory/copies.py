@@ -78,9 +78,9 @@ def copied_lane(shape: int, row: int, number: int) -> int:
 
 @jitable
 def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
-    """Returns byte `index` of the 16 that a copy writes for the source unit at offset `unit` in
-    `memory`: the byte itself, or element `index` of a packed format in a byte of its own, 6 bits in
-    the low bits, 4 bits in bits 2 to 5."""
+    """Returns byte `index` of the 16 that a copy writes for the 16-byte source unit at offset
+    `unit` in `memory`. It is the byte itself, or, of a packed format, element `index` in a byte of
+    its own: an element of 6 bits in the low bits, one of 4 bits in bits 2 to 5."""
     if format == PLAIN_BYTES:
         return int(memory[unit + index])
     if format == PACKED_4:

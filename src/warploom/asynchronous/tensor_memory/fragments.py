@@ -20,9 +20,10 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def lane_in(shape: int, thread: int, register: int) -> int:
     """Returns the lane of tensor memory that a register of a thread (0 to 31) is loaded from or
-    stored to by a load or store of `shape`, relative to the lane of the address operand: the
-    thread itself for 32x32b, the thread modulo 16 for 16x32bx2; else thread / 4, plus 8 by bit 0 of
-    the thread (16x64b), bit 0 of the register (16x128b) or bit 1 of it (16x256b)."""
+    stored to by a load or store of `shape`, relative to the lane of the address operand. It is the
+    thread's number for 32x32b, that modulo 16 for 16x32bx2. For other shapes it is thread / 4, plus
+    8 if a bit is set: bit 0 of the thread for 16x64b, bit 0 of the register's number for 16x128b,
+    bit 1 of that for 16x256b."""
     if shape == S32X32B:
         return thread
     if shape == S16X32BX2:
@@ -37,11 +38,10 @@ def lane_in(shape: int, thread: int, register: int) -> int:
 @jitable
 def column_in(shape: int, thread: int, register: int, second_half_offset: int) -> int:
     """Returns the column of tensor memory that a register of a thread (0 to 31) is loaded from or
-    stored to by a load or store of `shape`, relative to the column of the address operand: the
-    register's number r for 32x32b, and for 16x32bx2, where `second_half_offset`
-    (`immHalfSplitoff`) is added for threads 16 to 31 (other shapes ignore it). Of thread t, 2r
-    + t / 2 % 2 for 16x64b, 4 (r / 2) + t % 4 for 16x128b, 8 (r / 4) + 2 (t % 4) + r % 2 for
-    16x256b."""
+    stored to by a load or store of `shape`, relative to the column of the address operand. It is
+    the register's number r for 32x32b; for 16x32bx2, too, but plus `second_half_offset`
+    (`immHalfSplitoff`, which other shapes ignore) for threads 16 to 31. Of thread t, it is 2r + t /
+    2 % 2 for 16x64b, 4 (r / 2) + t % 4 for 16x128b, 8 (r / 4) + 2 (t % 4) + r % 2 for 16x256b."""
     if shape == S32X32B:
         return register
     if shape == S16X32BX2:

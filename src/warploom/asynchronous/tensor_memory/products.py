@@ -141,10 +141,10 @@ def scale_of(
     block: int, words: int,
 ) -> float:  # fmt: skip
     """Returns the scale (of `type` UE4M3 or UE8M0) of block number `block` along k of row `row` of
-    A, or column `row` of B: byte `identifier` + `block` of its scales, which begin at the column of
-    `address` in the quarter of tensor memory that contains `lane` (PTX ISA, "Scale Factor A ID",
-    "Scale Factor B ID"). Each further four scales of a row are `words` columns after the previous
-    four."""
+    A, or column `row` of B. It is byte `identifier` + `block` of the row's scales, which begin at
+    the column of `address` in the quarter of tensor memory that contains `lane` (PTX ISA, "Scale
+    Factor A ID", "Scale Factor B ID"). Each further four scales of a row are `words` columns after
+    the previous four."""
     # Rows 0 to 31 have a lane each, the next 32 rows are in the same lanes one column further.
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
@@ -200,10 +200,11 @@ def load_b(
     depth: int,
 ) -> None:
     """Decodes columns `first_column` to `first_column` + `count` - 1 of B, which begins
-    `column_shift` columns after the start of its matrix, times their scales and sign, into the work
-    space as `b`, rows along k of BLOCK_COLUMNS numbers; columns that the zero-column mask clears
-    are zero. `own` is the host address of the shared memory of the block whose part of D is
-    computed. With `.cta_group::2`, each block has half of the columns in its shared memory."""
+    `column_shift` columns after the start of its matrix, times their scales and sign, into `b` of
+    the work space, which has a row of BLOCK_COLUMNS numbers for each k. Columns that the
+    zero-column mask clears are zero. `own` is the host address of the shared memory of the block
+    whose part of D is computed. With `.cta_group::2`, each block has half of the columns in its
+    shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
     kind, columns = field(request, KIND), columns_of(descriptor)
@@ -246,11 +247,12 @@ def load_a(
     lane_offset: int,
     depth: int,
 ) -> int:
-    """Decodes row `row` of A, from tensor memory (with `.ashift` one lane further, but for the
-    last) or shared memory, times its scales and sign, into the work space as `a`, and stores the
+    """Decodes row `row` of A, times its scales and sign, into `a` of the work space, and stores the
     position along k of each element in `positions`; returns the number of elements (half of `depth`
-    if A is sparse). `own`: the shared memory of the block that has this row; its tensor memory is
-    at the distance `memory`. `lane_offset`: the row's lane relative to D's address."""
+    if A is sparse). A is in tensor memory, where `.ashift` reads each row but the last one lane
+    further, or in shared memory. `own`: the shared memory of the block that has this row; its
+    tensor memory is at the distance `memory`. `lane_offset`: the row's lane relative to D's
+    address."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
     kind, start = field(request, KIND), own + operands.memory

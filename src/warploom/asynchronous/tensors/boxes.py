@@ -113,10 +113,10 @@ def moved_bytes(entry: RequestEntry) -> int:
 
 @jitable
 def find_row(entry: RequestEntry, row: int) -> None:
-    """Locates row number `row` of the box in global memory, and stores in the entry its
-    `row_coordinates`, the host address of its first element (`row_address`, perhaps outside of the
-    tensor), and the range of its bytes that lies in the tensor (`row_from` up to `row_to`, relative
-    to that address; empty if an outer coordinate is out of bounds)."""
+    """Locates row number `row` of the box in global memory. Stores in the entry its
+    `row_coordinates`; the host address of its first element (`row_address`), perhaps outside of the
+    tensor; and the range of its bytes that lies in the tensor, `row_from` up to `row_to` relative
+    to that address, empty if an outer coordinate is out of bounds."""
     rank, mode = map_rank(entry.map), field(entry.request, MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)

@@ -91,8 +91,8 @@ def signed_part(map: MapWords, word: int, at: int) -> int:
 
 @jitable
 def is_map(map: MapWords) -> bool:
-    """Returns whether the words of a map or entry are a tensor map: the tag is there, and the rank
-    is at most 5."""
+    """Returns whether the words of a map or entry are a tensor map: they have its tag, and a rank
+    of at most 5."""
     return part(map, MapWords.flags, 0, 4) == TAG and map_rank(map) <= MOST_RANK
 
 
@@ -190,9 +190,8 @@ def element_stride(map: MapWords, axis: int) -> int:
 def replace(map: MapWords, field: int, axis: int, value: int) -> None:
     """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS; `axis` is
     used only by fields with a value for each axis. For a stride, axis 0 is the innermost of the
-    outer axes. `value` is the instruction's operand: sizes and element strides, which this function
-    stores less 1, a stride in bytes (`set_stride`), a RANK that is less 1 already, else the field's
-    code or address."""
+    outer axes. `value` is the instruction's operand: a size or element stride (stored less 1), a
+    stride in bytes (`set_stride`), a RANK (less 1 already), or the field's code or address."""
     if field == GLOBAL_ADDRESS:
         map.address = value
     elif field == GLOBAL_STRIDE:

@@ -1,5 +1,6 @@
-"""Defines the layout of packed tensor elements of 4 and 6 bits (b4x16, b4x16_p64, b6x16_p32), and
-checks the rules of their copies.
+"""Defines the layout of packed tensor elements of 4 and 6 bits (b4x16, b4x16_p64, b6x16_p32) in
+global and shared memory: from an element type, the bytes of a group in each. Checks a copy of such
+elements: from its request and tensor map, the rule that it breaks, 0 for none.
 
 They are copied in groups of 16 elements, which have a fixed size in global memory, and the same or
 a larger one in shared memory, where a gap follows. A load leaves the gap unchanged. A store of

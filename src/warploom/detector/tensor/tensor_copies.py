@@ -112,10 +112,10 @@ def record_copy(
     lane: int,
 ) -> None:  # fmt: skip
     """Records the accesses of the copy whose entry is in `issue`, in global or remote memory and in
-    the shared memory of each block of its multicast mask (0: of the block that the address is in),
-    and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in the
-    first of its pair). If it signals any, the thread's next copy begins. A number of the copy is
-    stored in `values` instead of its bytes."""
+    the shared memory of each block of its multicast mask (0: of the block that the address is in).
+    Records its signals to mbarriers: one in each of these blocks, or with PAIR and a mask in the
+    first block of each one's pair. If it signals any, the thread's next copy begins. A number of
+    the copy is stored in `values` instead of its bytes."""
     entry, blocks = issue.entry, int(issue.operands.blocks[lane])
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
     # the copy's number, the thread from bit 8 on, the block from bit 18 on.

@@ -22,10 +22,10 @@ class AccessCall:
 
     `bits` are the active lanes, an i32; under an order policy, a store clears the lanes whose
     values do not survive. `addresses` are 64-bit lanes, or the 8-bit word numbers of
-    `lower.access.deferred_atomic`. `record` is the access record that counts, `cache` the bounds of
-    the allocation that the record accessed last, `data` the buffer of operands and results, `base`
-    and `limit` the host address and the length in bytes of the state space, `plan` the plan for any
-    addresses."""
+    `lower.access.deferred_atomic`. `record` is the address of the access record that counts;
+    `cache` that of the bounds of the allocation that the record accessed last; `data` that of the
+    buffer of operands and results. `base` and `limit` are the host address and the length in bytes
+    of the state space; `plan` is the plan for any addresses."""
 
     def __init__(
         self,

@@ -58,10 +58,10 @@ class AccessCosts:
         stored_offsets: Value | None,
         move: MoveData | None = None,
     ) -> tuple[Value, Value]:
-        """Counts the access: adds 1 to the repetitions of the stored pattern in its slot, which
-        mask and first offset choose, if it is equal; else counts by the device's rules, and if
-        `_should_store` allows it, replaces the pattern in the slot (and for deferred atomics moves
-        the record's window).
+        """Emits the count of the access. If its pattern equals the one stored in its slot, which
+        mask and first offset choose, adds 1 to the repetitions of that. Else counts by the device's
+        rules, and if `_should_store` allows it, replaces the pattern in the slot (and for deferred
+        atomics moves the record's window).
 
         `offsets` are the lanes' offsets as a vector, `stored_offsets` is their address if they are
         in memory already. Returns the offset of the lowest active lane, and the stored pattern's

@@ -166,13 +166,13 @@ def _name_of(
 
 
 def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
-    """Emits the body of an access function: returns 0 at once without active lanes; checks, and
-    returns the fault code of an access that fails; counts costs by the access plan, also in
-    simulated caches; moves the data, and returns 0. A load moves its data before it counts.
+    """Emits the body of an access function. Without active lanes it returns 0 at once. It checks
+    the access, and returns the fault code of one that fails; counts costs by the access plan, also
+    in simulated caches; moves the data, and returns 0. A load moves its data before it counts.
     `update`: the change of an atomic, None for loads and stores; a store with one is an mbarrier's
     completion, counted without patterns. Under an order policy, only the surviving one of several
-    stores to an address is done (but in local memory). A store also counts as one change of
-    memory."""
+    stores to an address is done (but in local memory): `access.bits` has only these lanes
+    afterwards. A store also counts as one change of memory."""
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
     # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):

@@ -41,9 +41,9 @@ class WindowKeys:
 
 def window_keys(lanes: Lanes, record: Value, addresses: Value, mask: Value) -> WindowKeys:
     """Emits the word numbers of an access's addresses, counted from the start of its record's
-    window, and an i1 that is true if all 32 lanes are active, aligned to 4 bytes and inside of the
-    window; returns both with the window's start, a byte offset in shared memory. `addresses` are
-    lanes of 32 or 64 bits, offsets in shared memory."""
+    window, and an i1 that states whether they are valid: all 32 lanes are active, aligned to 4
+    bytes and inside of the window. Returns both with the window's start, a byte offset in shared
+    memory. `addresses` are lanes of 32 or 64 bits, offsets in shared memory."""
     b, element = lanes.b, addresses.type.element
     window, extent = (
         b.load(lanes.slot(record, word), typ=I64)

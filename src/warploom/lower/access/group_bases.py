@@ -36,10 +36,10 @@ class GroupBases:
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
         """Sets a group's base addresses, `bases` and `firsts`, from the base register of
-        `instruction`, one of its accesses, and for varying addresses its `step`. For these returns
-        true (an i1) if the active lanes of each lane run follow with that step (for the guard
-        ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane is a run
-        (LANES)."""
+        `instruction`, one of its accesses, and for varying addresses its `step`. For varying ones
+        returns true (an i1) if the active lanes of each lane run follow with that step (for the
+        guard ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane is a
+        run (LANES)."""
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._affine_bases(group, address)
@@ -82,9 +82,9 @@ class GroupBases:
 
     def _strided_bases(self, group: GroupValues, address: Operand, on: Value) -> Value:
         """Sets `bases` and `firsts` (as `_affine_bases`: the base register's value in the first
-        lane of each lane run) and the step (lane 1 minus lane 0, active or not) of varying
-        addresses; returns true (an i1) if active lanes of each run are strided by that step, which
-        under the guard ELEMENT must be the element's size."""
+        lane of each lane run) and the step of varying addresses, which is lane 1's minus lane 0's,
+        whether these are active or not. Returns true (an i1) if the active lanes of each run are
+        strided by that step, which under the guard ELEMENT must also be the element's size."""
         b, runs, addresses = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(addresses, addresses, heads)

@@ -175,9 +175,10 @@ class GroupGuards:
     def check(self, index: int, group: GroupValues, instruction: Instruction, on: Value) -> Value:
         """Emits the guard of a group at its first access, stores it in `group.hit`, and returns
         whether it holds, an i1; at later accesses returns that result. It is constant true in
-        batches, and on the fast path, which exits to the slow version on a miss, and before that
-        with lanes off to the masked one if the block gets it. Elsewhere a miss first fills the
-        range cache, but in a slow version only at the group's first member."""
+        batches, which have been checked, and on the fast path. There the guard is an exit to the
+        slow version, taken on a miss, after an exit to the masked version, taken with lanes off, if
+        the block gets one. Elsewhere a miss first fills the range cache, but in a slow version only
+        at the group's first member."""
         if group.hit is None:
             is_strided = self._bases.emit(group, instruction, on)
             if group.batched:
@@ -275,10 +276,10 @@ class GroupGuards:
         b.position_at_end(onward)
 
     def _has_masked(self) -> bool:
-        """Returns true if the block gets a masked version: some group guarded by the affine range
-        cache (CACHE) has several accesses, which the slow version would check one by one, and no
-        access that is still to be counted and no exit to the slow version was emitted: code enters
-        it only at the first guard."""
+        """Returns true if the block gets a masked version. Some group guarded by the affine range
+        cache (CACHE) must have several accesses, which the slow version would check one by one. As
+        code enters the masked version only at the first guard, no exit to the slow version must
+        have been emitted, and no access that is still to be counted."""
         groups = [group for group in self._accesses.groups if group.plan.guard is Guard.CACHE]
         shared = any(len(group.members) > 1 for group in groups)
         return shared and not (self._awaiting_count or self._slow_paths)
@@ -297,11 +298,11 @@ class GroupGuards:
     def batch_store(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> None:
-        """Begins the batch of a group's deferred stores at the first of them: emits the exit to the
-        slow version, taken unless all lanes are active, all stores can be deferred to the last one
-        (`StoreBatch.begin`), and the loads between the first and the last store whose group has
-        been evaluated are disjoint from them; others are compared in their own guards. Does nothing
-        at later stores."""
+        """Begins the batch of a group's deferred stores at the first of them: emits an exit to the
+        slow version. It is not taken if all lanes are active, all stores can be deferred to the
+        last one (`StoreBatch.begin`), and the loads between the first and the last store are
+        disjoint from them. Loads whose group has not been evaluated yet are compared in the guards
+        of these. Does nothing at later stores."""
         if index != group.members[0][0]:
             return
         b, address = self.b, instruction.operands[0]

@@ -74,8 +74,9 @@ class AtomicUpdate:
 
 
 class LaneByLane:
-    """Emits the loop over the lanes of one atomic in its access function. Operands and old values
-    are in the data buffer, which has 32 lanes of each part (element of a `.v2` or `.v4` atomic)."""
+    """Emits the loop over the lanes of one atomic in its access function (`access`). An element is
+    counted as changed for the launch's count of memory changes. Operands and old values are in the
+    data buffer, which has 32 lanes of each part (element of a `.v2` or `.v4` atomic)."""
 
     def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
         """Allocates the counter of changed elements, unless the operands alone determine it (`add`,
@@ -88,9 +89,17 @@ class LaneByLane:
         """The operand of all lanes, where it is uniform."""
 
     def emit(self, bits: Value, offsets: Value) -> None:
-        """Emits the update of each active lane (`bits`, an i64), the lowest first, or in the order
-        that the policy chooses where there is one (`access.shuffles`). Then counts the changed
-        elements. `offsets` is the address of the lanes' offsets in memory."""
+        """Emits the update of each active lane, one after the other, and the count of changed
+        elements. Lanes run lowest first, or in the order of the launch's policy if there is one
+        (`access.shuffles`). `bits` is the active mask, an i64; `offsets` is a pointer to 32 i64:
+        the lanes' offsets in the space.
+
+        An update is a load, an operation and a store, unless other workers may update the same
+        memory. In global memory, without a policy, it is an atomic operation of the host, or a loop
+        of compare and exchange where the host has no such operation, if workers may conflict
+        (`access.concurrent`). If they merely share the launch, which is tested at run time
+        (`Slot.IS_SHARED`), it is an atomic operation for operators whose order does not show, and
+        else as without them."""
         b = self.b
 
         def offset_of(lane: Value) -> Value:
@@ -244,10 +253,11 @@ class LaneByLane:
             combine(element_at, part, lane, address)
 
     def _combine(self, at: Value, part: int, lane: Value, address: Value) -> None:
-        """Emits the update of part `part` of one lane, at host address `at`: reads, leaves the
-        function with a fault if the precondition fails, combines, writes, counts it if its bits
-        changed (unless operands determine that), and stores the old value to the data buffer if
-        that is a result. `address` is the lane's offset in the space, for the fault."""
+        """Emits the update of part `part` of one lane, at host address `at`, as a load, an
+        operation and a store. Emits the exit from the function with a fault if the old value
+        violates the precondition; counts the element if its bits changed (unless operands determine
+        that); and stores the old value to the data buffer if that is a result. `address` is the
+        lane's offset in the space, for the fault."""
         b, count = self.b, self.access.access_type.parts
         single = lane_type(self.access.access_type.type, 1)
         old = b.load(at, typ=single, align=1)
@@ -276,10 +286,10 @@ class LaneByLane:
         self._count_change(old, Lowering(self.lanes, 1)(self._update.combine, [old, operand]))
 
     def _combine_by_exchange(self, at: Value, part: int, lane: Value, _: Value) -> None:
-        """Emits the update of part `part` of one lane, at host address `at`, as a loop that
-        exchanges the combined value for the old one until nobody has changed that between; counts
-        it if its bits changed (unless operands determine that), and stores the old value to the
-        data buffer if that is a result."""
+        """Emits the update of part `part` of one lane, at host address `at`, as a loop of compare
+        and exchange: it ends once no other worker has changed the old value in between. Counts the
+        element if its bits changed (unless operands determine that), and stores the old value to
+        the data buffer if that is a result."""
         b, access_type = self.b, self.access.access_type
         single, bits = lane_type(access_type.type, 1), ir.VectorType(access_type.element, 1)
         operands = [self._operand(n * access_type.parts + part, lane, single) for n in (0, 1)]

@@ -64,8 +64,8 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads consecutive elements of each lane run by one vector load, once for equal runs, under
-    the mask if there is one (inactive lanes get 0, or what the same lane of an equal run gets),
-    joins the runs, and returns one vector of 32 lanes for each part."""
+    the mask if there is one: inactive lanes get 0, or what the same lane of an equal run gets.
+    Returns one vector of 32 lanes, all runs joined, for each part."""
     b, parts = transfers.b, lane_addresses.access_type.parts
     whole, length = _load_runs(transfers, lane_addresses), lane_addresses.length
     if parts == lane_addresses.repeats == 1:
@@ -80,7 +80,7 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 def load_reversed(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads the elements of each lane run, which lie in memory from its last lane to its first, by
-    one vector load, under the mask if there is one (inactive lanes get 0); returns one vector of 32
+    one vector load, under the mask if there is one (inactive lanes get 0). Returns one vector of 32
     lanes for each part, in the order of lanes."""
     b, parts = transfers.b, lane_addresses.access_type.parts
     whole = _load_runs(transfers, lane_addresses, reverse=True)

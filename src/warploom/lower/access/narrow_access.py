@@ -33,9 +33,10 @@ class NarrowAccess:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
-        """Returns the consecutive elements loaded from `pointer` (lane 0's) by the lanes `on`, in
-        32 lanes, zeros in inactive ones: by a vector load of exactly that width if the mask is the
-        first 1, 2, 4, 8 or 16 lanes, else by a masked load. The access type has one part."""
+        """Emits a load of consecutive elements from `pointer` (lane 0's) by the lanes `on`: a
+        vector load of exactly that width if the mask is the first 1, 2, 4, 8 or 16 lanes, else a
+        masked load. Returns them in 32 lanes, zeros in inactive ones. The access type has one
+        part."""
         b, blocks, done = self.b, *self._switch_on_mask(on)
         results = list[tuple[Value, ir.Block]]()
         for width, block in blocks.items():

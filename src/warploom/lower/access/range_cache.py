@@ -48,7 +48,7 @@ class RangeCache:
         a lane set. Returns true (an i1) if its base address is in the entry's range and its
         pitches, and a step found at run time, are the entry's: then all accesses are aligned and
         inside of an allocation. Also does `set_counter` for the counter that the address has in the
-        entry, whether it hits or not."""
+        entry, whether it hits or not, and computes `group.splits_pairs` for moves of pairs."""
         b = self.b
         entry = self._entry(group, lane_set)
         counter = b.lshr(
@@ -139,8 +139,9 @@ class RangeCache:
 
     def allowed_window(self, group: GroupValues, lane_set: LaneSet) -> tuple[Value, Value, Value]:
         """Returns, for a batch of loop iterations, the byte offset of a group's base from the first
-        base that its entry allows, the offset of the last one that it allows, and true (an i1) if
-        the entry allows this base and is for the same stride, number of lane runs and pitches."""
+        base that the group's entry allows, and the offset of the last base that it allows from the
+        first. Returns as well an i1 that is true if the entry allows this base and is for the same
+        stride, number of lane runs and pitches."""
         b, entry = self.b, self._entry(group, lane_set)
         offset = b.sub(group.firsts[0], self._word(entry, RangeCacheEntry.low))
         size = I64(group.access_type.size)

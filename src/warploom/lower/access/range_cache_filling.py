@@ -61,10 +61,10 @@ class RangeCacheFilling:
 
     def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
         """Emits the call of the helper `fill_range_cache`, with the bases and a step found at run
-        time in an array on the stack; in global and constant memory first that of `find_bounds`,
-        which stores the bounds of the first base's allocation at `_bounds` (none found, or
-        constant memory for a store: leaves those there). Returns the result of `fill_range_cache`
-        (`fill`)."""
+        time in an array on the stack. In global and constant memory first emits that of
+        `find_bounds`, which stores the bounds of the first base's allocation at `_bounds`, unless
+        there is no such allocation, or it is constant and the access a store. Returns the result of
+        `fill_range_cache` (`fill`)."""
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)

@@ -8,8 +8,8 @@ words of one lane, stored together, use the line while it is present:
     st [%rd1], a; st [%rd1+4], b     stride of 4096 bytes
     ->  for lane in 0..31:  store a[lane], b[lane] at %rd1[0] + 4096 * lane
 
-Stores are deferred only if all lanes are active, their addresses are strided and disjoint (so that
-the order does not matter) and inside of the allocation accessed last, and each store repeats a
+Stores are deferred only if all lanes are active, and their addresses are strided, disjoint (so that
+the order does not matter) and inside of the allocation accessed last. Each store must also repeat a
 pattern that its record has counted (`cost.pattern_table`), which gives its cost and implies its
 alignment. Otherwise the block's slow version stores at once. Which stores form such groups is
 decided by `passes.store_batching`.

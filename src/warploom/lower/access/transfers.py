@@ -115,7 +115,8 @@ class Transfers:
         return self.lanes.splits_pairs(self.lanes.bits(lane_addresses.mask))
 
     def first_of_pairs(self, on: Value) -> Value:
-        """Returns the mask of those runs of two lanes whose first lane is active."""
+        """Emits the mask of lane pairs whose first lane is active: a vector of 16 i1, of which
+        element i is lane 2 i of `on`, a mask of 32 lanes."""
         both = ir.VectorType(I32, LANES // 2)
         firsts = ir.Constant(both, [I32(1 << lane) for lane in range(0, LANES, 2)])
         pair_bits = self.b.and_(self.lanes.splat(self.lanes.bits(on), LANES // 2), firsts)
@@ -156,8 +157,9 @@ class Transfers:
         return self.lanes.mask(bits)
 
     def local_row(self, pointer: Value, number: int) -> Value:
-        """Returns the pointer to the row (128 bytes) of word `number` after the one at `pointer`,
-        in local memory."""
+        """Emits the address of another row of local memory, in which a row (128 bytes) holds one
+        word of 4 bytes of each of the 32 lanes: the row `number` rows after the one at `pointer`, a
+        host pointer. `number` is known at compile time."""
         return self.b.gep(pointer, [I64(number << LOCAL_ROW_BITS)], source_etype=I8)
 
     def gather(self, access_type: AccessType, pointers: Value, on: Value) -> Value:

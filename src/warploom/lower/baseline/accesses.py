@@ -2,9 +2,9 @@
 lanes of a warp, with checks and counts, between registers in the warp's context and memory.
 
 Its operands (`baseline.signature`), in order: the number of the instruction; the base of the
-address; the offset; for each state space that it may access, the number of the access record; if
-that includes local memory, a warp's bytes of it and a lane's; then the registers that it moves, or
-numbers, which it stores.
+address; the offset; and, for each state space that it may access, the number of the access record.
+If it may access local memory, the bytes of a warp's local memory and of a lane's follow. The last
+are the registers that it loads or stores, or numbers that it stores.
 
     ld.global.f32 %f1, [%rd1+4];   access.load.global.f32x1.[r64](r32)
                                    words: instruction, slot of %rd1, 4, row, slot of %f1

@@ -202,9 +202,9 @@ class CallCode:
                 return False
 
     def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
-        """Returns the argument for a source operand read as `type`: the slot of a register (of a
-        negated predicate with that form) or of `%tid` (relative to the context), a constant (a
-        literal as a signed number, or an address), or a uniform value known only at run time."""
+        """Returns the argument for a source operand read as `type`: the slot of a register or of
+        `%tid`, relative to the context; a constant, a literal as a signed number or an address; or
+        a uniform value known only at run time. A negated predicate has a form of its own."""
         match source:
             case Register():
                 return CallArgument(SourceForm(_bits(source)), self._slot(source))

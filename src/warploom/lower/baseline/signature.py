@@ -121,9 +121,9 @@ class SharedFunctionBody:
         return self.b.gep(self.registers, [self.operand()], source_etype=I8)
 
     def source(self, form: SourceForm) -> Value:
-        """Emits the read of the next operand and returns the operand by its form: a pointer to the
-        slot of a register (`bits` is not 0), not its value; a number (i64); or the address of a
-        global variable (i64), loaded from the launch's table by index."""
+        """Emits the read of the next operand and returns the operand by its form. Of a register
+        (`bits` is not 0), it is a pointer to its slot, not its value; else a number (i64), or the
+        address of a global variable (i64), loaded from the launch's table by index."""
         if form.bits:  # a register
             return self.register_address()
         if not form.variable:

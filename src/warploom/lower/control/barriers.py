@@ -76,10 +76,10 @@ class BarrierCode:
     ) -> None:
         """Emits the barrier at the end of a basic block. If its guard holds in no active lane, code
         jumps to the next block. Otherwise an arrival alone (`arrive`) leaves with ARRIVED_ONLY, to
-        go on at once; a wait suspends the active lanes in the divergent copy (in code of one copy,
-        which has no other, the warp as a whole if its lanes are together and the number is plain).
-        Elsewhere it switches to the next warp in a region version if the number is plain
-        (`_plain_number`), and else suspends the warp as a whole. The barrier of a cluster is
+        continue at once. A wait suspends the active lanes in the divergent copy; in code of one
+        copy the warp as a whole, if its lanes are together and the number is plain
+        (`_plain_number`). In a region version it switches to the next warp if the number is plain.
+        In all other cases it suspends the warp as a whole. The barrier of a cluster is
         `_end_in_cluster`."""
         frame, following = self.frame, block.successors[-1]
         on = frame.active.mask()
@@ -118,9 +118,9 @@ class BarrierCode:
         threads: Value,
     ) -> None:
         """Emits the wait of all living lanes together at barrier `number`, for `threads` threads
-        (0: all): saves the warp; a call in warp order then runs the next warp, if the number is
-        plain (`_plain_number`); another one stores the barrier in the warp's state and leaves with
-        BARRIER."""
+        (0: all), after saving the warp. A call in warp order then runs the next warp, if the number
+        is plain (`_plain_number`); any other call stores the barrier in the warp's state and leaves
+        with BARRIER."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
@@ -242,9 +242,10 @@ class BarrierCode:
             code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the fault BAD_BARRIER of the lowest lane of `on` at a number that does not exist
-        (from BARRIERS on), or a thread count that is not a multiple of 32. The number and the count
-        are recorded as the fault's address and size."""
+        """Emits an unlikely branch to the fault BAD_BARRIER, taken if the barrier number does not
+        exist (from BARRIERS on), or the thread count is not a multiple of 32 (0, all threads, is
+        one). `number` and `threads` are i64, one for the whole warp; they are recorded as the
+        fault's address and size, the lowest lane of `on` as its lane."""
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))

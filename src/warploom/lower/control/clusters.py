@@ -55,9 +55,9 @@ class ClusterCode:
 
     def offsets_in_cluster(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
         """Returns the byte offsets from `start` (64-bit lanes) of accesses of `size` bytes at
-        shared addresses of the cluster, computed and checked by `check_cluster` in the lanes of
-        `mask`; leaves with a fault of instruction `index` at an invalid one: outside of shared
-        memory, or of a block that is not resident."""
+        shared addresses of the cluster, computed and checked by the helper `check_cluster` in the
+        lanes of `mask`. Emits the exit with a fault of instruction `index`, taken at an address
+        outside of shared memory, or of a block that is not resident."""
         b, frame = self.b, self.frame
         b.store(addresses, self._buffer, align=64)
         bits = b.zext(self.lanes.bits(mask), I64)

@@ -78,11 +78,14 @@ class ControlFlow:
     # ---- branches -------------------------------------------------------------------------------
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
-        """Emits a guarded branch at the end of `block`, taken by the active lanes in which the
-        guard holds. If all lanes agree it is a jump to the next or the target block; otherwise it
-        adds 1 to the branch's divergence counter and is lowered by its `BranchKind` as the exit of
-        a masked loop or the entry of a predicated block, or else, and always in the divergent copy,
-        as a divergence."""
+        """Emits a guarded branch at the end of `block`, taken by the active lanes in which `guard`
+        (a mask of 32 lanes) holds; inactive lanes do not count. If all active lanes agree, it is a
+        jump to the next or the target block.
+
+        If they do not, it adds 1 to the divergence counter of `instruction`. Then it is lowered by
+        the block's `BranchKind`: as an exit of a masked loop (EXIT), as the entry of a predicated
+        block (PREDICATED), or else as a divergence (`DivergenceCode.split`). In the divergent copy
+        it is a divergence whatever the kind."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()
@@ -134,10 +137,10 @@ class ControlFlow:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the entry into a predicated block (the short side of an `if`) from `copy`: stores
+        """Emits the entry into a predicated block (the short side of an `if`) from `copy`. Stores
         in 32 lanes the registers that become varying in either successor, saves the active mask,
-        and jumps to the block's masked version with the lanes that run it; the others wait until
-        `leave_predicated_block`. The reconvergence is counted here, as it is certain."""
+        and jumps to the block's masked version with the lanes that run it; the others are inactive
+        until `leave_predicated_block`. The reconvergence is counted here, as it is certain."""
         target, following = self.program.blocks[block].successors
         body = self.frame.warp_ir.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
@@ -168,10 +171,10 @@ class ControlFlow:
 
     def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
         """Emits `ret` or `exit` at the end of `block`, for the lanes `exiting` or (None) for all
-        active ones. If active lanes remain, the exiting ones leave the live mask, in the divergent
-        copy they count as arrived in the innermost node, and the others continue with the next
-        block, in the convergent copy if they were in a region version, which is for full warps.
-        Else code jumps to the program's exit."""
+        active ones. If active lanes remain, the exiting ones leave the live mask, and in the
+        divergent copy count as arrived in the innermost node. The others continue with the next
+        block; from a region version, which is for full warps, in the convergent copy. Else code
+        jumps to the program's exit."""
         if exiting is None:
             self.edges.jump(copy, self.program.exit, block)
             return

@@ -30,9 +30,10 @@ class Edges:
 
     def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Returns the LLVM block to which code of block `origin` jumps to continue at block
-        `index`: that block's entry, or its header of back edges; or a new block on the edge that
-        enters or leaves masked loops (in a region copy only enters) or stores registers that become
-        varying. The divergent copy has neither masked loops nor such registers."""
+        `index`: that block's entry, or its header of back edges. If the edge enters or leaves
+        masked loops, or registers become varying on it, it is a new LLVM block on the edge, which
+        does this first (in a region copy no edge leaves them). The divergent copy has neither
+        masked loops nor such registers."""
         if copy is Copy.DIVERGENT:
             return self._block_without_transfers(copy, index, origin)
         # In a region copy no lane has left a masked loop, for the others then continue in the

@@ -128,9 +128,10 @@ class IndexedBranchCode:
         )
 
     def _call_helper(self, branch: _Branch, goals: Value) -> Value:
-        """Emits the call of the helper `diverge_by_index` for the indices at `goals`, which
-        pushes nodes on the SIMT stack in the context, and the fault of a lane whose index has no
-        target; returns the number of the block that runs first."""
+        """Emits the call of the helper `diverge_by_index` for the indices at `goals`, after saving
+        the head of the warp's table to the context. The helper pushes nodes on the SIMT stack in
+        the context. Emits the fault of a lane whose index has no target, and returns the number of
+        the block that runs first."""
         frame, block = self.frame, branch.block
         self.control.suspension.spills.save_head()
         reconvergence = frame.program.reconvergence[block.index]

@@ -73,9 +73,10 @@ class LayoutRecovery:
 
     def _recover_shapes(self, index: int) -> Value:
         """Emits the call of `reshape_registers` for the live registers of a block that have a shape
-        there: it tests their values of active lanes in the context and stores the first value of
-        each run (0 for a run without active lanes) to their short slots there. Returns true (an i1)
-        if all of them have their shape in the active lanes, also if there are none."""
+        in it. The helper tests the values of active lanes in the context, and stores the first
+        value of each run (0 for a run without active lanes) to the registers' short slots in it.
+        Returns true (an i1) if all of them have their shape in the active lanes, also if there are
+        none."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
         # Dead registers are not tested: that they lost their shape must not keep the warp in
         # divergent code.
@@ -120,10 +121,10 @@ class LayoutRecovery:
 
     def _convergent_entry(self, index: int) -> ir.Block:
         """Returns the LLVM block through which all living lanes enter a block's convergent copy
-        once registers have their shapes, emitted at the first call for `index`: it loads live
-        registers from the context, marks the SIMT stack as empty there if registers are spilled,
-        and enters the masked loops around the block. For the program's exit it is the convergent
-        copy's own end."""
+        once registers have their shapes, emitted at the first call for `index`. Its code loads live
+        registers from the context, marks the SIMT stack in the context as empty if registers are
+        spilled, and enters the masked loops around the block. For the program's exit it is the
+        convergent copy's own end."""
         regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)

@@ -53,8 +53,8 @@ class ReconvergenceCode:
         """Emits the arrival of the running lanes at point `index` in the LLVM block `arrival`. If
         it is not the innermost node's point, they enter the divergent copy of the block. Else they
         join the node; once all its lanes have arrived, a reconvergence is counted, the node popped,
-        and they continue together: again at `arrival` if a node is left; with an empty stack in the
-        convergent copy if all living lanes are there, else in the divergent one."""
+        and they continue together. If a node is left, that is at `arrival` again; with an empty
+        stack it is the convergent copy if all living lanes have arrived, else the divergent one."""
         b, frame = self.b, self.frame
         gathers = self.blocks.append(f"reconverge{index}")
         b.cbranch(

@@ -171,11 +171,11 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Emits the entry after a barrier at the end of `block`, which restores the live lanes,
-        which become the active ones, and the live registers that `wait_together` has saved; enters
-        the masked loops around the next block, clears the flag *stale* (`LayoutRecovery`), as
-        registers have their shapes, and jumps to that block in `copy`. In the region copy all 32
-        lanes are live. Returns the entry."""
+        """Emits the entry after a barrier at the end of `block`. It restores the live lanes, which
+        become the active ones, and the live registers that `wait_together` has saved. It enters the
+        masked loops around the next block, clears the flag *stale* (`LayoutRecovery`), as registers
+        have their shapes, and jumps to the next block in `copy`. In the region copy all 32 lanes
+        are live. Returns the entry."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
@@ -188,9 +188,9 @@ class Suspension:
 
     def _resume_from_table(self) -> ir.Block:
         """Emits the entry that resumes the split (lanes that run together) that the scheduler has
-        chosen, at the block in the warp's table: in the convergent copy if it has all living lanes
-        and the SIMT stack is empty, else in the divergent one, the only copy of some code.
-        Shapes of registers count as stale. Returns the entry."""
+        chosen, at the block in the warp's table. It resumes in the convergent copy if the split has
+        all living lanes and the SIMT stack is empty, else in the divergent one (always in code of
+        one copy). Shapes of registers count as stale. Returns the entry."""
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("resume.split")
         b.position_at_end(resume_block)

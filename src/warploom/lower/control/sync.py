@@ -26,12 +26,13 @@ class SyncCode:
         self.program = control.program
 
     def before(self, block: ProgramBlock) -> None:
-        """Emits, at the begin of a basic block whose first instruction waits for lanes
-        (`gathering_mask`: it has a member mask and, but for matrix instructions, no guard), the
-        wait for the living lanes of its member mask (the lowest active lane's): if some are not
-        active, the active lanes are suspended with SYNC_WAIT, the mask in `argument` and the
-        instruction in the warp's state, unless they have waited already (`sync_done`, which is
-        cleared). Emits nothing for other blocks, or without independent thread scheduling."""
+        """Emits, at the begin of a basic block whose first instruction waits for lanes, the wait
+        for the living lanes of its member mask, that of the lowest active lane. (Such an
+        instruction has a member mask and, but for matrix instructions, no guard: `gathering_mask`.)
+        If some of these lanes are not active, the active lanes are suspended with SYNC_WAIT, the
+        mask in `argument` and the instruction in the warp's state; not if they have waited already
+        (`sync_done`, which is cleared). Emits nothing for other blocks, or without independent
+        thread scheduling."""
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:

@@ -66,7 +66,7 @@ class WarpOrder:
     def switch_warp(self, site: int) -> None:
         """Emits the wait of a warp in a region version at a barrier of all threads; its state is
         saved. Stores `site` as the one at which this region's warps wait, charges the budget, and
-        continues with the next warp, in the region version if that is full; if an earlier warp
+        continues with the next warp, in the region version if that warp is full. If an earlier warp
         waits at another site, code jumps to the general switch, which ends warp order."""
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
@@ -85,14 +85,14 @@ class WarpOrder:
 
     def run_in_order(self) -> None:
         """Emits the jump to the LLVM block `state.turn`, where the running warp, the first of the
-        block in this barrier region, begins its turn as ordinary code: where the checks of a warp
-        loop fail, so that the warps run the region one after the other."""
+        block in this barrier region, begins its turn as ordinary code. It is for the case that the
+        checks of a warp loop fail: the warps then run the region one after the other."""
         self.b.branch(self.state.turn)
 
     def finish_warp_loop(self, site: int, used: Value) -> None:
         """Emits the end of a warp loop, which has moved all warps to a site (END: to their ends) by
-        `used` warp instructions (an i64): if there is a schedule, subtracts these from the launch's
-        budget and resets the turn's fuel; stores the site (NONE for END) as the one at which warps
+        `used` warp instructions (an i64). If there is a schedule, subtracts these from the launch's
+        budget and resets the turn's fuel. Stores the site (NONE for END) as the one at which warps
         wait, and continues with the next region."""
         b, frame = self.b, self.frame
         if self.state.scheduled:

@@ -50,8 +50,8 @@ class WarpOrderState:
 
     def begin_region(self, site: Value) -> None:
         """Emits the start of a region (code from one barrier to the next), in which warps continue
-        from `site` and none waits yet; computes how many warps run region versions: all with 32
-        threads if the call runs the whole block and no thread has ended, else none."""
+        from `site` and none waits yet. Computes how many warps run region versions (`full_warps`):
+        all with 32 threads if the call runs the whole block and no thread has ended, else none."""
         b, frame = self.b, self.frame
         fewer = b.load(frame.active.fewer, typ=I1)
         b.store(site, self.start)

@@ -120,10 +120,10 @@ class WarpSwitch:
             frame.leave(Status.ENDED)
 
     def _next_region(self) -> None:
-        """Emits the start of the next region from warp 0 on, as a warp loop if `all_full` holds; or
-        the return ENDED if no warp waits, or the block has passed more than MOST_RESTARTS barriers
-        in this call, so that the schedule can run other blocks. For the caller ENDED with a SITE
-        other than NONE is a pause."""
+        """Emits the start of the next region from warp 0 on, as a warp loop if `all_full` holds.
+        Emits the return ENDED instead if no warp waits, or if the block has passed more than
+        MOST_RESTARTS barriers in this call, so that the schedule can run other blocks. For the
+        caller ENDED with a SITE other than NONE is a pause."""
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))

@@ -50,9 +50,9 @@ class ContextRegisters:
         return self.lanes.mask(b.load(at, typ=I32))
 
     def base(self) -> Value:
-        """Returns the address of this warp's context, derived from the function's `contexts`
-        argument: that is `noalias`, so LLVM knows that no store through another pointer changes
-        registers."""
+        """Returns the host address of the registers in the running warp's context, emitted once for
+        each warp. It is derived from the function's argument `contexts`: that is `noalias`, so LLVM
+        knows that no store through another pointer changes registers."""
         return self.frame.of_warp(
             "registers", lambda: self.context.start_address(self.frame.contexts)
         )

@@ -148,11 +148,12 @@ class FunctionFrame:
         self.lanes.b.store(value, self.lanes.slot(self.environment, int(slot)))
 
     def get(self, slot_address: Value) -> Value:
-        """Loads an i64 from an address."""
+        """Loads an i64 from the address of a stack slot or a word in memory."""
         return self.lanes.b.load(slot_address, typ=I64)
 
     def has_policy(self, policy: int) -> Value:
-        """Returns whether the launch has a scheduling policy (`simt.split_policy`), an i1."""
+        """Returns whether `policy` is the launch's scheduling policy (`simt.split_policy`), an
+        i1."""
         chosen = self.get(self.lanes.slot(self.pointer(Slot.PLAN_AT), Plan.policy))
         return self.lanes.b.icmp_unsigned("==", chosen, I64(policy))
 
@@ -167,9 +168,10 @@ class FunctionFrame:
 
     def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:
         """Emits stores of a lane's fault in the running warp to the environment
-        (`machine.faults.fault_errors`) and the exit with FAULT: its `kind`, the number of the
-        instruction, the running warp's number, the lane (an i32), and `address` and `size` (bytes
-        of an access; i64), whose meaning the kind defines. The slot of the space is not stored.
+        (`machine.faults.fault_errors`) and the exit with FAULT. The fault has its `kind`, the
+        number of the instruction, the running warp's number, and the lane (an i32). `address` and
+        `size` (i64) are those of an access in bytes, or details whose meaning the kind defines. The
+        slot of the space is not stored.
         """
         b = self.lanes.b
         record = {

@@ -36,10 +36,12 @@ class RegisterTransfers:
         self._context_registers, self._registers = context_registers, registers
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
-        """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
-        the begin of a warp; zeros also let LLVM drop the values of the previous warp. Writes their
-        allocas, of 32 lanes and of the short form; in code of one copy instead the context, of the
-        registers that are live at the program's begin, whatever is `retained`."""
+        """Emits the zeros that registers hold at the begin of a warp; they also let LLVM drop the
+        values of the previous warp. In code of several copies (`lower.frame.blocks`), sets to zero
+        the allocas of the registers that basic blocks share, but for those in `retained`: the one
+        of 32 lanes, and the short one of an affine register, if any. In code of one copy, sets to
+        zero in the context the registers that are live at the program's begin, whatever is
+        `retained`."""
         if self._frame.variant.has_one_copy:
             for register in _sorted(self._warp_ir.live(0)):
                 self._context_registers.write(register, zero(storage_type(register.type)))
@@ -69,10 +71,11 @@ class RegisterTransfers:
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
     def save_diverging(self, live: Iterable[Register]) -> None:
-        """Stores live registers before lanes diverge, so that divergent code finds them: those that
-        basic blocks share to the context, in 32 lanes and, if they are uniform or affine here, in
-        their short slots as well; those of one basic block that are uniform or affine here to their
-        allocas of 32 lanes. Parameters of inlined calls count as live."""
+        """Emits stores of live registers before lanes diverge, so that divergent code finds them.
+        Registers that basic blocks share are stored to the context, in 32 lanes and, if they are
+        uniform or affine here, in their short slots as well. Those of one basic block that are
+        uniform or affine here are stored to their allocas of 32 lanes. Parameters of inlined calls
+        count as live."""
         layout = self._context_registers.layout
         retained = {*live, *self._call_parameter_registers.values()}
         # The short form is saved beside the 32 lanes: if the register is not written while lanes

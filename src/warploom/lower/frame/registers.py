@@ -157,9 +157,10 @@ class Registers:
 
 def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape) -> Value:
     """Returns the first value of each run of an affine value of 32 lanes, computed from the run's
-    lowest lane in `bits` (an i32), at distance d: its value minus d times the stride; with repeats,
-    from the lowest lane of all equal runs, at distance d in its own. Inactive lanes may hold
-    anything; a run without active lanes uses its last lane's."""
+    lowest lane in `bits` (an i32). If that is d lanes after the run's first one, it is its value
+    minus d times the stride. With repeats, the lowest lane is that of all equal runs, and d its
+    distance in its own run. Inactive lanes may hold anything; a run without active lanes uses its
+    last lane's."""
     b, element = lanes.b, whole.type.element
     values: Value = undefined(ir.VectorType(element, shape.width))
     part = LANES // shape.width

@@ -2,8 +2,8 @@
 restores it when it is resumed.
 
 Registers that the pass `spills` has selected are stored to the context at each write, so that
-suspending a convergent warp costs nothing for them: while lanes are convergent, their slots are up
-to date, and the head of the warp's table states that no lanes have diverged.
+suspending a convergent warp costs nothing for them. While lanes are convergent, the slots of these
+registers are up to date, and the head of the warp's table states that no lanes have diverged.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
 
 def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
     """Returns true (an i1) if the access should be passed to the detector as runs of adjacent
-    lanes, which begin at the lanes `heads`: if they are at most FEW_RUNS, or if at most half of
-    them are strided lanes, which are a single run in `detect_event`."""
+    lanes, which begin at the lanes `heads`. It should if there are at most FEW_RUNS runs, or if at
+    most half of the heads are strided lanes, which form a single run in `detect_event`."""
     b = lanes.b
     count, strided = b.ctpop(heads), b.ctpop(b.and_(heads, steps.strided))
     few = b.icmp_unsigned("<=", count, I32(FEW_RUNS))

@@ -27,10 +27,10 @@ def extent_of(
     lanes: Lanes, size: int, width: int, step: Value, addresses: Value, on: Value
 ) -> AccessExtent:
     """Returns the extent of the lanes `on` (a mask with some lane), of `size` bytes each, whose
-    addresses have a stride of `step` (an i64, negative too) in each of `width` lane runs: the
-    lowest byte, the end of the highest, and whether every byte between is accessed (`is_dense`). If
-    runs do not continue each other, the bounds are those of all lanes, active or not, and
-    `is_dense` is false."""
+    addresses have a stride of `step` (an i64, negative too) in each of `width` lane runs. It has
+    the lowest byte, the end of the highest, and whether every byte between is accessed
+    (`is_dense`). If runs do not continue each other, the bounds are those of all lanes, active or
+    not, and `is_dense` is false."""
     b = lanes.b
     run = LANES // width
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]

@@ -54,9 +54,9 @@ class Instruments:
         )
 
     def before(self, event: AccessEvent) -> None:
-        """Emits, before an access is performed, its record in the log, its count by the watchpoints
-        its record in the log of copies and in the worker's access set, each if the kernel
-        variant has that instrument."""
+        """Emits, before an access is performed, its record in the log, its count by the
+        watchpoints, its record in the log of copies, and its record in the worker's access set,
+        each if the kernel variant has that instrument."""
         _emit((self.log, self.watchpoints, self.copies, self.tracker), event)
 
     def after(self, event: AccessEvent) -> None:

@@ -36,8 +36,9 @@ def call_observer(
     lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
     """Emits the call of the observer's callback for events of `kind`, whose address is word `kind`
-    of the observer's `table`; it gets the event, `fields` by word, in the buffer at `event`, the
-    observer's tables of source lines and of its state, and the address of its FAILED word."""
+    of the observer's `table`. First stores the event's `fields`, by word, in the buffer at `event`.
+    The callback gets the address of the buffer, the observer's tables of source lines and of its
+    state, and the address of its FAILED word."""
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:

@@ -110,8 +110,10 @@ class TrackingCode:
 
 
 class TrackingFunctions:
-    """Makes the functions of a module that record accesses, each at its first use. They are not
-    inlined: code is small, and calls cost less than what they do."""
+    """Makes the functions of a module that record accesses, each at its first use. `kind` is READ,
+    WRITTEN or STORED (`abi.access_sets`): the bit of `touched` that an access sets, which chooses
+    the bitmap that it marks. The functions are not inlined: code is small, and calls cost less than
+    what they do."""
 
     def __init__(self, module: ir.Module, unit: int) -> None:
         """`unit`: the bytes for which one bit stands."""
@@ -125,9 +127,10 @@ class TrackingFunctions:
 
     def ranges(self, kind: int) -> ir.Function:
         """Returns the function `(access set, first byte, length, elements, stride, warps, step)`
-        that records the ranges of `elements` elements of each warp, at distances of `stride` bytes,
-        `step` bytes after those of the warp before; of one element and with a step of their length
-        they are one range."""
+        that records, for each of `warps` warps, the ranges of `elements` elements of `length` bytes
+        each, at distances of `stride` bytes. The ranges of a warp are `step` bytes after those of
+        the warp before. Ranges of one element whose step is their length adjoin, and are recorded
+        as one."""
         emit = functools.partial(self._emit_ranges, kind)
         return self._function(f"{NAMES[kind]}.ranges", [PTR, *[I64] * 6], emit)
 
@@ -138,7 +141,9 @@ class TrackingFunctions:
         return self._function(f"{NAMES[kind]}.lanes.{size}", [PTR, vector(I64), I32], emit)
 
     def _touch(self, kind: int) -> ir.Function:
-        """Returns the function `(access set, page)` that notes that the worker touches a page."""
+        """Returns the function `(access set, page)` that notes that the worker accesses a page for
+        the first time in this `kind`; before the first write by any worker it also saves the
+        page."""
         emit = functools.partial(self._emit_touch, kind)
         return self._function(f"{NAMES[kind]}.touch", [PTR, I64], emit)
 
@@ -260,7 +265,8 @@ class TrackingFunctions:
             b.call(self._touch(kind), [access_set, page])
 
     def _emit_touch(self, kind: int, lanes: Lanes) -> None:
-        """Emits the body of `touch`. The first worker to write to a page copies it; others wait for
+        """Emits the body of `touch`: sets the bit `kind` of the page in the worker's `touched`. For
+        a write, the first worker to write to the page also copies it to `saved`; others wait for
         that before they write."""
         b = lanes.b
         access_set, page = b.function.args

@@ -226,10 +226,10 @@ def _each_word(
     fallback: ir.Block,
     visit: Callable[[Value, Value], Value],
 ) -> None:
-    """Emits a loop of `visit` over the bitmap words of the bytes from `low` up to `high` (not
-    empty), while it returns true; it gets the index of a word (64 bits, whose low 32 stand for 32
-    bytes) and its bits outside of the range. Code continues after the last word, and branches to
-    `fallback` if `visit` returns false, or if there are more than MOST_WORDS words."""
+    """Emits a loop over the bitmap words of the bytes from `low` up to `high` (not empty), while
+    `visit` returns true. A word has 64 bits, whose low 32 stand for 32 bytes; `visit` gets its
+    index, and the mask of its bits outside of the range. Code continues after the last word, and
+    branches to `fallback` if `visit` returns false, or if there are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function
     loop_block, following, through = (
         function.append_basic_block(name) for name in ("words", "next_word", "words_end")

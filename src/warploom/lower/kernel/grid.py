@@ -97,10 +97,11 @@ class GridFunction:
     # ---- without a schedule ---------------------------------------------------------------------
 
     def _emit_in_order(self) -> None:
-        """Emits the loop over thread blocks from `first` up to `last` (exclusive) of a launch
-        without a schedule: for each, memory is cleared, one call of `warp` runs all its warps to
-        their end (TOGETHER is 1), its tensor memory is checked, and BLOCKS_DONE incremented; then
-        `run` returns ENDED. An observer gets the begin and the end of each."""
+        """Emits the loop over the thread blocks of a launch without a schedule, from the argument
+        `first_block` of `run` up to `end_block` (exclusive). For each, memory is cleared, one call
+        of `warp` runs all its warps to their end (TOGETHER is 1), its tensor memory is checked, and
+        BLOCKS_DONE is incremented. After the loop, `run` returns ENDED. An observer gets the begin
+        and the end of each."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         thread_block, end_iteration, done = self._loop("block", self.first_block, self.end_block)
@@ -118,7 +119,7 @@ class GridFunction:
     def _loop(
         self, name: str, start: Value, end: Value
     ) -> tuple[Value, Callable[[], None], ir.Block]:
-        """Begins a loop `for i in range(first, last)` (i64), in whose body code continues. Returns
+        """Begins a loop `for i in range(start, end)` (i64), in whose body code continues. Returns
         i, a function that emits the end of the body, and the LLVM block after the loop."""
         b = self.b
         head, body, done = (self.env.append(f"{name}.{part}") for part in ("head", "body", "done"))

@@ -200,10 +200,10 @@ class WarpFunction:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _emit_block(self, copy: Copy, block: ProgramBlock) -> None:
-        """Emits a copy of a basic block: the check of its first instruction's member mask, waits at
-        its begin (for lanes, in the divergent copy, and of `bar.red`), its count, its instructions;
-        then its slow version and its masked version, if guards of its fast version may jump to
-        them. A copy that cannot run (`Blocks.can_run`) is `unreachable`."""
+        """Emits a copy of a basic block: the check of its first instruction's member mask, the
+        waits at its begin (for lanes, in the divergent copy, and of `bar.red`), its count, and its
+        instructions. Its slow version and its masked version follow, if guards of its fast version
+        may jump to them. A copy that cannot run (`Blocks.can_run`) is `unreachable`."""
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         if not self.control.blocks.can_run(copy, block.index):

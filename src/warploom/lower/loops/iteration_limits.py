@@ -95,8 +95,8 @@ class IterationLimits:
 
     def stays_in_type(self, operand: LinearOperand, next_operand: LinearOperand) -> Value:
         """Limits the iterations to those in which no lane of an operand leaves its type's range,
-        and adds the conditions that the first is one of them and that all lanes have one step;
-        none of these if it is loop-invariant, without stride and below 64 bits. A 64-bit operand
+        and adds the conditions that the first is one of them and that all lanes have one step. Does
+        neither if the operand is loop-invariant, without stride and below 64 bits. A 64-bit operand
         gets no limit: the conditions are that its step and its first values are small (MAX_STEP,
         MAX_VALUE). `operand` and `next_operand`: the operand in two successive iterations. Returns
         its step, an i64."""

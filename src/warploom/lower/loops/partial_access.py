@@ -85,7 +85,8 @@ class PartialAccess:
             store(self._transfers, move, lane_addresses, [value])
 
     def _track(self, index: int, lane_addresses: LaneAddresses) -> None:
-        """Emits the record of an access in the worker's access set; nothing where none is made."""
+        """Emits the record of an access in the worker's access set; nothing if the kernel is
+        compiled without a tracker."""
         tracker = self.memory.instruments.tracker
         if tracker is None or not tracker.tracks(index):
             return

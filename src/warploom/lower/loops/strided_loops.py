@@ -323,9 +323,9 @@ class StridedLoopCode:
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
-        """Emits the loops over the iterations of a batch, with and without prefetches (a test of
-        that in each iteration would split a loop of one block), and after them the counts of all
-        iterations and the registers in the form that an ordinary one reads."""
+        """Emits two loops over the iterations of a batch, one with and one without prefetches: a
+        test of that in each iteration would split a loop of one block. After them emits the counts
+        of all iterations, and stores the registers in the form that an ordinary iteration reads."""
         b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), iterations)
         names = ("batch.prefetching", "batch.inside", "batch.done")
@@ -394,8 +394,8 @@ class StridedLoopCode:
         self, copy: Copy, batch: _Batch, iterations: Value, position: int, instruction: Instruction
     ) -> None:
         """Emits the exit from the batch at the end of a block, taken if some lane leaves the loop
-        there: it stores registers lane by lane where that is their form after the loop, counts the
-        iterations, and emits the branch as outside of a batch."""
+        there. The exit stores registers lane by lane where that is their form after the loop,
+        counts the iterations, and branches as outside of a batch."""
         b, blocks = self.b, batch.batched.loop.blocks
         index, block = blocks[position], self.program.blocks[blocks[position]]
         stays_if_taken = block.successors[0] in blocks

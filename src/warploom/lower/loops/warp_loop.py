@@ -66,12 +66,18 @@ class WarpLoopBody:
         b.position_at_end(done)
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
-        """Emits the code of all warps that have work: a loop over the full warps (if the loop
-        handles any); and, if there is a body, the partial warp, if one may run it, with the body
-        under a mask, and a loop over the warps past it, which do without the body what all warps do
-        before and after it, if there is such work.
-        `finish` emits what ends each warp (saves it or ends it); it is left out for a partial warp
-        with no work outside of the body, which the caller then finishes."""
+        """Emits the records of the loop's accesses, if a tracker needs them
+        (`WarpLoopAccess.track`), and then the code of all warps that have work. First comes a loop
+        over the full warps, if the warp loop handles any; then the partial warp, which runs the
+        body under a mask; then a loop over the warps past it. Without a body, the first loop is
+        all.
+
+        The partial warp has code only if the warp loop allows one, and skips it at run time if
+        there is none (`plan.partial_threads` is 0). The last loop is emitted only if there is work
+        before or after the body that all warps share (`has_common_work`), and does this alone.
+
+        `finish` emits what ends each warp (saves it or ends it), once in each of the three. It is
+        left out for a partial warp without common work, which the caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
         plan.access.track()
         if warp_loop.handles_full_warps:
@@ -88,8 +94,9 @@ class WarpLoopBody:
             self._emit_warps(plan, first_partial, self.frame.slot(Slot.WARPS), (), finish)
 
     def _emit_partial_warp(self, plan: WarpLoopPlan, body: int, finish: Callable[[], None]) -> None:
-        """Emits the code of the warp of which only some lanes run the body, under their mask; of
-        the blocks that all warps run, and `finish`, nothing if they have no work for it."""
+        """Emits the code of the warp of which only some lanes run the body, with the body under
+        their mask. If the blocks that all warps run have work for it (`has_common_work`), emits
+        these and `finish`, too; else the body alone."""
         warp_loop = plan.warp_loop
         self.frame.set_warp(plan.full_warps)
         mask = self.lanes.mask(prefix_mask(self.b, plan.partial_threads))

@@ -82,8 +82,9 @@ class WarpLoopAccess:
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def track(self) -> None:
-        """Emits, before the loop, the records of all its accesses in the worker's access set;
-        nothing where none are made."""
+        """Emits, before the loop, the records of the loop's accesses to global memory in the
+        worker's access set (`TrackingCode.warps`): of each, the ranges of all warps. Accesses to
+        other spaces are not recorded; emits nothing if the kernel is compiled without a tracker."""
         tracker = self.memory.instruments.tracker
         if tracker is None:
             return

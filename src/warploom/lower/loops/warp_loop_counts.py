@@ -26,9 +26,10 @@ class WarpLoopCounts:
         self.program = frame.program
 
     def count(self, plans: Sequence[WarpLoopPlan]) -> Value:
-        """Adds to the launch's counters what all warps have executed in consecutive warp loops (at
-        least one), the sums of all loops at once, and to the schedule's count of memory changes one
-        for each store of each warp; returns the number of warp instructions (an i64)."""
+        """Emits the addition to the launch's counters of all that warps have executed in
+        consecutive warp loops (at least one), the sums of all loops at once. Adds to the schedule's
+        count of memory changes one for each store of each warp. Returns the number of warp
+        instructions (an i64)."""
         with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, plans))
         changes = reduce(self.b.add, (n for plan in plans for n in self._changes(plan)), I64(0))

@@ -97,9 +97,10 @@ class WarpLoopCode:
 
     @contextmanager
     def _at_beginning(self, warp_loop: WarpLoop) -> Generator[None]:
-        """Emits code as in the first block of a warp loop while it is open. Registers are not
-        spilled at each write meanwhile: the loop saves them at its end, and the check changes none
-        in the context."""
+        """Sets the frame's position to the first block of a warp loop, in convergent code, while
+        the context is open, and restores it afterwards. Meanwhile registers that are written are
+        not spilled to the context: the check of the loop's guards, which is emitted here, changes
+        none there, and the loop saves them at its end."""
         unspilled = replace(self.frame.position, spilled={})
         with self.frame.at(unspilled), self.frame.at_block(warp_loop.blocks[0], convergent=True):
             yield

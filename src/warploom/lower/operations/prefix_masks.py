@@ -70,9 +70,9 @@ class PrefixMaskCode:
         opposite: bool,
     ) -> tuple[Value, Value]:
         """Returns the number of threads, of the first `threads` (an i64), in which a comparison
-        accepted by `holds_in_prefix` holds (its complement, if `opposite`), and an i1 that is true
-        if the number is valid: no thread's value wraps around, and for `==`, whose number is 1, the
-        first thread has the bound."""
+        accepted by `holds_in_prefix` holds (its complement, if `opposite`). Returns as well an i1
+        that is true if the number is valid: no thread's value wraps around, and for `==`, whose
+        number is 1, the first thread has the bound."""
         rise, b = self._rising_operands(instruction, operand_shapes), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
@@ -130,9 +130,9 @@ class PrefixMaskCode:
 
     def _mask_bits(self, comparison: str, distance: Value) -> Value:
         """Returns the mask (i32) of the lanes in which a comparison holds with a bound that is
-        `distance` (i64) above the value in lane 0, where values rise by 1: a prefix of the lanes
-        for lt and le, at most one lane for eq, the complement of le, lt and eq for gt, ge and
-        ne."""
+        `distance` (i64) above the value in lane 0, where values rise by 1. It is a prefix of the
+        lanes for lt and le, at most one lane for eq, and the complement of le, lt and eq for gt, ge
+        and ne."""
         b = self.b
         if comparison in COMPLEMENTS:
             return b.not_(self._mask_bits(COMPLEMENTS[comparison], distance))

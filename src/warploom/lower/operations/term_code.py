@@ -73,8 +73,9 @@ class TermCode:
         self, instruction: Instruction
     ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
         """Yields, for each destination: the destination, its term, the node of the term to compute
-        (`_root`), and the numbers of the sources to read without making an open NaN canonical:
-        its bits do not influence the result, or are copied to a register that may hold any NaN.
+        (`_root`), and the numbers of the sources to read without making an open NaN canonical. The
+        NaN bits of these sources do not influence the result, or are copied to a register that may
+        hold any NaN.
         """
         count = len(instruction.operation.spec.destinations)
         terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
@@ -88,7 +89,7 @@ class TermCode:
             yield target, term, root, blind
 
     def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
-        """Returns the node of a target's term to compute: the term, or its argument if it is a
+        """Returns the node to compute for a target: its term, or the argument of that if it is a
         `canonical` and the target may hold any NaN (`abi.nans`)."""
         if term.op == "canonical" and target in self.frame.open_nans:
             return term.args[0]

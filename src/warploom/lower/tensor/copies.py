@@ -83,8 +83,8 @@ class CopyCode:
         on: Value,
     ) -> None:
         """Emits the load from the first of two addresses (`addresses`) and the store of `size`
-        bytes to the second: loaded as words in lanes whose `byte_counts` is `size` (None: in all),
-        in others byte by byte, `byte_counts` but at most `size` bytes, with zeros after them."""
+        bytes to the second. Lanes whose `byte_counts` is `size` (None: all) load words. The others
+        load `byte_counts` bytes, at most `size`, one by one, and store zeros after them."""
         b, (source, target) = self.b, addresses
         # A lane that copies fewer bytes must not touch the bytes behind them, which may lie outside
         # of the allocation: only whole copies are loaded as words.

@@ -210,8 +210,9 @@ class _GroupProductBody:
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
         """Returns the elements of eight columns of B (group `column`) that the k-th stored elements
-        of A may multiply: for each possible position in the chunk (one for a dense A), those of the
-        even and of the odd columns, in the lanes that hold these columns of D."""
+        of A may multiply. For each possible position in the chunk (one for a dense A) it has two
+        vectors: the elements of the even and of the odd columns, in the lanes that hold these
+        columns of D."""
         b, operand, sparsity = self.b, self.group_product.shared_b, self.product.sparsity
         rows = [k] if sparsity is None else [sparsity.column(k, c) for c in range(sparsity.choices)]
         pairs: list[tuple[Value, Value]] = []

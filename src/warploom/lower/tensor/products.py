@@ -98,8 +98,10 @@ class SumCode:
         self.type = calculated(product.d.type)
 
     def numbers(self, fragment: Fragment, words: list[Value]) -> list[Value]:
-        """Returns the elements of a fragment as numbers of the type that they are computed in, each
-        in 32 lanes, unpacked from its registers."""
+        """Emits the unpacking of a fragment's elements from its registers `words` (vectors of 32
+        lanes), and their conversion to the number type of the fragment's element type
+        (`number(fragment.type)`, not the type of the sums). Returns one vector of 32 lanes for each
+        element, in order."""
         type, result = register_type(fragment), list[Value]()
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)

@@ -1,7 +1,7 @@
 """Emits operations of the Tensor Memory Accelerator (copies of tensors and of bytes, reductions,
 changes of tensor maps, cancellations of clusters) as calls of helpers shared with the interpreter
-(`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, one for each lane; the
-deferral of `st.async` and `red.async`; and the completion of what completes late."""
+(`asynchronous.issue.tensor_copies`). Operands are passed in rows of 32 words, one for each lane.
+Also emits the deferral of `st.async` and `red.async`, and the completion of late copies."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class TensorCode:
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
-        map, a cancellation of a cluster's launch): stores its operands in rows, and if `on` has
-        lanes at run time, passes it to the race detector, the log and the helper that executes it,
-        and exits if it faults."""
+        map, a cancellation of a cluster's launch). Stores its operands in rows; if `on` has lanes
+        at run time, passes it to the race detector, the log and the helper that executes it, and
+        exits if it faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {
             operand_input[0]: self._input(operand_input, request.map_space)
@@ -125,10 +125,11 @@ class TensorCode:
             self.b.store(rows.get(row, zero), self.issue(row), align=64)
 
     def store_context(self, bits: Value, request: int = 0) -> None:
-        """Stores in the issue the lanes that execute it, `bits` (an i64), and `request`, its packed
-        options; the number of allocations, start and size of the block's shared memory, start of
-        the cluster's and the distance of its blocks' memory, the cluster's live blocks, and the
-        numbers of the block, the warp and its first thread (THREADS_BITS)."""
+        """Emits stores to the issue: of the lanes that execute it, `bits` (an i64), and of
+        `request`, its packed options. Then of the number of allocations; start and size of the
+        block's shared memory; start of the cluster's, and the distance of its blocks' memory; the
+        cluster's live blocks; and the numbers of the block, the warp and its first thread
+        (THREADS_BITS)."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
@@ -232,11 +233,12 @@ class TensorWaitCode:
     def deferring(
         self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
     ) -> Generator[None]:
-        """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
-        will overwrite, and after it `defer_copies` saves the new ones until the copy completes and
-        puts the old ones back; the latter only if the former held any at run time. `rows` are its
-        operands by row (without one for the mbarrier, that is -1). If `copy` is None, as for copies
-        that complete at once, or none may complete late, nothing is emitted around the code."""
+        """Emits the deferral of a copy around its code, which is emitted while the context is open.
+        Before it, the call of `hold_copies` saves the bytes that the copy will overwrite. After it,
+        `defer_copies` saves the new bytes until the copy completes, and restores the old ones; it
+        is called only if `hold_copies` has saved any at run time. `rows` are the copy's operands by
+        row (without one for the mbarrier, that is -1). If `copy` is None, as for copies that
+        complete at once, or none may complete late, nothing is emitted around the code."""
         if copy is None or not self.delays:
             yield
             return

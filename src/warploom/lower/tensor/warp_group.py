@@ -77,10 +77,10 @@ class WarpGroupCode:
         return []
 
     def _entry(self, index: int, on: Value) -> InFlightOperation:
-        """Returns what describes a product while it is in flight: its number and group (0 if all
-        complete at once), the executing lanes, those whose `scale-d` is true (executing or not),
-        which accumulate, the descriptors of A and B of the lowest executing lane (that of B twice
-        if A is in registers), and the metadata of a sparse A."""
+        """Returns the description of a product while it is in flight: its number and group (0 if
+        all complete at once); the executing lanes; the lanes that accumulate, whose `scale-d` is
+        true (executing or not). Then the descriptors of A and B of the lowest executing lane, that
+        of B twice if A is in registers, and the metadata of a sparse A."""
         operands = self.sites[index]
         lane = self._lowest_lane(on)
         a, b = (

@@ -34,6 +34,7 @@ class BaselineSeconds:
         self.due = self.before + LEAST
 
     def write(self, seconds: float) -> None:
-        """Writes the seconds of all processes so far."""
+        """Writes the seconds of all processes so far, and sets `due` to the sum at which they are
+        to be written next."""
         self.due = self.before + 1.25 * (seconds - self.before)
         disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))

@@ -40,16 +40,17 @@ class BlockTimes:
     is_contended: bool = False
 
     def record(self, seconds: float, blocks: int) -> None:
-        """Stores the time that all workers together spent on some blocks. Later launches are shared
-        from the start if it is as long as one that is worth sharing."""
+        """Stores the time of a block (`seconds`), given the time that all workers together spent on
+        some blocks. Sets `is_long`, so that later launches are shared from the start, if that time
+        is at least SHORTEST_SECONDS and workers do not contend."""
         self.seconds = seconds / blocks
         self.is_long = seconds >= SHORTEST_SECONDS and not self.is_contended
 
     def pays(self, saved: float, proof: float) -> bool:
-        """Returns whether to spend the time of a proof, in seconds, on a launch of which sharing
-        saves `saved` seconds: if earlier launches would have saved the rest. So launches whose
-        arguments stay the same, for which one proof is enough, are shared after some; and where
-        each needs another, proofs cost no more than has been saved."""
+        """Adds the `saved` seconds that sharing a launch would save to `missed`, and returns
+        whether to spend `proof` seconds on the proof that its blocks are independent: once `missed`
+        is as much. So launches whose arguments stay the same, for which one proof is enough, are
+        shared after some; and where each needs another, proofs cost no more than has been saved."""
         self.missed += saved
         if self.missed < proof:
             return False
@@ -57,12 +58,14 @@ class BlockTimes:
         return True
 
     def record_alone(self, kernel: CompiledKernel, seconds: float) -> None:
-        """Stores the time of a block on one worker, before others joined."""
+        """Stores the time of a block on one worker, before others joined, as `alone`. For code
+        other than `kernel`, first makes it that, and forgets whether workers contended in the old
+        one."""
         if kernel is not self.kernel:
             self.kernel, self.is_contended = kernel, False
         self.alone = seconds
 
     def record_contention(self, kernel: CompiledKernel, seconds: float) -> None:
-        """Notes whether sharing saved time, by the wall time of a block while several workers
-        ran."""
+        """Sets `is_contended` if sharing saved no time, by the wall time of a block while several
+        workers ran: more than LEAST_GAIN of the time on one worker, in the same code."""
         self.is_contended = kernel is self.kernel and seconds > LEAST_GAIN * self.alone

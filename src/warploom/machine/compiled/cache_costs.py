@@ -160,10 +160,10 @@ def _add_record(
     tally: Tally, layout: CountLayout, record: int, offset: int, counted: Sequence[_CountedEntry]
 ) -> None:
     """Adds to a tally the costs of the accesses of record number `record`, `offset` bytes after
-    those of its group's first access, that range caches counted: each entry's counts by offset in
-    the unit times the cost of its pattern there, in local memory that of 32 consecutive words. The
-    costliest of them (in transactions) becomes the record's example if it costs more than the
-    present one."""
+    those of its group's first access, that range caches counted. They are each entry's counts by
+    offset in the unit, times the cost of its pattern at that offset; in local memory the cost of 32
+    consecutive words. The costliest of these accesses (in transactions) becomes the record's
+    example if it costs more than the present one."""
     unit = layout.caches.unit
     rule = record_rule(layout.program, layout.records[record], layout.rules)
     is_local = layout.records[record].space is Space.LOCAL

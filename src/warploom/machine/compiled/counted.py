@@ -138,10 +138,10 @@ def _tally(counted: Sequence[Counted]) -> Tally:
 
 
 def _set_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """Overwrites the counts of instructions in a tally (`CountLayout` has the indices in `counts`):
-    warps and threads from the two counts of their basic blocks (0 for hidden instructions),
-    `threads_on` from the count of a guarded instruction, else like threads, and from words of their
-    own divergence and reconvergence of branches, exited members, and calls of routines."""
+    """Overwrites the counts of instructions in a tally (`CountLayout` has the indices in `counts`).
+    `warps` and `threads` are the two counts of their basic blocks, 0 for hidden instructions.
+    `threads_on` is the count of a guarded instruction, else equal to `threads`. Divergence and
+    reconvergence of branches, exited members, and calls of routines have counts of their own."""
     program = layout.program
     for block in program.blocks:
         in_block = slice(block.start, block.stop)

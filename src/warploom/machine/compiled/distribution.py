@@ -105,7 +105,8 @@ class DistributedLaunch:
         return self.workers or max(1, usable_cores() - self.template.tiers.reserves_core)
 
     def _shared_launch(self) -> SharedLaunch | None:
-        """Returns what shares the blocks among workers; None while the only other core compiles."""
+        """Returns the object that shares the blocks among workers; None while the only other core
+        compiles."""
         most, arguments = self._most_workers(), (self.program, self.launch, self.memory)
         if most == 1 and self.template.tiers.reserves_core and usable_cores() > 1:
             return None
@@ -158,7 +159,8 @@ class DistributedLaunch:
 
     def _speculative_code(self, seconds: float) -> TieredTemplate | None:
         """Returns the template of code in which several workers run blocks that may conflict, if
-        that saves time where one worker needs `seconds`; else None."""
+        they can and if that pays where one worker needs `seconds` (`Speculation.pays`); else
+        None."""
         tracking = tracking_of(
             self.program, self.launch, self.memory, caches=self._simulates_caches
         )
@@ -225,9 +227,9 @@ def _run_until_shared(
     progress: Progress | None,
 ) -> tuple[SharedLaunch | None, int]:
     """Runs a launch of one part in this thread; from a pause on, when it has run for
-    SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns what shares the blocks,
-    `shared` or made by `shared_launch` when it is needed, None if it made none or the launch ended
-    before, and the Status in which the part ended."""
+    SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns the object that shares the
+    blocks (`shared`, or made by `shared_launch` when it is needed; None if that made none or the
+    launch ended before) and the Status in which the part ended."""
 
     def at_pause() -> None:
         """Calls `progress`, if given, and lets others join when it is time."""

@@ -59,7 +59,8 @@ class CompiledEngine:
         workers: int | None = 1,
     ) -> None:
         """`spec`: the device (the default one if None); `options`: choices that the cost rules
-        depend on. Raises WarploomError if WARPLOOM_PRINT_AFTER names an unknown pass."""
+        depend on; `workers` as above. Raises WarploomError if WARPLOOM_PRINT_AFTER names an unknown
+        pass."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
@@ -152,13 +153,13 @@ class CompiledEngine:
         sanitizes: Sanitizing | None = None,
         tracks: Tracking | None = None,
     ) -> KernelVariant:
-        """Returns the variant of the code that a launch runs: the layout of threads in warps and
-        whether all warps have the same, how the schedule orders lanes, warps and blocks, the passes
-        that are left out, whether there are clusters (also if the program needs cluster addresses
-        or cancels launches), and whether the code writes a log (`records`), passes events to a
-        detector (`sanitizes`) or records what workers access (`tracks`). The block size is in it
-        only if the static schedule depends on it (`_size`), and not with a log or accesses for a
-        detector."""
+        """Returns the variant of the code that a launch runs: the layout of threads in warps, and
+        whether all warps have the same; how the schedule orders lanes, warps and blocks; the passes
+        that are left out; and whether there are clusters, also if the program needs cluster
+        addresses or cancels launches. It states as well whether the code writes a log (`records`),
+        passes events to a detector (`sanitizes`) or records what workers access (`tracks`). The
+        block size is in it only if the static schedule depends on it (`_size`), and not with a log
+        or accesses for a detector."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(

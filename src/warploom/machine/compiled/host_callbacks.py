@@ -91,19 +91,20 @@ class HostCallbacks:
         return DONE
 
     def _yield_interpreter(self) -> None:
-        """Sleeps YIELD_SECONDS if YIELD_EVERY seconds have passed since the last time, so that
+        """Sleeps YIELD_SECONDS if YIELD_EVERY seconds have passed since its last sleep, so that
         other Python threads run. The callback releases the interpreter lock when it returns and
-        acquires it again at once, so without this another thread (the one that handles Ctrl-C, for
-        example) could wait for seconds."""
+        acquires it again at once: without the sleep another thread (the one that handles Ctrl-C,
+        for example) could wait for seconds."""
         now = time.monotonic()
         if now - self._yielded > YIELD_EVERY:
             time.sleep(YIELD_SECONDS)
             self._yielded = time.monotonic()
 
     def _call_service(self, warp: int, index: int, mask: int, data: int) -> None:
-        """Reads the arguments of the lanes in `mask` from the buffer at address `data` (a row of 32
-        words for each argument, at least one row), calls the service that instruction `index`
-        calls, and writes the results of 32 lanes (0 for other lanes) to the buffer's first row."""
+        """Reads the arguments of the lanes in `mask` from the buffer at address `data`, which has a
+        row of 32 words for each argument, and at least one row. Calls the service that instruction
+        `index` calls, and writes the results of 32 lanes (0 for lanes that do not call) to the
+        buffer's first row."""
         call = self.services.program.instructions[index]
         parameters, name = call.operands[2], service_of(call)
         assert isinstance(parameters, Vector)
@@ -129,9 +130,9 @@ class HostCallbacks:
 
     def _read_generic(self, fault: Fault, address: int, size: int) -> bytes:
         """Returns `size` bytes at a generic address (in the shared or local window, else global) as
-        the lane that `fault` names sees them; raises that fault, with its space and address (an
-        offset in shared or local memory) filled in, if they are not all in one memory or
-        allocation."""
+        the lane that `fault` names sees them. If they are not all in one memory or allocation,
+        raises that fault, with its space and address (an offset in shared or local memory) filled
+        in."""
         program, memory = self.services.program, self.services.memory
         space, offset = Space.GLOBAL, address
         if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:

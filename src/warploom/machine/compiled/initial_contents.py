@@ -84,9 +84,9 @@ def bytes_per_slot_of(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]
 
 def environment_values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
     """Returns the initial values of environment slots that hold no address: the instruction budget
-    (NO_LIMIT without `max_instructions`), -1 as the current block, a block's bytes of shared
-    memory, the distance between two blocks', a block's bytes of local memory, threads and warps of
-    a block, block and grid dimensions."""
+    (NO_LIMIT without `max_instructions`); -1 as the current block; the bytes of a block's shared
+    memory, and the distance between the shared memories of two blocks; the bytes of a block's local
+    memory; threads and warps of a block; block and grid dimensions."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,

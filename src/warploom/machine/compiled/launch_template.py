@@ -271,8 +271,9 @@ class TieredTemplate:
     _template: LaunchTemplate | None = None
 
     def current(self) -> LaunchTemplate:
-        """Returns the template for a launch in the code that the tiers choose now. It is cached;
-        when the code has changed since, it is rebuilt and the buffers of the old one are freed."""
+        """Returns the template for a launch in the code that the tiers choose now. It is cached.
+        When the code has changed since, it is rebuilt, the buffers of the old one are freed, and
+        `block_times` begins anew."""
         kernel, template = self.tiers.kernel(), self._template
         if template is not None and template.kernel is kernel:
             return template

@@ -41,10 +41,10 @@ class Log:
         cls, launch: Launch, *, warps: int, steps: int, blocks: Collection[int] | None
     ) -> Log:
         """Returns an empty log for a launch, of which the first `warps` warps and `steps`
-        instructions of each are recorded, and only warps of `blocks` if that is given (numbers that
-        no block has are ignored): the others get the log number NONE and count in `left_warps`.
-        Regions have space for `warps * steps` entries, at most MOST_ENTRIES; those of scattered
-        addresses and of control words have a fixed size."""
+        instructions of each are recorded. If `blocks` is given, only warps of these blocks are
+        (numbers that no block has are ignored); the others get the log number NONE and count in
+        `left_warps`. Regions have space for `warps * steps` entries, at most MOST_ENTRIES; those of
+        scattered addresses and of control words have a fixed size."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {

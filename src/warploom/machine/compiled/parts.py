@@ -61,9 +61,10 @@ class LaunchParts:
     Several threads may call `work_off` at once."""
 
     def __init__(self, prepare: Prepare, blocks: range, workers: int, smallest: int) -> None:
-        """Hands out `blocks`, which may be fewer than the launch has, to `workers` workers, at
-        least `smallest` at once; `prepare` returns a part of the launch that is ready to run. Where
-        blocks of the launch may conflict, those of a part may wait for those of others."""
+        """Cuts `blocks`, which may be fewer than the launch has, into parts for `workers` workers,
+        of at least `smallest` blocks each; runs none. `prepare` returns a part of the launch that
+        is ready to run. With `Schedule.any_order`, blocks of one part may wait for those of
+        another."""
         self._prepare, self._lock = prepare, threading.Lock()
         self._left = deque(_parts_of(blocks, workers, smallest))
         self._running: list[WorkerLaunch] = []
@@ -74,7 +75,8 @@ class LaunchParts:
 
     def work_off(self, worker: int, report: Report | None = None) -> int:
         """Runs parts as worker number `worker` until none is left, or one did not end; returns 0.
-        Calls `report` at each pause."""
+        Calls `report` at each pause. If a part cannot be prepared, stops all parts and raises the
+        exception."""
         while (part := self._next_part()) is not None:
             try:
                 work = self._prepare(part, worker)
@@ -92,8 +94,9 @@ class LaunchParts:
 
     def _run(self, work: WorkerLaunch, report: Report | None) -> int:
         """Runs a part until it ends, or cannot go on; returns its last status. Where blocks of
-        parts may wait for each other, one that is in a deadlock by itself is run again until all
-        are that run, and none has gone on since."""
+        parts may wait for each other (`Schedule.any_order`), a part that is in a deadlock by itself
+        is run again, until all parts that run are in one, and none of them has changed memory
+        since."""
         if not work.launch.schedule.any_order:
             return work.run(report)
         while True:
@@ -132,7 +135,9 @@ class LaunchParts:
                 unfinished.is_stopped |= is_later or work.launch.schedule.any_order
 
     def _next_part(self) -> range | None:
-        """Returns the blocks of the next part; None if there is none, or if a part did not end."""
+        """Removes the next part from those left, and returns its blocks. Returns None if there is
+        none, or if a part of earlier blocks (of any, where parts may wait for each other) did not
+        end."""
         with self._lock:
             if not self._left or self._has_failed_before(self._left[0].start):
                 return None
@@ -196,8 +201,10 @@ class PartRunner:
         self.workers = 1
 
     def start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
-        """Wakes the other workers, which run parts of `blocks`; `running` parts of other blocks run
-        already."""
+        """Cuts `blocks` into parts, and wakes the other workers, which run them; returns the parts,
+        for `work_off`. Sets `workers`: as many as there are blocks and `running` parts, which run
+        other blocks already, but at most `most`. Stops the workers again if one cannot be
+        started."""
         self.workers = min(self.most, len(blocks) + running)
         self._began = time.perf_counter()
         smallest = max(1, len(blocks) // (PARTS_OF_A_WORKER * self.workers))

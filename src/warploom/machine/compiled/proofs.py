@@ -108,7 +108,8 @@ def _proofs(
 
 
 def _key(launch: Launch) -> tuple[object, ...]:
-    """Returns what a proof depends on beside allocations."""
+    """Returns what a proof depends on beside allocations: the grid, the block, parameters and
+    globals."""
     return launch.grid, launch.block, launch.parameters, launch.globals
 
 

@@ -35,11 +35,12 @@ class SharedLaunch:
         speculates: Callable[[float], bool],
         updates_memory: bool,
     ) -> None:
-        """`workers`: how many share the blocks at most. `reason` returns why one worker has to run
-        all blocks, empty if several can, `reason_seconds` the expected time of that answer.
-        `speculates` decides whether several workers run blocks that may conflict, by the seconds
-        that one worker needs for them. `updates_memory`: the kernel has atomics on global
-        memory."""
+        """Starts nothing. `prepare` returns parts of the launch that are ready to run; `times` has
+        how long its blocks run; `workers`: how many share the blocks at most. `reason` returns why
+        one worker has to run all blocks, empty if several can, `reason_seconds` the expected time
+        of that answer. `speculates` decides whether several workers run blocks that may conflict,
+        by the seconds that one worker needs for them. `updates_memory`: the kernel has atomics on
+        global memory."""
         self._launch, self._times = launch, times
         self._runner = PartRunner(prepare, launch, workers)
         self._reason, self._reason_seconds = reason, reason_seconds
@@ -61,17 +62,21 @@ class SharedLaunch:
         return self._parts is None and self.serial_reason == TOO_SHORT
 
     def begins_shared(self) -> bool:
-        """Decides whether several workers run the launch from its start."""
+        """Sets `serial_reason` for the whole launch (`_may_share`), and returns whether several
+        workers run it from its start."""
         return self._may_share(self._launch.blocks, self._times.seconds)
 
     def _may_share(self, blocks: int, seconds_of_block: float) -> bool:
-        """Decides whether several workers run `blocks` blocks: if that pays, and they can."""
+        """Sets `serial_reason` to why one worker is to run `blocks` blocks of `seconds_of_block`
+        seconds each: sharing them does not pay, or is not possible; empty if neither. Returns
+        whether it is empty."""
         self.serial_reason = self._loss(blocks, seconds_of_block) or self._reason()
         return not self.serial_reason
 
     def _loss(self, blocks: int, seconds_of_block: float) -> str:
-        """Returns why it does not pay to share `blocks` blocks (`BlockTimes.pays`); empty if it
-        does."""
+        """Returns why it does not pay to share `blocks` blocks; empty if it does. Adds the time
+        that sharing would save, if it is worth a look, to what launches have missed so far
+        (`BlockTimes.pays`)."""
         if self._runner.most == 1:
             return ONE_CORE
         if self._times.is_contended:
@@ -93,8 +98,9 @@ class SharedLaunch:
         speculation pays, they are left (`left`) to several workers that record what they access,
         for once the first worker has ended. Else the first worker runs them as well.
 
-        Of a kernel with atomics on global memory, records how long a block runs while one worker is
-        alone: `_work_off` compares with that."""
+        Sets `serial_reason` (`_may_share`) if there are such blocks. Of a kernel with atomics on
+        global memory, records how long a block runs while one worker is alone: `_work_off` compares
+        with that."""
         begun = work.following - work.blocks.start
         left = len(work.blocks) - begun
         seconds_of_block = work.seconds / max(1, begun)
@@ -123,16 +129,17 @@ class SharedLaunch:
         self._runner.abort()
 
     def _start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
-        """Wakes the other workers (`PartRunner.start`)."""
+        """Notes the number of `blocks`, for the time of one (`_work_off`), and wakes the other
+        workers, which run them in parts (`PartRunner.start`)."""
         self._shared_blocks = len(blocks)
         return self._runner.start(blocks, seconds_of_block, running)
 
     def _work_off(self, parts: LaunchParts, progress: Progress | None) -> list[EndedPart]:
         """Runs parts in this thread as well, waits for the other workers, and returns all parts in
         order. Records how long the parts ran, added up, from which later launches estimate the time
-        of a block; and of a kernel with atomics on global memory the wall time of a block, by which
-        `BlockTimes.record_contention` decides whether workers that share the blocks contend for the
-        same memory."""
+        of a block. Of a kernel with atomics on global memory, also records the wall time of a
+        block, by which `BlockTimes.record_contention` decides whether workers contend for the same
+        memory."""
         ended = self._runner.work_off(parts, progress)
         if self._updates_memory:
             wall = self._runner.wall_seconds / self._shared_blocks

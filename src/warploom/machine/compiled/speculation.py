@@ -67,8 +67,9 @@ class Speculation:
 
     def pays(self, program: Program, code: TieredTemplate, seconds: float) -> bool:
         """Returns whether to run a launch, for which one worker needs `seconds`, in `code`, which
-        records accesses: unless an earlier one failed, if that saves time, and launches would have
-        saved the time to compile the code."""
+        records accesses. It is not to run if an earlier one failed, or if that would not save time.
+        Otherwise adds the time that it would save to what launches have missed so far, and returns
+        true once that is as much as the time to compile the code (`BlockTimes.pays`)."""
         times, saved = code.block_times, seconds * (1 - COST / self._most)
         if failure_of(program) or times.is_contended or saved < SHORTEST_SECONDS / 2:
             return False
@@ -84,8 +85,14 @@ class Speculation:
         progress: Progress | None,
     ) -> Counted | None:
         """Runs some blocks of a launch, for which one worker needs `seconds`, in `code`; returns
-        their counts. Returns None, and leaves memory as it was, if one worker has to run
-        them."""
+        their counts. Returns None, and leaves memory as it was, if one worker has to run them:
+        there are no access sets for the memory, blocks have conflicted, or the launch did not end
+        in time. The last two are stored in the program's cache as the reason why later launches do
+        not try (`failure_of`).
+
+        After a success, records the times of a block (`BlockTimes`), and retains the access sets
+        for the next launch. If `progress` or a host callback raises an exception, restores memory
+        before it is raised again."""
         tracking = code.tiers.variant.tracks
         assert tracking is not None
         sets = self._sets(memory, tracking)

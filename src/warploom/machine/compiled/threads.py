@@ -79,7 +79,9 @@ class Runner:
 
     def _serve(self) -> None:
         """Runs the jobs that `start` passes, one after the other, forever; the body of the thread.
-        Before each job it undoes the binding to a core by `start`."""
+        Waits for a job, undoes the binding to a core by `start`, and runs the job. Stores its
+        result in `_result`, or the exception that it raised, of any kind, in `_error` for
+        `give_back` to raise; then counts the job as ended and signals `_job_done`."""
         self._thread = _thread.get_native_id()
         while True:
             self._job_ready.acquire()

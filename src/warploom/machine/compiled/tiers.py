@@ -83,10 +83,10 @@ class Tiers:
         self._lock, self._improving = threading.Lock(), threading.Lock()
 
     def kernel(self) -> CompiledKernel:
-        """Returns the code for a launch that begins now: the best that is compiled, on disk or due,
-        after starting a compilation that is due (`improve_when_due`). WARPLOOM_OPT_LEVEL may set a
-        level, or `baseline`, if the variant has baseline code; it is no longer read once there will
-        be no better code."""
+        """Returns the code for a launch that begins now: the best that is compiled, on disk or due.
+        It becomes the current code. Starts a compilation that is due (`improve_when_due`).
+        WARPLOOM_OPT_LEVEL may set a level, or `baseline`, if the variant has baseline code; it is
+        no longer read once there will be no better code."""
         if self._is_final and self._current is not None:
             return self._current
         level = os.environ.get(VARIABLE)
@@ -108,8 +108,9 @@ class Tiers:
     def _first_kernel(self) -> CompiledKernel:
         """Returns the code that launches begin with in this process: the best on disk, which
         becomes the current code. If there is none, level 1, compiled now, if earlier processes have
-        spent `_expected_seconds` in baseline code; else the lowest level. Includes the seconds of
-        earlier processes in baseline code."""
+        spent `_expected_seconds` in baseline code; else the lowest level. Sets `seconds` to those
+        of earlier processes, if that is baseline code; notes that there will be no better code, if
+        there is only one level."""
         for better in reversed(self._levels[1:]):
             kernel = find_kernel(self._compilation(better))
             if kernel is not None:
@@ -158,8 +159,8 @@ class Tiers:
 
     def optimised(self) -> CompiledKernel:
         """Returns optimised code: the current code if its level is at least `chosen_effort` (that
-        of the program's size, lowered by WARPLOOM_OPT_LEVEL); else that level is compiled and stays
-        the current code for good."""
+        of the program's size, lowered by WARPLOOM_OPT_LEVEL). Otherwise compiles code of that
+        level, and makes it the current code for good: no better code is compiled later."""
         wanted = chosen_effort(self.program)
         if self._current is None or self._current.effort.value < wanted.value:
             self._current = self._code(wanted)

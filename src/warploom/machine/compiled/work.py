@@ -159,8 +159,10 @@ class WorkerLaunch:
         return status
 
     def _is_to_look_again(self) -> bool:
-        """Returns whether a launch whose threads all wait for memory is to look again, after those
-        of other streams have run; only for a part that is the whole launch."""
+        """Returns whether the launch, whose threads all wait for memory, is to look at memory
+        again, after waiting until launches of other streams have run (`Cancellation.await_others`).
+        If so, counts a change of memory and resets the count of stuck blocks, so that each of them
+        is tried again. False for a part that is not the whole launch."""
         whole = len(self.blocks) == self.launch.blocks
         if not whole or not self.launch.cancellation.await_others(
             self.changes, self.buffers.plan.resident
@@ -246,8 +248,8 @@ class WorkerLaunch:
         return int(self.buffers.plan.changes)
 
     def expect_changes(self) -> int:
-        """Lets warps that wait for a change of memory look again, for other workers may have
-        changed it; returns how often this part has changed memory, with this as one change."""
+        """Adds 1 to the part's count of memory changes, and returns it. Other workers may have
+        changed memory: warps that wait for a change then look at it again."""
         self.buffers.plan.changes += 1
         return self.changes
 

@@ -52,8 +52,9 @@ def tracking_of(
 
 
 def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
-    """Returns the reason why blocks have to run in order, whatever they access; empty if there is
-    none."""
+    """Returns the reason why the blocks of a launch have to run in order on one worker, whatever
+    memory they access; empty if there is none. `caches`: the contents of caches are simulated
+    (`cost.caches`)."""
     if launch.schedule.policy != "converge":
         return "a policy mixes the blocks"
     # Parallel workers could not stop at the same instruction as one worker.

@@ -60,10 +60,11 @@ class WaitingLanes:
 def waiting_lanes(
     program: Program, block: int, warp: int, state: WarpState, table: WarpTable
 ) -> Iterator[WaitingLanes]:
-    """Yields what the lanes of a warp wait for, from its scheduler state and its state table: the
-    warp as a whole at a barrier, else each split (diverged lanes with one program counter) that is
-    parked, and the lanes that wait at each reconvergence point but the exit. First yields, for each
-    barrier, the threads that have arrived without waiting; only these if the warp has ended."""
+    """Yields what the lanes of a warp wait for, from its scheduler state and its state table. For a
+    warp that waits as a whole at a barrier, it is that; for others, each split (diverged lanes with
+    one program counter) that is parked, and the lanes that wait at each reconvergence point but the
+    exit. First yields, for each barrier, the threads that have arrived without waiting; only these
+    if the warp has ended."""
     for barrier in range(BARRIERS):
         if state.arrivals[barrier]:
             yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state.arrivals[barrier]))
@@ -90,10 +91,10 @@ def _parked_lanes(
     program: Program, block: int, warp: int, table: WarpTable, split: Split
 ) -> WaitingLanes:
     """Returns the lanes of a parked split, whose record in the state table begins `split`, with
-    what they wait for and the instruction at which they do: a barrier (with its number and the
-    number of threads that it awaits); else, at the first instruction of the block where they
-    resume, the lanes of a member mask, or a value in memory that their loop polls (SPINS); LOOPS if
-    the loop reads nothing."""
+    what they wait for and the instruction at which they wait. That is a barrier, with its number
+    and the number of threads that it awaits. Otherwise they wait at the first instruction of the
+    block where they resume: for the lanes of a member mask, or for a value in memory that their
+    loop polls (SPINS); LOOPS if the loop reads nothing."""
     status, lanes, start = split.status, split.mask, split.block
     if status == AT_BARRIER:
         # For a split at a barrier, these words hold its number and the threads that it awaits.

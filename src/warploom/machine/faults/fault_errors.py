@@ -167,9 +167,9 @@ def fault_error(
 
 
 def _header_text(fault: Fault, program: Program) -> str:
-    """Returns " (in FILE:LINE)" with the name (without folders) and the line of the CUDA header
-    that was inlined into the user's line, if the fault is in a header that is not built in; else,
-    or if the instruction has no source position, an empty text."""
+    """Returns " (in FILE:LINE)" if the fault is in a CUDA header that was inlined into the user's
+    line: the header's name, without folders, and its line. Empty for a header that is built in, for
+    code of no header, and if the instruction has no source position."""
     location = program.instructions[fault.instruction].location
     if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
         return ""

@@ -58,8 +58,8 @@ class MemorySnapshots:
         return self._store.in_file
 
     def capture(self) -> MemorySnapshot:
-        """Returns a snapshot of memory as it is now, which shares each page that is equal with the
-        snapshot taken or restored last, and becomes the one with which the next is compared."""
+        """Returns a snapshot of memory as it is now. Pages that are equal in the snapshot captured
+        or restored last are shared with it. The next snapshot is compared with this one."""
         latest = self._latest.pages if self._latest else {}
         pages = {
             address: tuple(self._stored_pages(content, latest.get(address, ())))

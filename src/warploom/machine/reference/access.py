@@ -39,9 +39,9 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         write(warp, element, part(data, index_in_vector, type), type, on)
 
 
-def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of registers in the lanes of `mask` (`on`: the same set as a predicate): one
-    access, in which a vector's elements have consecutive addresses."""
+def store(warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values) -> None:
+    """Executes `st` of registers in the lanes of `mask`: one access, in which a vector's elements
+    have consecutive addresses."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     rows = as_lane_rows([read(warp, element, type) for element in elements_of(source)], type)
@@ -51,8 +51,8 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask` (`on`: the same set
-    as a predicate): each lane in turn, in the order of the policy, reads, combines and writes,
-    element by element, after a check of the old value, which may raise a fault; then the result, if
+    as a predicate). Each lane in turn, in the order of the policy, reads, combines and writes,
+    element by element, after a check of the old value, which may raise a fault. Then the result, if
     there is one, is written to the registers. A lane that a sanitizer suppresses counts as having
     read 0. Adds to `changes` the number of elements that changed. A test of an mbarrier's phase
     that fails in a lane sets `warp.failed_wait`."""

@@ -85,9 +85,9 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 
 
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `barrier.cluster` for the lanes of `mask`, whose arrival or wait is reported
-    (`_report_arrival`): an arrival is stored in the warp's `cluster_arrived`, a wait suspends the
-    warp if its lanes have arrived at the current phase, and others of the cluster have not; returns
+    """Executes `barrier.cluster` for the lanes of `mask`, and reports their arrival or wait
+    (`_report_arrival`). An arrival is stored in the warp's `cluster_arrived`. A wait suspends the
+    warp if its lanes have arrived at the current phase, and others of the cluster have not. Returns
     the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
@@ -155,9 +155,10 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
 
 
 def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Writes the result of a barrier with a vote to its destination in the lanes of `mask`, and
-    clears VOTE, the block's count of lanes that counted plus 1: `popc` is that count, `and` true if
-    it is 0 (it counts false ones), `or` true if it is more."""
+    """Writes the result of a barrier with a vote to its destination in the lanes of `mask`: `popc`
+    is the number of lanes that counted, `and` is true if it is 0 (lanes counted whose predicate is
+    false), `or` if it is not. Reads the number from `vote` of the warp's table, where the scheduler
+    has stored it plus 1 for the whole block, and clears that."""
     table = warp.splits.table
     total = table.vote - 1
     table.vote = 0

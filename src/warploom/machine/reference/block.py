@@ -110,8 +110,10 @@ class Grid:
         return True
 
     def _is_to_look_again(self) -> bool:
-        """Returns whether the launch, whose threads all wait for memory, is to look again, after
-        those of other streams have run."""
+        """Returns whether the launch, whose threads all wait for memory, is to look at memory
+        again, after waiting until launches of other streams have run (`Cancellation.await_others`).
+        If so, counts a change of memory and resets the count of stuck blocks, so that each of them
+        is tried again."""
         plan = self.run.plan
         if not self.run.launch.cancellation.await_others(plan.changes, plan.resident):
             return False
@@ -120,10 +122,10 @@ class Grid:
         return True
 
     def _begin_chosen_turn(self) -> int | None:
-        """Begins a turn of the warp that the chooser selects among the runnable ones, which first
-        begins every block that has a free slot (`runnable_warps`); returns its number, or None if
-        the schedule decides: there is no chooser, no runnable warp, it selects none, or one that
-        cannot run."""
+        """Begins a turn of the warp that the chooser selects among the runnable ones, and returns
+        its number. Before that, begins every block that has a free slot (`runnable_warps`). Returns
+        None, and the schedule has to decide, if there is no chooser or no runnable warp, or if the
+        chooser selects none, or one that cannot run."""
         if self.choose is None:
             return None
         runnable = runnable_warps(self.run, self._begin_block)
@@ -186,10 +188,10 @@ class Grid:
         return self.resident[self.run.plan.slot][number]
 
     def _begin_block(self) -> None:
-        """Begins the block that has entered the current slot: completes or drops the late copies of
-        the slot's last block, creates the block's shared memory (a cluster's with its first block,
-        retained for later ones of these slots) and warps, and reports it to the observer; clears
-        `fresh`. Raises the fault of tensor memory that the last block has not freed."""
+        """Begins the block that has entered the current slot. Completes or drops the late copies of
+        the slot's last block; creates the block's shared memory (a cluster's with its first block,
+        retained for later clusters of these slots) and its warps; reports it to the observer; and
+        clears `fresh`. Raises the fault of tensor memory that the last block has not freed."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan.fresh = plan.slot, 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.

@@ -45,8 +45,9 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
 
 def vote(mode: str, a: Values, mask: int) -> Values:
     """Returns the result of a vote among the lanes of `mask`, equal in every lane: for mode
-    `ballot` a .b32 mask of lanes where `a` is true, else a predicate: whether `a` is true in all of
-    them (`all`), in some (`any`), or equal in all (`uni`) (PTX ISA, vote)."""
+    `ballot` a .b32 mask of the lanes in which `a` is true. For the other modes it is a predicate:
+    whether `a` is true in all lanes of `mask` (`all`), true in some (`any`), or equal in all
+    (`uni`) (PTX ISA, vote)."""
     true_lanes = to_mask(a) & mask
     if mode == "ballot":
         return splat(true_lanes, B32, WARP_SIZE)

@@ -29,9 +29,9 @@ from warploom.simt.warp_table import NONE
 
 
 def enter_block(warp: Warp, block: int) -> int:
-    """Enters basic block `block` with the active lanes: diverged lanes may reconverge there, which
-    is counted for the branch, or wait for each other before it; then they wait for the lanes of a
-    member mask, or at a barrier with a vote, if the block begins with such an instruction. Sets
+    """Enters basic block `block` with the active lanes. Diverged lanes may reconverge there, which
+    is counted for the branch, or wait for each other before it. If the block begins with an
+    instruction that has a member mask, or a barrier with a vote, the lanes then wait for it. Sets
     `warp.next`. Returns RUNNABLE if the warp continues, else why it waits. Raises the fault of a
     lane that is not in its own member mask, or of a bad barrier."""
     splits, run = warp.splits, warp.run
@@ -71,10 +71,10 @@ def _wait_for_members(warp: Warp) -> int:
 
 
 def jump(warp: Warp, block: int) -> int:
-    """Enters a basic block, but at a back edge (to this or an earlier block, the exit block
-    excepted) first ends the turn, TURN_END, if it has used more than `length` instructions (the
-    turn's, in the plan) or a test of an mbarrier's phase has failed in it; `block` is then stored
-    as where the lanes resume. Returns the status: RUNNABLE, TURN_END, or why the lanes wait."""
+    """Enters a basic block. At a back edge (to this or an earlier block, the exit block excepted)
+    ends the turn instead, TURN_END, if it has used more than `length` instructions (the turn's, in
+    the plan) or a test of an mbarrier's phase has failed in it; the lanes then resume at `block`.
+    Returns the status: RUNNABLE, TURN_END, or why the lanes wait."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
     if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan.length):
         warp.splits.table.block = block
@@ -183,7 +183,7 @@ def _run_side(warp: Warp, block: int) -> int:
     return jump(warp, block)
 
 
-def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def exit_lanes(warp: Warp, _index: int, _instruction: Instruction, mask: int) -> int:
     """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
     enters the exit block, where it ends or another path of it continues; else the other lanes
     continue with the next instruction. Returns the status: RUNNABLE, or why the turn ends."""
@@ -193,7 +193,7 @@ def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> i
     return advance(warp)
 
 
-def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def trap(warp: Warp, index: int, _instruction: Instruction, mask: int) -> int:
     """Executes `trap`: raises its fault if `mask` has any lane, else continues with the next
     instruction and returns the status."""
     if mask:
@@ -226,4 +226,6 @@ CONTROL: Mapping[OpKind, Callable[[Warp, int, Instruction, int], int]] = {
     OpKind.WARP_GROUP_BARRIER: barrier,
     OpKind.WARP_BARRIER: barrier,
 }
-"""The function that executes each control instruction, by kind."""
+"""The function that executes each control instruction, by kind. All have the parameters (`warp`,
+`index`, `instruction`, `mask`), and some use only a part of them: `index` is the instruction's
+number in the program, `mask` the active lanes in which its guard holds, as bits, perhaps none."""

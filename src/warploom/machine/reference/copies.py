@@ -38,10 +38,10 @@ from warploom.program.accesses import (
 from warploom.program.effects.completions import completion
 
 
-def copy_async(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `cp.async` in each lane of `mask` (`on`: the same set as a predicate): copies `size`
-    bytes, of which those past `src-size` are zeros (PTX ISA, cp.async); or a bulk copy. The
-    operands are passed to `deferring`, which may undo the copy until a thread waits for it."""
+def copy_async(warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values) -> None:
+    """Executes `cp.async` in each lane of `mask`: copies `size` bytes, of which those past
+    `src-size` are zeros (PTX ISA, cp.async); or a bulk copy. The operands are passed to
+    `deferring`, which may undo the copy until a thread waits for it."""
     if instruction.operation.kind is OpKind.BULK_COPY:
         _bulk_copy(warp, index, instruction, mask)
         return

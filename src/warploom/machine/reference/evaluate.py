@@ -27,6 +27,7 @@ from warploom.machine.reference.lanes import (
 )
 
 Node = Callable[[Term, Sequence[Values]], Values]
+"""A function that computes a node of a term, given the values of its operands in all lanes."""
 
 
 def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
@@ -85,7 +86,7 @@ def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
 
 
 def _differ(a: Values, b: Values) -> Values:
-    """Compares for inequality as less or greater, so that it is false for a NaN."""
+    """Returns whether lanes differ, as less or greater: false for a NaN."""
     return (a < b) | (a > b)
 
 

@@ -94,8 +94,8 @@ def _divide_scaled(numerator: int, denominator: int, exponent: int) -> tuple[int
 
 def _rounds_up(mode: str, negative: bool, quotient: int, remainder: int, divisor: int) -> bool:
     """Returns true if the absolute value quotient + remainder / divisor is rounded away from zero,
-    to quotient + 1: in mode `rn` from more than half on, at half if the quotient is odd; in the
-    directed modes if it is not exact and the direction is away from zero for this sign."""
+    to quotient + 1. In mode `rn` it is if the rest is more than half, or half and the quotient odd;
+    in the directed modes if the rest is not 0 and the direction is away from zero for this sign."""
     if mode == "rn":
         return 2 * remainder > divisor or (2 * remainder == divisor and quotient & 1 == 1)
     return remainder != 0 and mode == ("rm" if negative else "rp")

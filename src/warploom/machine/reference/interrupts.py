@@ -16,8 +16,8 @@ def interrupt(warp: Warp) -> None:
 
 def resume(warp: Warp) -> int:
     """Begins a turn of the active lanes: at the instruction where exactly these lanes were
-    interrupted, if they were, else by entering their basic block. Returns the status: RUNNABLE, or
-    why they wait."""
+    interrupted (`warp.interrupted`, from which it is removed), if they were, else by entering their
+    basic block. Sets `warp.next`. Returns the status: RUNNABLE, or why they wait."""
     following = warp.interrupted.pop(warp.splits.active, None)
     if following is None:
         return enter_block(warp, warp.splits.block)

@@ -48,10 +48,10 @@ LIMITS = (-(1 << 31), (1 << 31) - 1)
 # ---- products -----------------------------------------------------------------------------------
 
 
-def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def multiply(warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values) -> None:
     """Executes `mma` and `wmma.mma`: computes D = A * B + C from the fragments in the registers of
     all lanes, with the metadata of a sparse A and the scales of A and B where the instruction has
-    them, and writes D in the lanes of `mask` (`on`: the same set as a predicate)."""
+    them. Writes D in the lanes of `on`."""
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
@@ -88,9 +88,9 @@ def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
     """Returns the scales of the `row_count` rows of one matrix (columns, for B), shape (rows,
-    blocks of k): each row's scale is a byte of the word `data` of a lane; the row's lane
-    (`side.holder`) selects which lane (thread selector), and which byte for block 0 (byte
-    selector), after which those of the next blocks follow."""
+    blocks of k). A row's scale is a byte of the word `data` of a lane. The row's lane
+    (`side.holder`) selects that lane (thread selector), and the byte for block 0 (byte selector);
+    the bytes of the next blocks follow it."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, selector, U16).tolist() for selector in elements_of(selectors)
@@ -245,9 +245,9 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `wmma.load` and `wmma.store` in the lanes of `mask` (`on`: the same set as a
-    predicate): each lane moves the elements of its fragment between memory and its registers, piece
-    by piece, at addresses that follow from the stride between rows or columns, an operand (by
-    default the matrix's own extent)."""
+    predicate). Each lane moves the elements of its fragment between memory and its registers, piece
+    by piece. Addresses follow from the stride between rows or columns, an operand (by default the
+    matrix's own extent)."""
     move = matrix_move(instruction.operation)
     address, registers, *stride = (
         instruction.operands if move.stores else _address_first(instruction.operands)

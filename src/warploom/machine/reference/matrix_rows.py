@@ -31,8 +31,8 @@ Bytes = npt.NDArray[Any]
 
 
 def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `ldmatrix`: the first lanes, as many as there are rows, pass the addresses of rows
-    in shared memory (a lane that is not in `mask`: a row of zeros), and each lane of `mask` (`on`:
+    """Executes `ldmatrix`. The first lanes, as many as there are rows, pass the addresses of rows
+    in shared memory; the row of a lane that is not in `mask` is zeros. Each lane of `mask` (`on`:
     the same set as a predicate) receives elements of several rows; packed elements of 4 or 6 bits
     are unpacked to bytes."""
     destination, address = instruction.operands
@@ -63,7 +63,7 @@ def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
     return collect(words, B32)
 
 
-def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values) -> None:
     """Executes `stmatrix`, the inverse of `ldmatrix`: gathers each row from the registers of the
     lanes that hold its elements, and stores it at the address that the lane of the row's number
     passes, if that lane is in `mask`."""
@@ -80,10 +80,10 @@ def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
     scatter(warp, request, addresses(warp, address), rows, mask & (1 << layout.rows) - 1)
 
 
-def transpose(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def transpose(warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values) -> None:
     """Executes `movmatrix`: transposes an 8 x 8 matrix of 16-bit elements, of which lane l holds
-    two: those of row l / 4 in columns 2 * (l % 4) and the next. Reads all lanes, writes those of
-    `mask` (`on`: the same set as a predicate)."""
+    two: row l / 4, columns 2 * (l % 4) and the next. Reads the source in all 32 lanes, and writes
+    the destination in the lanes of `on`."""
     destination, source = instruction.operands
     lane_words = read(warp, source, B32)
     halves = np.zeros((8, 8), np.uint32)

@@ -50,9 +50,9 @@ def execute_tensor_memory(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
     """Executes any `tcgen05` that has an effect, in the lanes of `mask` (`on`: the same set as a
-    predicate), after it was reported to the sanitizer: at once or, if it is a load that the
-    schedule completes late, when the warp waits for it (or CAPACITY loads are in flight); until
-    then its registers hold NOT_LOADED."""
+    predicate), after it was reported to the sanitizer. A load that the schedule completes late is
+    executed when the warp waits for it (or CAPACITY loads are in flight); until then its registers
+    hold NOT_LOADED."""
     operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((TensorMemoryOperands.WORDS // LANES, warp.size), np.int64)
     for row_input in operation.inputs:

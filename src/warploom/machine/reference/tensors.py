@@ -37,13 +37,12 @@ THREADS = 64
 
 
 def execute_tensor_request(
-    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+    warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values
 ) -> None:
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
-    `tensormap.replace`) in the lanes of `mask` (`on`: the same set as a predicate), 32 lanes at a
-    time: converts its operands to rows, one for each, and issues it, after it was reported to the
-    sanitizer. Raises the fault that `issue_copies` records in the issue; lower lanes have taken
-    effect then."""
+    `tensormap.replace`) in the lanes of `mask`, 32 lanes at a time. Converts its operands to rows,
+    one for each, reports it to the sanitizer, and issues it. Raises the fault that `issue_copies`
+    records in the issue; lower lanes have taken effect then."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:
@@ -72,9 +71,9 @@ def new_issue(
     warp: Warp, first_lane: int, mask: int = 0, operand_rows: Words | None = None
 ) -> WarpIssue:
     """Returns the issue of an instruction by those of a warp's lanes `mask` that are among the 32
-    from `first_lane` on, with `operand_rows`, shape (rows, lanes); with addresses, stride and size
-    of the shared memory of block and cluster, the cluster's live blocks, and the numbers of block,
-    warp and first thread. Work space follows it."""
+    from `first_lane` on, with `operand_rows`, shape (rows, lanes). It has addresses, stride and
+    size of the shared memory of block and cluster; the cluster's live blocks; and the numbers of
+    block, warp and first thread. Work space follows it."""
     block, run = warp.block, warp.run
     words = np.zeros(WarpIssue.WORDS + work_words(run.program.has_tensor_memory), np.int64)
     if operand_rows is not None:

@@ -21,7 +21,7 @@ from warploom.texture.requests import serve_texels
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any instruction of textures and surfaces in the lanes of `mask` (`on`: the same set
-    as a predicate), 32 lanes at a time, counts it in its access record and the simulated caches,
+    as a predicate), 32 lanes at a time. Counts it in its access record and the simulated caches,
     and writes its results to registers; a residency predicate is always true. Raises the fault that
     `serve_texels` records in the issue."""
     request, run = texel_request(instruction), warp.run

@@ -28,11 +28,11 @@ def choice_from_list(turns: Iterable[WarpId]) -> Choose:
 
 
 def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[WarpId]:
-    """Releases the barrier at which the last turn arrived, if it is full, starts every thread block
-    for which there is a slot (calling `begin_block`), releases full barriers of blocks that cannot
-    run otherwise, and ends blocks that have finished; returns the runnable warps, slot by slot.
-    Does nothing and returns none for clusters, whose blocks start and wait together: the schedule
-    decides there."""
+    """Brings the schedule up to date, and returns the runnable warps, slot by slot. Releases the
+    barrier at which the last turn arrived, if it is full; starts every thread block for which there
+    is a slot (calling `begin_block`); releases full barriers of blocks that cannot run otherwise;
+    and ends blocks that have finished. Does nothing and returns none for clusters, whose blocks
+    start and wait together: the schedule decides there."""
     plan = run.plan
     if plan.cluster > 1:
         return []
@@ -50,10 +50,10 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 
 
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
-    """Returns the runnable warps of the block in a slot, none for an empty slot; if there are none,
-    releases its full barriers and tries again, or ends the block if all its warps have ended, which
-    frees the slot, ends the count of stuck blocks (`stuck_blocks`) and, if the slot was the current
-    one, leaves none current (`slot`)."""
+    """Returns the runnable warps of the block in a slot; none for an empty slot. If the block has
+    none, releases its full barriers and tries again. If all its warps have ended, ends the block:
+    that frees the slot, ends the count of stuck blocks (`stuck_blocks`) and, if the slot was the
+    current one, leaves none current (`slot`)."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
@@ -78,10 +78,10 @@ def _runnable_without_release(run: LaunchState, slot: int) -> list[WarpId]:
 
 def _can_run(run: LaunchState, index: int) -> bool:
     """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` (slot * warps
-    per block + number), without selecting any. A runnable warp whose lanes are together can run; of
-    one that resumes from its table of splits, some split must be ready. With independent thread
-    scheduling, if none is, `release_more_lanes` makes more lanes ready: those of complete member
-    masks, of other sides of branches, or that wait for reconvergence."""
+    per block + number). Unlike that, makes no split the running one. A runnable warp whose lanes
+    are together can run; of one that resumes from its table of splits, some split must be ready.
+    With independent thread scheduling, if none is, `release_more_lanes` makes more lanes ready:
+    those of complete member masks, of other sides of branches, or that wait for reconvergence."""
     state, table = WarpState(run.states, 0, index), table_of(run.plan, run.tables, index)
     if state.status != p.RUNNABLE or state.resume != p.FROM_TABLE:
         return bool(state.status == p.RUNNABLE)

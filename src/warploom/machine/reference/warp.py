@@ -116,10 +116,10 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
 # ---- values -------------------------------------------------------------------------------------
 
 
-def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _compute(warp: Warp, index: int, instruction: Instruction, _mask: int, on: Values) -> None:
     """Executes an instruction that computes the same function in each lane: evaluates its terms,
-    writes the results in the lanes of `mask` (`on`: the same set as a predicate), and counts it if
-    machine code calls a routine for some result."""
+    writes the results in the lanes of `on`, and counts it if machine code calls a routine for some
+    result."""
     operation = instruction.operation
     destination_count = len(operation.spec.destinations)
     targets = tuple(flatten_operands(instruction.operands[:destination_count]))
@@ -194,11 +194,11 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _convert_address(
-    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+    warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values
 ) -> None:
-    """Executes `cvta` in the lanes of `mask` (`on`: the same set as a predicate): converts an
-    address in a space to a generic one by adding the start of the space's window (0 for global, for
-    parameters their address), or with `.to` a generic one back by subtracting it."""
+    """Executes `cvta` in the lanes of `on`: converts an address in a space to a generic one by
+    adding the start of the space's window (0 for global, for parameters their address). With `.to`,
+    converts a generic one back by subtracting it."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
@@ -213,19 +213,22 @@ def _parameter_base(warp: Warp) -> int:
     return warp.run.launch.globals[warp.run.program.slots[PARAMETERS].offset]
 
 
-def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `isspacep.param` in the lanes of `mask` (`on`: the same set as a predicate): true
-    where a generic address is in the kernel's parameters."""
+def _is_parameter(
+    warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values
+) -> None:
+    """Executes `isspacep.param` in the lanes of `on`: true where a generic address is in the
+    kernel's parameters."""
     destination, source = instruction.operands
     start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
     write(warp, destination, collect(is_inside, PRED), PRED, on)
 
 
-def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `getctarank` in the lanes of `mask` (`on`: the same set as a predicate): the rank in
-    the cluster of the block in whose shared memory an address is; the own rank for an address that
-    names no block."""
+def _cluster_rank(
+    warp: Warp, _index: int, instruction: Instruction, _mask: int, on: Values
+) -> None:
+    """Executes `getctarank` in the lanes of `on`: the rank in the cluster of the block in whose
+    shared memory an address is; the own rank for an address that names no block."""
     destination, source = instruction.operands
     block_fields = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
     # A shared address with 0 in the block field is the block's own; others have the rank plus 1.
@@ -233,7 +236,9 @@ def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, o
     write(warp, destination, collect(ranks, B32), B32, on)
 
 
-def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _set_registers(
+    warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values
+) -> None:
     """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting; nothing if
     the kernel's directives give no count. Raises the fault (in the lowest lane of `mask`) of a
     count that `inc` would lower or `dec` raise, or, once all warps have set one, of a sum beyond
@@ -265,9 +270,9 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
     return list(groups.values())
 
 
-def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes an instruction across lanes in each group of lanes of `mask` (`on`: the same set as
-    a predicate) that name the same members."""
+def _by_members(warp: Warp, _index: int, instruction: Instruction, mask: int, _on: Values) -> None:
+    """Executes an instruction across lanes once for each group of lanes of `mask` that name the
+    same member mask, among the lanes of the group."""
     for group in _member_groups(warp, instruction, mask):
         _collective(warp, instruction, group, from_mask(group, warp.size))
 
@@ -350,4 +355,8 @@ EXECUTE: dict[OpKind, Callable[[Warp, int, Instruction, int, Values], None]] = {
         if kind.has(Effect.USES_TENSOR_MEMORY)
     },
 }
-"""The function that executes each kind of instruction that is not control flow."""
+"""The function that executes each kind of instruction that is not control flow.
+
+All have the parameters (`warp`, `index`, `instruction`, `mask`, `on`), and many use only some of
+them: `index` is the instruction's number in the program, `mask` the executing lanes as bits, at
+least one, and `on` the same lanes as a predicate."""

@@ -70,9 +70,10 @@ def group_errors(
     groups: Iterable[AccessGroup],
 ) -> Iterator[str]:
     """Yields what is wrong with the access groups of some operations: no members, members that are
-    not among them or in two groups, crossed loads that are not among them (the check then ends);
-    members that do not fit their group; a plan that no row of the table has for it, with or without
-    an exit to a slow version. `operand_shapes` has the shapes of operands there."""
+    not among `operations` or are in two groups, or crossed loads that are not among `operations`.
+    It ends after one of these errors; else it yields members that do not fit their group, and
+    groups with a plan that no row of the table has for them, with or without an exit to a slow
+    version. `operand_shapes` has the shapes of operands there."""
     inside = frozenset(operations)
     free = set(inside)
     for group in groups:

@@ -1,6 +1,7 @@
-"""Yields what is wrong with the loops of a Warp IR (strided loops, warp loops, static schedule):
-each block has to lead to the next, each operation of a warp loop to have a kind, accesses to be in
-groups with the plans of the table, and the condition of a body to hold in the first threads.
+"""Yields what is wrong with the loops of a Warp IR (strided loops, warp loops, static schedule).
+Each block has to lead to the next; each operation of a warp loop has to have a kind; accesses have
+to be in groups with the plans of the table; and the condition of a body has to hold in the first
+threads.
 
     warp loop b1, b3, where b1 ends in `bra b2`    -> an error, for b1 does not lead to b3
 """
@@ -32,10 +33,10 @@ def loop_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
-    """Yields what is wrong with a batched loop: its blocks are no loop (nothing else is checked
-    then), its groups are no groups with the shapes that it assumes or leave a fast version, one of
-    its accesses is not guarded by the range cache, or the analysis finds another loop
-    (`strided_loop`) from its accesses."""
+    """Yields what is wrong with a batched loop. If its blocks are no loop, it yields only that.
+    Else it yields groups that are none with the shapes that the loop assumes, or that leave a fast
+    version; accesses that the range cache does not guard; and that the analysis (`strided_loop`)
+    finds another loop from its accesses."""
     program, loop = ir.program, batched.loop
     if not loop.blocks or not _follow(program, (*loop.blocks, loop.blocks[0])):
         yield "its blocks do not form a loop"
@@ -61,11 +62,11 @@ def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
 
 
 def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
-    """Yields what is wrong with the path of a warp loop: a block is no successor of the one before,
-    or its site is no block (nothing else is checked then); it begins elsewhere than after its site,
-    its body does not lead from `before` to `after`, an operation within a block has no kind, a
-    choice is of no branch of it or contradicts the next block, or its accesses or condition are
-    wrong."""
+    """Yields what is wrong with the path of a warp loop. If a block is no successor of the one
+    before, or its site is no block, it yields only that. Else it yields that the path begins
+    elsewhere than after its site; that its body does not lead from `before` to `after`; operations
+    within a block that have no kind; choices of no branch of it, or that contradict the next block;
+    and errors of its accesses and its condition."""
     program = ir.program
     body = () if path.body is None else (path.body,)
     if not path.before or not _follow(program, path.before) or not _follow(program, path.after):
@@ -94,11 +95,11 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
 
 
 def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iterator[str]:
-    """Yields what is wrong with the accesses of a warp loop, each of which has to be in a group or
-    in `partial`; with the groups, which must not leave a fast version; with `allows_partial_warp`
-    and `partial`, which need a body that a partial warp may run; and with its condition, which it
-    has exactly if it has a body, and which has to compare a value that rises by 1 from thread to
-    thread with a uniform one. `inner` are the operations of the loop."""
+    """Yields what is wrong with the accesses and the condition of a warp loop. Each access has to
+    be in a group or in `partial`. Groups must not leave a fast version. `allows_partial_warp` and
+    `partial` need a body that a partial warp may run. The loop has a condition exactly if it has a
+    body, and the condition has to compare a value that rises by 1 from thread to thread with a
+    uniform one. `inner` are the operations of the loop."""
     warp_loop = WarpLoop.along(path, ir.program)
     yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}

@@ -46,9 +46,10 @@ def program_errors(program: Program) -> Iterator[str]:
 
 
 def _operand_errors(program: Program) -> Iterator[str]:
-    """Yields operations with a wrong number of operands, or an undeclared variable or label (both
-    but for calls), a literal of another width than FLOAT_BITS, an unknown special register, an
-    offset to a label, or an address of a variable that is undeclared or in another space."""
+    """Yields operations that have a wrong number of operands, or that name an undeclared variable
+    or label; neither is checked for calls. Yields as well those with a literal of another width
+    than FLOAT_BITS, an unknown special register, a label with an offset, or an address of a
+    variable that is undeclared or in another space."""
     for index, instruction in enumerate(program.instructions):
         spec, count = instruction.operation.spec, len(instruction.written)
         is_call = instruction.operation.kind is OpKind.CALL
@@ -158,9 +159,9 @@ def _leaves(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _memory_errors(program: Program) -> Iterator[str]:
-    """Yields variables that do not follow the one before in their space (less than MOST_ALIGNED
-    bytes further, for alignment), globals that are not at their number, spaces whose size is not
-    the end of their last variable, and wrong begins or sizes of dynamic and reserved shared
+    """Yields variables that do not follow the one before in their space, with a gap for alignment
+    of less than MOST_ALIGNED bytes; globals that are not at their number; spaces whose size is not
+    the end of their last variable; and wrong begins or sizes of dynamic and reserved shared
     memory."""
     ends = {
         (Space.PARAM, False): program.parameter_bytes,

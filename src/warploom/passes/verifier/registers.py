@@ -74,10 +74,10 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterator[str]:
-    """Yields what is wrong with a masked region: it is entered at a block other than its header,
-    the blocks that leave it are not its `exits`, they lead to a block other than its point, or
-    other registers are written or have to be merged. `before` are the predecessors of each
-    block."""
+    """Yields what is wrong with a masked region: it is entered at a block other than its header;
+    the blocks that leave it are not its `exits`, or lead to a block other than its point; or the
+    registers that are written, or have to be merged, are not those that it states. `before` are the
+    predecessors of each block."""
     program, inside = ir.program, region.blocks
     entered = {b for b in inside if b == 0 or not inside.issuperset(before[b])}
     exiting = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}

@@ -261,4 +261,5 @@ ENCODERS: dict[OpKind, Callable[[Instruction, Modifiers], TensorMemoryRequest]] 
     OpKind.TENSOR_PRODUCT: _multiply,
     OpKind.TENSOR_COMMIT: _commit,
 }
-"""The function that encodes each kind of operation."""
+"""The function that encodes each kind of operation, given the instruction and its modifiers; some
+need only a part of them."""

@@ -81,8 +81,9 @@ class TracedBlock:
 
 def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
     """Writes the trace of a kernel as text to `path`, replacing a file there: the head, a comment
-    that names the columns, then each block between `#BEGIN_TB` and `#END_TB`: its index, and for
-    each warp its number, its count of instructions, and a line for each. Raises OSError."""
+    that names the columns, then each block between `#BEGIN_TB` and `#END_TB`. A block has its
+    index, and for each warp its number, its count of instructions, and a line for each. Raises
+    OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
         for block in blocks:
@@ -100,10 +101,10 @@ def write_list(folder: Path, kernels: Iterable[str]) -> None:
 
 
 def kernel_files(path: str | Path) -> tuple[Path, ...]:
-    """Returns the paths of the kernels' trace files: of a path ending in .traceg or .traceg.xz, the
-    path itself; else those named by the lines of the list at `path` (or of `kernelslist.g` in the
-    folder `path`) that begin with "kernel", beside the list; other lines are ignored. Only the list
-    is opened: raises WarploomError if it cannot be read or names no kernel."""
+    """Returns the paths of the kernels' trace files: `path` itself, if it ends in .traceg or
+    .traceg.xz. Otherwise `path` is a list of files, or a folder with a list `kernelslist.g`: each
+    line that begins with "kernel" names a file beside the list; other lines are ignored. Only the
+    list is opened: raises WarploomError if it cannot be read or names no kernel."""
     location = Path(path)
     kernel_list = location / LIST if location.is_dir() else location
     if kernel_list.name.endswith((".traceg", ".traceg.xz")):

@@ -4,8 +4,8 @@
 
 `PC` and `mask` are hexadecimal. A width of 0 bytes marks an instruction without addresses; else the
 addresses of the active lanes follow in one of three modes: all of them (0), the first and the
-distance from lane to lane (1), the first and each distance to the one before (2). A line may end
-with an immediate operand, which is ignored.
+stride from lane to lane (1), or the first and the difference of each to the one before (2). A line
+may end with an immediate operand, which is ignored.
 
     0080 0000000f 1 R4 LDG.E 1 R2 4 1 0x7f0000000000 4      four lanes, stride 4
 
@@ -58,9 +58,10 @@ class TracedInstruction:
 
     def _compressed(self) -> list[str]:
         """Returns the fields of a line that follow the width: a mode and the addresses. If active
-        lanes are consecutive and one stride leads from lane to lane: STRIDE, the first address and
-        the stride (0 for a single lane, and address 0 without lanes); else DISTANCES, the first
-        address, and the difference of each further one to the one before."""
+        lanes are consecutive and one stride leads from lane to lane, they are STRIDE, the first
+        address and the stride (0 for a single lane, and address 0 without lanes). Else they are
+        DISTANCES, the first address, and the difference of each further address to the one
+        before."""
         first = self.addresses[0] if self.addresses else 0
         steps = [after - before for before, after in pairwise(self.addresses)]
         low = self.mask >> ((self.mask & -self.mask).bit_length() - 1) if self.mask else 0
@@ -106,9 +107,10 @@ def _registers(parts: Iterator[str]) -> tuple[int, ...]:
 
 def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
     """Returns the addresses of the lanes of a mask, from the words of a line that follow its width:
-    a mode, then each address (ALL_ADDRESSES), the first and a stride from one active lane to the
-    next (STRIDE), or the first and the difference of each to the one before (DISTANCES). Raises
-    ValueError for an unknown mode or a malformed word, StopIteration if words are missing."""
+    a mode, then its words. These are each address (ALL_ADDRESSES), the first and a stride from one
+    active lane to the next (STRIDE), or the first and the difference of each to the one before
+    (DISTANCES). Raises ValueError for an unknown mode or a malformed word, StopIteration if words
+    are missing."""
     count, mode = mask.bit_count(), int(next(parts))
     if mode == ALL_ADDRESSES:
         return tuple(int(next(parts), 16) for _ in range(count))

@@ -181,9 +181,9 @@ class TraceRecordBuilder:
 
 
 def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
-    """Returns the space of an access by its opcode (shared or local); of LD, ST and ATOM, by
-    whether its first address is in one of the two ranges of 16 MiB at the head's shared and local
-    bases (a base of 0: no range); global for all others."""
+    """Returns the space of an access by its opcode (shared or local). That of LD, ST and ATOM is
+    shared or local if the first address is in one of the two ranges of 16 MiB at the head's shared
+    and local bases (a base of 0: no range). All others are global."""
     name = instruction.opcode.partition(".")[0]
     if name in ON_CHIP_OPCODES:
         return Space.SHARED
@@ -277,9 +277,9 @@ def _operation_row(
 
 def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
     """Returns the kind of an operation, by the name of its opcode, and its operands `x` and `y`
-    (`TimedOperation`): EXIT if it `ends` its warp, whatever the opcode; FENCE (x: cycles),
-    BLOCK_BARRIER, COMMIT, MEMORY (x: 1 unless shared memory; y: 1 for LDGSTS, which joins a group
-    of copies), BRANCH, else ALU. Operands not named are 0."""
+    (`TimedOperation`). It is EXIT if it `ends` its warp, whatever the opcode. Others are FENCE (x:
+    cycles), BLOCK_BARRIER, COMMIT, MEMORY (x: 1 unless shared memory; y: 1 for LDGSTS, which joins
+    a group of copies), BRANCH, or else ALU. Operands not named are 0."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):

@@ -127,7 +127,7 @@ class LaunchTrace:
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
         """Returns the accesses of an entry of the stream, those from number `first` to `stop`
         (exclusive) of the machine code's record, by the index of their instruction in the listing,
-        in order: for each the bytes of a lane, the mask of lanes, and their addresses in the trace,
+        in order. Each has the bytes of a lane, the mask of lanes, and their addresses in the trace,
         which include the base of the space (`_bases`). `warp_words` are the warp's base addresses
         by site; in local memory they do not count."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)

@@ -16,12 +16,12 @@ from warploom.timing.records import Flight, FlightRequest, MemoryRequest, Schedu
 
 @jitable
 def receive_answers(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Applies the answers (`MemoryRequest.answer`) to all requests of the last quantum: sectors of
-    L1 that still wait for a request, and its miss status holding register, get the cycle in which
-    they are there or free; flights (memory instructions) that wait for it end no earlier
-    (`extend_flight`) and have one open request less, and finish with the last one. Then empties the
-    buffers of requests and waiters, restarts a load/store unit and Tensor Memory Accelerator that
-    stopped for lack of space there, and lets schedulers try again to issue."""
+    """Applies the answers (`MemoryRequest.answer`) to all requests of the last quantum. Sectors of
+    L1 that still wait for a request get the cycle in which they arrive, and its miss status holding
+    register the cycle in which it is free. Flights (memory instructions) that wait for the request
+    end no earlier (`extend_flight`) and have one open request less; they finish with the last one.
+    Then empties the buffers of requests and waiters, restarts a load/store unit and Tensor Memory
+    Accelerator that stopped for lack of space there, and lets schedulers try again to issue."""
     cache = l1(arrays, sm)
     for number in range(sm.request_count):
         request = MemoryRequest(sm, arrays.params.at_requests, number)

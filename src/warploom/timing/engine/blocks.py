@@ -52,8 +52,9 @@ class BlockDispatcher:
         return sm_of_block if fits else None
 
     def _known_blocks(self, placement: Words | None) -> list[Words] | None:
-        """Returns the replayed blocks of each SM, if their SMs are known (`placement`) and all of
-        them are replayed; else None."""
+        """Returns, for each SM, the numbers of its replayed blocks, in ascending order. `placement`
+        has the SM of each block, by its number. Returns None if it is None, or if it has one of
+        the first `blocks` blocks on an SM that is not modelled (from the number of SMs on)."""
         if placement is None or placement[: self._blocks].max(initial=0) >= len(self._sms):
             return None
         placed = placement[: self._blocks]
@@ -85,12 +86,12 @@ class BlockDispatcher:
         return launched
 
     def reserve_blocks(self) -> None:
-        """Reserves blocks for every SM, before a quantum. An SM gets, in turn with the others and
-        in the order of the blocks' numbers, as many as it has free slots, plus as many as ended
-        there in the last quantum (at least one), less those reserved already; at most as many as it
-        has slots. Blocks whose SMs are known wait for these. Clusters that fit all at once are
-        placed as a whole before the first quantum instead. Once no other blocks are left, and an SM
-        has free slots, all reserved blocks are distributed anew, to free slots first."""
+        """Reserves blocks for every SM, before a quantum. An SM gets as many as it has free slots,
+        plus as many as ended on it in the last quantum (at least one), less those reserved already,
+        and at most as many as it has slots. SMs get them in turn, in the order of the blocks'
+        numbers. Blocks whose SMs are known wait for these. Clusters that fit all at once are placed
+        as a whole before the first quantum instead. Once no other blocks are left, and an SM has
+        free slots, all reserved blocks are distributed anew, to free slots first."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return

@@ -24,9 +24,10 @@ FIRST_ORDER = 0x0123456789ABCDEF
 
 class Cache(NamedTuple):
     """Describes a cache in the array `words`, from the offset `at` on: for each set the recency
-    order of its ways, then the tags of all entries, then the times at which the sectors of each are
-    there. What a lookup scans is contiguous. `replacement` is the address of the user's replacement
-    policy, or 0; from the offset `replacement_words` on each set has SET_STRIDE words for it."""
+    order of its ways, then the tags of all entries, then the times at which the sectors of each
+    arrive. So the words that a lookup scans are contiguous. `replacement` is the address of the
+    user's replacement policy, or 0; from the offset `replacement_words` on each set has SET_STRIDE
+    words for it."""
 
     words: Words
     at: int
@@ -81,7 +82,7 @@ def tag_at(cache: Cache, entry: int) -> int:
 @jitable
 def sector_times_at(cache: Cache, entry: int) -> int:
     """Returns the offset in `cache.words` of the first of the four words with the times at which
-    the sectors of an entry (set times ways plus way) are there: cycles in L1, ticks in L2."""
+    the sectors of an entry (set times ways plus way) arrive: cycles in L1, ticks in L2."""
     return int(cache.at + (1 + cache.ways) * cache.sets + w.SECTORS * entry)
 
 
@@ -121,7 +122,7 @@ def oldest(cache: Cache, set_index: int) -> int:
 def use_line(cache: Cache, set_index: int, line: int, now: int) -> int:
     """Returns the entry for a line that is accessed in the cycle `now`, and marks it as used
     (`choose_entry`). A line that was not in the cache replaces another, without valid sectors yet;
-    what was dirty in that one is lost, not written back."""
+    the dirty sectors of the replaced line are lost, not written back."""
     entry = choose_entry(cache, set_index, line, now)
     if not holds_line(cache, entry, line):
         replace_line(cache, entry, line)

@@ -93,8 +93,9 @@ def fetch_line(arrays: EngineArrays, sm: SmState, warp: WarpSlot) -> bool:
 @jitable
 def copy_registers(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -> None:
     """Sets the ready times of the registers that a copy (operation `op`, COPY) writes to the latest
-    of those that it reads, packed as they are: a time that is not known yet (PENDING) wins, with
-    the number of its flight (memory instruction); 0 if it reads none."""
+    of those that it reads; 0 if it reads none. Packed times are compared, so one that is not known
+    yet (PENDING) is the latest, and the copies get the number of its flight (memory instruction),
+    too."""
     base, operation, latest = warp.registers, TimedOperation(arrays.ops, 0, op), 0
     first = operation.needs_at
     for index in range(first, first + operation.needs):
@@ -231,9 +232,9 @@ def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) -> None:
-    """Launches the next reserved block in the free slot `block`: removes its grid number from the
-    SM's ring buffer of reserved blocks, counts it and its warps as live (after the residency so far
-    has been accounted), resets the slot's barriers and mbarrier phases, and starts its warps.
+    """Launches the next reserved block in the free slot `block`. Removes its grid number from the
+    SM's ring buffer of reserved blocks; counts it and its warps as live, after the residency so far
+    has been accounted; resets the slot's barriers and mbarrier phases; and starts its warps.
     `block.launch_number`, which identifies this launch in the slot, is how many warps the SM had
     launched before; `block.grid` is the block's number in the grid."""
     head = sm.reserved_head

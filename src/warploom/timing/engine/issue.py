@@ -44,10 +44,10 @@ def blocked_until(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> int:
     """Returns the first cycle in which a warp's operation can issue as far as units are concerned:
-    `now` if it can; else when its unit is free, else when the register banks are, else, for an
-    access, NEVER: the scheduler's share of the load/store queue is full (BULK does not use it) or
-    no flight record is free. If it is not `now`, `warp.blocked_by` gets the stall reason: the
-    throttle of the unit (math pipe, texture, MIO; LG for accesses off chip) or, of banks,
+    `now` if it can. Otherwise it is when its unit is free, else when the register banks are. For an
+    access it is NEVER if the scheduler's share of the load/store queue is full (BULK does not use
+    it) or no flight record is free. If it is not `now`, sets `warp.blocked_by` to the stall reason:
+    the throttle of the unit (math pipe, texture, MIO; LG for accesses off chip) or, of banks,
     DISPATCH_STALL."""
     operation = TimedOperation(arrays.ops, 0, warp.op)
     unit = operation.unit
@@ -137,8 +137,9 @@ def issue(
     """Issues one slot of a warp's operation, which nothing may block (`blocked_until`), in this
     cycle: occupies the unit and the register banks, and counts one in `sm.instructions` and in the
     operation's total. If the operation has further slots, the warp sleeps for its `gap`. With the
-    last slot, sets when its destination registers are ready, PENDING if it makes accesses and so
-    starts a flight, then applies the effects of its kind and moves the warp on (`finish_issue`)."""
+    last slot, sets when its destination registers are ready: PENDING if it makes accesses, for
+    which it starts a flight. Then applies the effects of its kind and moves the warp on
+    (`finish_issue`)."""
     op = warp.op
     operation = TimedOperation(arrays.ops, 0, op)
     unit = unit_at(arrays, warp, operation.unit)
@@ -216,10 +217,10 @@ def hold_warp(
     now: int,
 ) -> None:  # fmt: skip
     """Puts a warp to sleep where an operation makes it wait: at a barrier until that is released
-    (`waits`), or for `latency_barrier` if it released it; polling, until all warps have polled; at
-    a fence or a wait for groups of copies until its flights have ended (`pending_wait`), then for
-    the fence's cycles or the groups' ends; for groups of products until their ends; for the cycles
-    of `nanosleep`."""
+    (`waits`), or for `latency_barrier` if the warp released it; at a poll until all warps have
+    polled. At a fence or a wait for groups of copies it sleeps until its flights have ended
+    (`pending_wait`), then for the fence's cycles or until the groups' ends. At a wait for groups of
+    products it sleeps until their ends, at a `nanosleep` for its cycles."""
     kind = operation.kind
     if waits:
         sleep(arrays, sm, warp, w.NEVER, w.BARRIER, now + 1)

@@ -66,10 +66,10 @@ def count_sectors(sm: SmState, sectors: int, missing: int) -> None:
 
 @jitable
 def charge_fills(arrays: EngineArrays, sm: SmState, missing: int, start: int) -> None:
-    """Charges the time of filling L1 with the sectors in the mask `missing`, `fill_ticks` each:
-    adds it to `fill_debt`, which delays the next access, and to the busy time of those SLOWED units
-    (special functions, bits, conversions), of any scheduler, that are busy after the cycle
-    `start`."""
+    """Charges the time of filling L1 with the sectors in the mask `missing`, `fill_ticks` each.
+    Adds it to `fill_debt`, which delays the next access. Adds it as well to the busy time of those
+    SLOWED units (special functions, bits, conversions), of any scheduler, that are busy after the
+    cycle `start`."""
     ticks = 0
     for sector in range(w.SECTORS):
         ticks += ((missing >> sector) & 1) * arrays.params.fill_ticks

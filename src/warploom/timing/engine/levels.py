@@ -90,8 +90,8 @@ def l2(params: EngineParameters, memory: MemorySystem) -> Cache:
 @jitable
 def fetch_set(cache: Cache, set_index: int) -> None:
     """Prefetches a set of L2 that a later request needs into the host's caches: its tags, and the
-    times of the least recently used line, which may be evicted. Changes nothing that is
-    modelled."""
+    times of the least recently used line, which may be evicted. Changes nothing in the modelled
+    state."""
     first = set_index * cache.ways
     prefetch(cache.words, tag_at(cache, first))
     prefetch(cache.words, tag_at(cache, first + cache.ways - 1))
@@ -103,12 +103,12 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 def serve(
     params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> None:
-    """Serves a request of SM number `sm`: its slice of L2 is occupied after the slice's earlier
-    work, longer for partly written sectors and for each further pass of an atomic; then come L2
-    (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. Stores the
-    cycle of the answer, the later of both plus the time of further passes and the latency of L2
-    (`base_latency`) or of atomics, in the request (`answer`), and as `last_answer` if none is
-    later; adds the sectors' bytes to `l2_bytes`."""
+    """Serves a request of SM number `sm`. First its slice of L2 is occupied, after the slice's
+    earlier work, longer for partly written sectors and for each further pass of an atomic. Then
+    come L2 (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. The
+    cycle of the answer is the later of both, plus the time of further passes and the latency of L2
+    (`base_latency`) or of atomics. Stores it in the request (`answer`), and as `last_answer` if
+    none is later; adds the sectors' bytes to `l2_bytes`."""
     line, sectors = request.line, request.sectors & w.SECTOR_MASK
     kind = request.kind
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -165,7 +165,7 @@ def access_l2(
 ) -> int:
     """Accesses the sectors in the mask `sectors` of a line, which belongs to set `set_index`, in L2
     at tick `now`; counts hits, misses and dirty bytes, and returns the tick in which the sectors
-    are there, less the latency of L2. Missing sectors of loads and atomics are read from DRAM,
+    are available, less the latency of L2. Missing sectors of loads and atomics are read from DRAM,
     which adds the difference of both latencies; stores read none. What stores and atomics write
     stays in L2, dirty, until its line is evicted and so written back; only a store waits for that
     to begin. Without an L2, DRAM is accessed, and its latency not added."""
@@ -231,10 +231,11 @@ def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: in
 def transfer_dram(
     params: EngineParameters, memory: MemorySystem, line: int, sectors: int, writes: bool, now: int
 ) -> int:
-    """Occupies the bank of DRAM that holds a line (by `bank_of`, or by the user's mapping) for the
-    transfer of `sectors` sectors, a count, to (`writes`) or from it, from tick `now` on, after its
-    earlier transfers and, if the one before went the other way, `turn_ticks`; returns the tick at
-    which the transfer begins. The latency is not in it."""
+    """Reserves the DRAM bank that holds `line` (by `bank_of`, or by the user's mapping) for the
+    transfer of `sectors` sectors, a count, from DRAM or, if `writes`, to it. Returns the tick at
+    which the transfer begins, without the latency: `now`, or when the bank's earlier transfers have
+    ended, plus `turn_ticks` if the last one went in the other direction. Stores the bank's new end
+    and direction in `memory`."""
     if params.dram_mapping == 0:
         number = bank_of(line, params.bank_bits)
     else:

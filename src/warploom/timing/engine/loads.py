@@ -83,9 +83,9 @@ def retry_issue(scheduler: SchedulerState, now: int) -> None:
 def serve_access(
     arrays: EngineArrays, sm: SmState, flight: Flight, warp: WarpSlot, access: int, now: int
 ) -> bool:
-    """Serves one access of a flight (memory instruction in flight), as of the cycle before `now`:
-    extends the flight to the end of an access to shared or constant memory (latency plus
-    conflicts); arrives at or waits for a phase of an mbarrier, which costs the unit no time; else
+    """Serves one access of a flight (memory instruction in flight), as of the cycle before `now`.
+    An access to shared or constant memory extends the flight to its end (latency plus conflicts).
+    One to an mbarrier arrives at a phase or waits for it, which costs the unit no time. Any other
     requests lines (`request_lines`) and calls the user's prefetcher, if there is one and the access
     goes through L1. Occupies the load/store unit for the access's cycles (`lsu_free`), plus those
     of `fill_debt` where lines are requested, and counts those of shared memory (`shared_cycles`)
@@ -133,8 +133,8 @@ def serve_access(
 def request_lines(
     arrays: EngineArrays, sm: SmState, flight: Flight, pattern: TimedPattern, line: int, start: int
 ) -> int:
-    """Requests the lines of an access from L2, if it goes through L1 only the sectors that L1
-    lacks, which get an entry there. `flight` (the memory instruction) waits for these and for
+    """Requests the lines of an access from L2; if it goes through L1, only the sectors that L1
+    lacks, which get an entry in it. `flight` (the memory instruction) waits for these and for
     sectors already on their way. Hits and misses in L1 are counted; hits end after L1's latency, an
     access to texels not before the texture unit's. Space for requests must have been checked.
     Stores invalidate in L1 the sectors that they write past it; a partial store to a line that its
@@ -183,9 +183,9 @@ def read_from_l1(
     earliest: int,
 ) -> int:  # fmt: skip
     """Makes a flight wait for those of the sectors in a mask that an entry of L1 has, or that an
-    earlier access has requested, until the cycle `earliest` at least; marks the others as valid
-    there, charges their fill from the cycle `start` on, and returns them, which are to be
-    requested. Counts hits and misses."""
+    earlier access has requested, until the cycle `earliest` at least. Marks the other sectors as
+    valid in the entry, charges their fill from the cycle `start` on, and returns them: the caller
+    has to request them. Counts hits and misses."""
     cache = l1(arrays, sm)
     tag = tag_at(cache, entry)
     missing = sectors & ~sm.words[tag]

@@ -71,9 +71,9 @@ def signal_phase(
     arrays: EngineArrays, sm: SmState, flight: Flight, access: int, time: int, now: int
 ) -> None:
     """Adds an arrival, at the cycle `time`, at the phase that an access of a flight (memory
-    instruction in flight) names: a phase of its own block, if that is still resident in its slot,
-    or by a message one of another block of the cluster (`owner`). Nothing if it names none. What it
-    wakes continues from `now` on."""
+    instruction in flight) names. Adds it to a phase of its own block if that is still resident in
+    its slot, and sends it by a message to another block of the cluster (`owner`). Nothing if it
+    names none. Warps that it wakes continue from `now` on."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, owner = (timed_access.phase_id, timed_access.owner)
     if phase_id == 0:
@@ -131,8 +131,8 @@ def send_message(arrays: EngineArrays, sm: SmState, block: int, phase_id: int, t
 @jitable
 def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Applies the arrivals at mbarriers that this SM has received from other SMs, each at the time
-    of its message, and empties the buffer; what an arrival wakes continues from the cycle `now`
-    on."""
+    of its message, and empties the buffer; warps that an arrival wakes continue from the cycle
+    `now` on."""
     for number in range(sm.received_count):
         message = ArrivalMessage(sm, arrays.params.at_received, number)
         add_arrival(arrays, sm, PhaseState(sm, message.block), message.time, now)
@@ -142,9 +142,9 @@ def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
 @jitable
 def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int, now: int) -> None:
     """Adds an arrival to a phase of an mbarrier, whose time becomes the latest of its arrivals'
-    (`time`: the cycle of this one), and resumes, from `now` on, those flights (memory instructions)
-    in its list (`waiter`) that wait for no more arrivals than it now has; the others stay in the
-    list."""
+    (`time`: the cycle of this one). Resumes, from `now` on, those flights (memory instructions) in
+    its list (`waiter`) that wait for no more arrivals than the phase now has; the others stay in
+    the list."""
     phase.arrivals += 1
     phase.time = max(phase.time, time)
     waiter = Flight(sm, phase.waiter)
@@ -164,9 +164,9 @@ def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int,
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, time: int, now: int) -> None:
     """Ends the wait of a flight (memory instruction in flight) for a phase that was complete at the
-    cycle `time`: extends it to the later of `time` and `now` plus the latency of shared memory, and
-    completes it if none of its accesses and requests is open. The caller removes it from the
-    phase's list."""
+    cycle `time`. Extends the flight to the later of `time` and `now` plus the latency of shared
+    memory, and completes it if none of its accesses and requests is open. The caller removes it
+    from the phase's list."""
     extend_flight(flight, max(time, now) + arrays.params.latency_shared)
     flight.open_requests -= 1
     if flight.open_requests == 0:
@@ -200,8 +200,9 @@ def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
 @jitable
 def finish_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
     """Completes a flight (memory instruction in flight) whose parts have all ended
-    (`complete_flight`). A copy of the Tensor Memory Accelerator (BULK) ends `latency_tma` later, is
-    recorded in the timeline, and arrives then at the phases of its accesses first."""
+    (`complete_flight`). Before that, a copy of the Tensor Memory Accelerator (BULK) gets an end
+    `latency_tma` later, is recorded in the timeline, and arrives, at that end, at the phases of its
+    accesses."""
     if TimedOperation(arrays.ops, 0, flight.op).kind == w.BULK:
         flight.end += arrays.params.latency_tma
         record_copy(arrays, sm, flight)
@@ -236,12 +237,12 @@ def is_resident(sm: SmState, flight: Flight) -> bool:
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
-    """Frees the record of a flight (memory instruction in flight) whose end is known. If its warp
-    still occupies its slot: destination registers, and copies of them, that wait for the flight
-    become ready at that end; the end of its group of copies, if any, is updated, and the warp's
-    `last_end` and `flights` if fences await the operation (`is_fenced`: not a bulk copy outside of
-    a group); the warp is scheduled if it sleeps and nothing else holds it back
-    (`recheck_waits`)."""
+    """Frees the record of a flight (memory instruction in flight) whose end is known. The rest is
+    done only if its warp still occupies its slot. Destination registers, and copies of them, that
+    wait for the flight become ready at that end. The end of its group of copies, if any, is
+    updated; so are the warp's `last_end` and `flights` if fences await the operation (`is_fenced`:
+    not a bulk copy outside of a group). The warp is scheduled if it sleeps and nothing else holds
+    it back (`recheck_waits`)."""
     number = (flight.at - arrays.params.at_flights) // Flight.WORDS
     warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
     time = flight.end

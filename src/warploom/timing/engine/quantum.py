@@ -95,8 +95,8 @@ def fetch_sm(params: EngineParameters, sm: SmState) -> None:
 
 @jitable
 def run_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
-    """Runs an SM up to the cycle `stop`: first applies answers of the memory system and messages
-    since the last quantum, and releases polling warps if `polling_done` is set; then, in each cycle
+    """Runs an SM up to the cycle `stop`. First applies answers of the memory system and messages
+    since the last quantum, and releases polling warps if `polling_done` is set. Then, in each cycle
     in which something can change, launches reserved blocks in free slots and runs the cycle. Its
     next cycle (`now`) becomes `stop`, up to which its warps' residency is counted."""
     now = sm.now

@@ -138,9 +138,9 @@ def wait_for_line(
     earliest: int,
 ) -> None:
     """Makes a flight (memory instruction in flight) wait for the sectors in the mask `sectors` of a
-    line in L1: extends its end to the cycle in which each is there, at least `earliest`, or, for
-    one on its way, adds it to the waiters of the request that brings it. `sector_times` is the
-    offset of the times of the line's sectors."""
+    line in L1. Extends the flight's end to the cycle in which each sector is there, at least
+    `earliest`; for a sector on its way, adds the flight to the waiters of the request that brings
+    it. `sector_times` is the offset of the times of the line's sectors."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             time = sm.words[sector_times + sector]

@@ -22,10 +22,10 @@ MOST_RANK = 1 << 60
 
 @jitable
 def step_scheduler(arrays: EngineArrays, sm: SmState, number: int, now: int) -> None:
-    """Runs scheduler `number` of an SM for the cycle `now`: nothing but `next` if it may not issue
-    yet (`free`); else wakes warps whose time has come, and issues an operation of the warp that the
-    policy selects, if one can issue (with dual issue a second one of that warp). Charges the cycles
-    before to a stall reason; with an issue, also this cycle to it and the further ones of
+    """Runs scheduler `number` of an SM for the cycle `now`. If it may not issue yet (`free`), only
+    sets `next`. Else wakes warps whose time has come, and issues an operation of the warp that the
+    policy selects, if one can issue; with dual issue also a second one of that warp. Charges the
+    cycles before to a stall reason; with an issue, also this cycle to it and the further ones of
     `issue_cycles` to dispatch stalls, and counts the eligible warps. Sets the states of ready warps
     (`charge_ready_warps`), and `next`, the next cycle in which the scheduler can change."""
     scheduler = SchedulerState(sm, arrays.params.at_schedulers, number)
@@ -113,9 +113,9 @@ def choose_warp(
 @jitable
 def rank(scheduler: SchedulerState, warp: WarpSlot, policy: int) -> int:
     """Returns the priority of a warp that can issue under one of the model's policies; the least
-    goes first: the age for OLDEST; for GTO 0 for the warp that issued last, else the age plus 1;
-    for LRR and TWO_LEVEL by slots, first those after the warp that issued last, then from the first
-    slot on up to that warp itself."""
+    goes first. For OLDEST it is the age; for GTO 0 for the warp that issued last, else the age plus
+    1. For LRR and TWO_LEVEL it follows the slots: first those after the warp that issued last, then
+    from the first slot on up to that warp itself."""
     last = scheduler.last
     if policy == w.OLDEST:
         return int(warp.age)
@@ -178,9 +178,10 @@ def charge_ready_warps(
 def issue_together(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> None:
-    """Issues the next operation of the warp that has just issued in the same cycle (dual issue), if
-    the warp is ready and may issue by the next cycle, and the operation is ALU or MEMORY, needs no
-    result that is not ready, and is not blocked (unit, register banks, queue); else nothing."""
+    """Issues the next operation of the warp that has just issued, in the same cycle (dual issue).
+    The warp must be ready and able to issue by the next cycle; the operation must be ALU or MEMORY,
+    need no result that is not ready, and not be blocked (unit, register banks, queue). Otherwise
+    does nothing."""
     if warp.state != w.READY or warp.slots_left == 0:
         return
     op = warp.op

@@ -183,8 +183,8 @@ def _set_cache_parameters(
     policies: Policies,
 ) -> None:
     """Sets the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum in
-    cycles, which is shorter than the least latency between an SM and what it shares (other SMs only
-    if clusters use mbarriers). Without an L1, the texture cache is used instead; without an L2,
+    cycles, which is shorter than the least latency between an SM and L2 or DRAM, and, if clusters
+    use mbarriers, other SMs. Without an L1, the texture cache is used instead; without an L2,
     `l2_sets` is 0. `policies` may replace ways and sets; raises WarploomError for those that cannot
     be (`CacheModel.sets`)."""
     slices = timing.l2_slices

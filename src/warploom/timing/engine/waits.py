@@ -17,7 +17,8 @@ from warploom.timing.records import SchedulerState, SmState, TimedOperation, Tim
 def charge_scheduler(scheduler: SchedulerState, now: int) -> None:
     """Charges a scheduler's cycles without an issue before `now` that have not been charged
     (`accounted`) to the stall reason that most of its warps have, the first of REASONS among
-    equals; to a dispatch stall if all of them could issue, to "no_warp" if there is none."""
+    equals. They are charged to a dispatch stall if all of its warps could issue, to "no_warp" if it
+    has none."""
     cycles = now - scheduler.accounted
     if cycles <= 0:
         return
@@ -139,10 +140,11 @@ def schedule_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earliest: int, reason: int
 ) -> None:
     """Puts a warp to sleep until its next operation can issue, or makes it ready (NOT_SELECTED):
-    after an issue, or when what it waited for has ended. It sleeps, without a wake-up time, if an
-    operand's time is not known or, before its EXIT, an instruction of it is in the load/store queue
-    (DRAIN); else until the later of its operands' time, with their reason, and the cycle
-    `earliest`, with the stall reason `reason`. Stores `earliest` in the warp."""
+    after an issue, or when what it waited for has ended. It sleeps without a wake-up time if an
+    operand's time is not known, or if before its EXIT an instruction of it is in the load/store
+    queue (DRAIN). Otherwise it sleeps until the later of two cycles: that of its operands, with
+    their stall reason, and `earliest`, with the stall reason `reason`. Stores `earliest` in the
+    warp."""
     op = warp.op
     warp.earliest = earliest
     ready_state = operands_ready(arrays, sm, warp, op)
@@ -186,11 +188,11 @@ def sleep(
 
 @jitable
 def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> None:
-    """Schedules a warp that sleeps without a wake-up time again, after one of its memory
-    instructions has ended or left the queue, never before its `earliest` (`schedule_warp`): with
-    `pending_wait` 0 whatever is in flight; at a fence or group wait once nothing is (`flights`), at
-    its `wait_end`, with the stall reason MEMBAR or LONG_SCOREBOARD. Nothing for other warps, and
-    for one at a barrier or polling.
+    """Schedules a warp that sleeps without a wake-up time again (`schedule_warp`), after one of its
+    memory instructions has ended or left the queue, never before its `earliest`. With
+    `pending_wait` 0 it is scheduled whatever is in flight. At a fence or a wait for groups it is
+    scheduled once nothing is in flight (`flights`), for its `wait_end`, with the stall reason
+    MEMBAR or LONG_SCOREBOARD. Nothing for other warps, and for one at a barrier or polling.
 
     `pending_wait` is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
     may still be incomplete; or less than 0 for a warp that polls. It becomes 0 when a fence or
@@ -215,8 +217,9 @@ def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -
 @jitable
 def wait_end(sm: SmState, warp: WarpSlot, pending_wait: int, now: int) -> int:
     """Returns the cycle, at least `now`, in which a fence or a wait for groups of copies, packed as
-    in `pending_wait`, ends: a fence its cycles after the end of the warp's last memory instruction,
-    a wait at the latest end of the groups that it awaits. All ends must be known."""
+    in `pending_wait` (`recheck_waits`), ends. A fence ends its cycles after the end of the warp's
+    last memory instruction, a wait at the latest end of the groups that it awaits. All ends must be
+    known."""
     if pending_wait & 1:
         return int(max(now, warp.last_end) + (pending_wait >> 1))
     return groups_end(sm, warp.at + WarpSlot.groups, warp.copy_group, (pending_wait >> 1) - 1, now)

@@ -29,8 +29,8 @@ from warploom.timing.records import StreamEntry, TimedAccess, TimedWarp, WarpStr
 @dataclass(frozen=True)
 class MachineCodeRecord:
     """Holds the record of machine code, whose blocks are spans of the listing (`starts`, `stops`)
-    and whose accesses name instructions of it; how well its paths agree with the PTX's
-    (`agreement`, 0 to 1); and for each entry its position in the PTX path of its stream."""
+    and whose accesses name instructions of it. Holds as well how well its paths agree with the
+    PTX's (`agreement`, 0 to 1), and for each entry its position in the PTX path of its stream."""
 
     record: Record
     starts: tuple[int, ...]
@@ -59,9 +59,10 @@ class _SegmentArrays:
     """Holds a segment (part of a path through machine code) as arrays.
 
     For each visit of a node: the block, and its position in the PTX path. For each memory
-    operation: the visit, the instruction of the listing, the position in the PTX path, the offset
-    of its PTX instruction in the basic block, and the bytes of a lane if it was merged from several
-    (ONE_LANE if one lane makes it for all), else 0. Positions count from the segment's start."""
+    operation: the visit; the instruction of the listing; the position in the PTX path; the offset
+    of its PTX instruction in the basic block; and a size. That is the bytes of a lane if the
+    operation was merged from several, ONE_LANE if one lane makes it for all, else 0. Positions
+    count from the segment's start."""
 
     blocks: Words
     block_positions: Words
@@ -162,11 +163,11 @@ class _MachineCodeRecordBuilder:
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
     def _stream(self, path: Words, first_accesses: Words) -> tuple[float, Words, Words, Words]:
-        """Returns, for a path of basic blocks of the PTX: the weight of tokens that differ, the
-        entries and accesses of the path in machine code, the first access of entries counted from
-        0, and the position in the PTX path of each entry (0 for the one that ends them).
-        `first_accesses` has the number in the record of the first access of each block of the path,
-        and the end of the last one's. Accesses that no machine instruction makes are left out."""
+        """Returns, for a path of basic blocks of the PTX: the weight of tokens that differ; the
+        entries of the path in machine code, whose first accesses count from 0; its accesses; and
+        the position in the PTX path of each entry (0 for the one that ends them). `first_accesses`
+        has the number in the record of the first access of each block of the path, and the end of
+        the last one's. Accesses that no machine instruction makes are left out."""
         walk = self._walker.walk(path)
         arrays = [self._segment_arrays(segment) for segment in walk.segments]
         visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
@@ -366,10 +367,10 @@ class _MachineCodeRecordBuilder:
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
         """Returns how machine instruction `number`, made for the PTX instruction `site`, accesses
-        memory: the token of its PTX block and, if it merges several PTX accesses, the offset in the
-        block of the first, the bytes of a lane and the iterations that they come from; else the
-        offset of `site`, 0 bytes and 1 iteration. `sites` are the PTX instructions of all memory
-        operations in its node."""
+        memory. It has the token of its PTX block. If it merges several PTX accesses, it has the
+        offset in the block of the first of them, the bytes of a lane, and the iterations that they
+        come from; else the offset of `site`, 0 bytes and 1 iteration. `sites` are the PTX
+        instructions of all memory operations in its node."""
         block, ptx_offset = self._merging.offsets_in_blocks[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]

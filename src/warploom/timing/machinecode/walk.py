@@ -101,9 +101,9 @@ class Walker:
     those of the PTX (`BlockTokens`)."""
 
     def __init__(self, counts: MachineCounts) -> None:
-        """Prepares the tokens, the edges of the PTX's control-flow graph, and the costs of nodes
-        and edges of the machine code: a node costs by its size, and one that `counts` (the match of
-        all warps) has not executed UNLIKELY_COST more; edges not taken there are stored in
+        """Prepares the tokens, the edges of the PTX's control-flow graph, and the costs of nodes of
+        the machine code: each costs by its size, and UNLIKELY_COST more if it was not executed in
+        `counts`, the match of all warps. Edges that were not taken in `counts` are stored in
         `_rare`."""
         self.tokens: BlockTokens = tokens_of(counts)
         self._nodes = counts.matching.nodes
@@ -141,9 +141,9 @@ class Walker:
         return Walk(tuple(segments), tuple(positions))
 
     def _encode_path(self, path: Words) -> list[int]:
-        """Returns the tokens of a path of PTX blocks, each times two, plus one where the step from
-        the block before is no edge of the control-flow graph (another part of a diverged warp goes
-        on); never for the first block."""
+        """Returns the tokens of a path of PTX blocks, each as `token << 1 | bit`. The bit is 1 if
+        the step from the block before is no edge of the control-flow graph, as another part of a
+        diverged warp continues; it is 0 for the first block."""
         steps = path[:-1] << 32 | path[1:]
         distinct, index = np.unique(steps, return_inverse=True)
         is_edge = np.array([kind in self._edges for kind in distinct.tolist()], bool)
@@ -152,11 +152,11 @@ class Walker:
 
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
         """Returns the cheapest segment from node `first` on that executes the tokens of a window
-        (coded as by `_encode_path`), by Dijkstra's algorithm over pairs of a position in the window
-        and a node. Costs have: instructions, unlikely nodes and edges, tokens that only one path
-        executes, and jumps to another node, which are cheaper where the warp diverged. `ends`: the
-        path ends in this window, so the segment does, too; else about its first half is retained
-        (`_segment`)."""
+        (`token << 1 | bit`, `_encode_path`), by Dijkstra's algorithm over pairs of a position in
+        the window and a node. Costs have: instructions, unlikely nodes and edges, tokens that only
+        one path executes, and jumps to another node, which are cheaper where the warp diverged.
+        `ends`: the path ends in this window, so the segment does, too; else about its first half is
+        retained (`_segment`)."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -202,10 +202,15 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns the position after the tokens of the window that one visit to a node executes
-        from `position` on, passing ignored ones, up to the first token that it does not (or no
-        longer) execute; and the cost of tokens that the node executes and the path does not have
-        (optional ones cost nothing), 0.0 where the window ends before the path does."""
+        """Executes, in one visit to `node`, the tokens of a window from index `position` on.
+        Returns the index of the first token that the visit does not execute (the window's length if
+        it executes all), and a penalty. An element of `window` is `token << 1 | bit`
+        (`_encode_path`); the bit is not used here.
+
+        A visit executes each token as often as `needs[node]` has it; tokens that no node executes
+        are passed over. The penalty is MISSED_COST times the weight of each token that the visit
+        should have executed, but for optional ones. It is 0.0 if the window is used up and the path
+        continues after it (`ends` false): the next window may have the missing tokens."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1

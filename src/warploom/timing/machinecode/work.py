@@ -230,8 +230,8 @@ def _dependences(
 def _register_reads(instruction: MachineInstruction, previous: MachineInstruction) -> int:
     """Returns how many registers of each bank an instruction with a fixed latency reads, and how
     many of them the instruction before left in the operand cache (by its reuse flags, for the same
-    source operand), packed as `TimedOperation.reads`; 0 for one with a variable latency, which sets
-    a read or write barrier.
+    source operand), packed as `TimedOperation.reads`. Returns 0 for an instruction with a variable
+    latency, which sets a read or write barrier.
 
     The bank of a register is its number modulo the banks. Sources: Jia et al. (2018), 2.1; Huerta
     et al. (2025)."""

@@ -74,8 +74,8 @@ def phases_of(
     block: Words, packed_phase: Words, waits: npt.NDArray[np.bool_]
 ) -> tuple[Words, Words]:
     """Returns, for accesses in the order of the log, the phase that each signals or awaits, as 1
-    plus its number in its block (0 for none, and for a phase at which nothing arrives); and for
-    accesses that wait, how many arrivals complete it (0 for all others).
+    plus its number in its block (0 for none, and for a phase at which nothing arrives). Returns as
+    well, for accesses that wait, how many arrivals complete the phase (0 for all others).
 
     `block` is the block that owns the mbarrier. `packed_phase` is the mbarrier and the phase that
     was incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went

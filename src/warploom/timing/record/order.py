@@ -84,9 +84,9 @@ def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
     """Returns, by instruction of a basic block, the indices of later instructions that must stay
-    after it: because they read or overwrite a register that it writes, or overwrite one that it
-    reads, because their memory accesses may not be swapped (`_may_swap`), or because one of both is
-    a WALL (control flow, barrier)."""
+    after it. These read or overwrite a register that it writes, or overwrite one that it reads; or
+    the memory accesses of both may not be swapped (`_may_swap`); or one of both is a WALL (control
+    flow, barrier)."""
     successors: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
@@ -143,10 +143,11 @@ class _Reordering(NamedTuple):
 
 
 def _reordering_of(instruction: Instruction) -> _Reordering:
-    """Returns how an instruction may move: control flow and barriers not at all (WALL), arithmetic
-    and moves freely (PURE) unless they read the clock, plain loads and stores by their spaces;
-    texture loads, `ld.nc`, and loads of constants and parameters as loads of constant data; all
-    else in order (ORDERED), also accesses that are volatile, relaxed or the like."""
+    """Returns how an instruction may move. Control flow and barriers may not at all (WALL);
+    arithmetic and moves may freely (PURE), unless they read the clock. Plain loads and stores may
+    by their spaces; texture loads, `ld.nc`, and loads of constants and parameters count as loads of
+    constant data. All else stays in order (ORDERED), also accesses that are volatile, relaxed or
+    the like."""
     operation = instruction.operation
     if operation.spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return _Reordering(_Mobility.WALL)

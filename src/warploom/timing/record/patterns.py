@@ -1,10 +1,10 @@
 """Numbers the patterns in which warps access memory: each distinct one once, with its cost by the
 device's access rules and the lines and sectors that it needs.
 
-A pattern is what stays equal when an access is moved by multiples of the device's access unit: the
-instruction, space and operation, the active lanes, and the distances of their addresses from the
-*base*, which is the first lane's address rounded down to a multiple of the unit. For example 32
-lanes that load consecutive floats from the address 1184 on, in units of 128 bytes:
+A pattern has all that stays equal when an access is moved by multiples of the device's access unit:
+the instruction, space and operation, the active lanes, and the distances of their addresses from
+the *base*. The base is the first lane's address rounded down to a multiple of the unit. For example
+32 lanes that load consecutive floats from the address 1184 on, in units of 128 bytes:
 
     base 1152, offsets 32, 36, ..., 156   ->  line 0, sectors 0b1110; line 1, sectors 0b0001
 """
@@ -127,8 +127,8 @@ class PatternTable:
         return lane_bytes(kind), pattern, SPACES[space_number(kind)]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
-        """Returns, for each of the patterns `numbers`, the number of the one that begins at the
-        same bytes but whose lanes access `sizes[i]` bytes each; adds new ones to the table."""
+        """Returns, for each of the patterns `numbers`, the number of the pattern that begins at the
+        same bytes but whose lanes access `sizes[i]` bytes each; adds new patterns to the table."""
         distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
         resized: list[int] = []
         pairs: list[tuple[int, int]] = distinct.tolist()
@@ -138,8 +138,8 @@ class PatternTable:
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Returns, for each of the patterns `numbers`, the number of the one in which the first
-        active lane alone makes the access; adds new ones to the table."""
+        """Returns, for each of the patterns `numbers`, the number of the pattern in which the first
+        active lane alone makes the access; adds new patterns to the table."""
         distinct, index = np.unique(numbers, return_inverse=True)
         reduced: list[int] = []
         chosen: list[int] = distinct.tolist()
@@ -159,13 +159,13 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, pattern: AddressPattern) -> list[int]:
-        """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes (of
-        atomics, else 1) and wavefronts by the device's cost rules and, outside of shared and
-        constant memory, its lines, which are appended to those of the table, and the registers that
-        move. Copies, accesses to mbarriers and texels have rows of their own (`_sector_row`).
-        Wavefronts of shared memory are multiplied by the passes; those of constant memory are
-        distinct addresses; those of other accesses are its lines, or the wavefronts that move its
-        registers, WAVEFRONT_BYTES each, if these are more. Loads also get `banks`."""
+        """Returns the row (`TimedPattern`) of a pattern by its space and operation. It has passes
+        (of atomics, else 1) and wavefronts by the device's cost rules. Outside of shared and
+        constant memory it also has its lines, which are appended to those of the table, and the
+        registers that move. Copies, accesses to mbarriers and texels have rows of their own
+        (`_sector_row`). Wavefronts of shared memory are multiplied by the passes; those of constant
+        memory are distinct addresses; those of other accesses are its lines, or the wavefronts that
+        move its registers, WAVEFRONT_BYTES each, if these are more. Loads also get `banks`."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
         op_number = operation_number(kind)
         if op_number >= len(OPS):
@@ -251,9 +251,9 @@ class PatternTable:
 
     def _kind(self, space: Space, op: str, route: str) -> int:
         """Returns the kind of a pattern (LOAD, STORE or ATOMIC) by the operation `op` ("load",
-        "store", "atomic"), with THROUGH_L1 for loads that L1 or the texture cache holds, and
-        DROPS_L1 for accesses that invalidate lines of L1, by the path of the access through the
-        caches (`route`)."""
+        "store", "atomic"), with flags by the path of the access through the caches (`route`):
+        THROUGH_L1 for loads that L1 or the texture cache holds, DROPS_L1 for accesses that
+        invalidate lines of L1."""
         path = self._rules.path(space.value, op, route=route) or 0
         kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
         if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":

@@ -52,9 +52,9 @@ def with_predicted_blocks(record: Record, blocks: int) -> Record:
 
 def alignment_period(record: Record) -> int:
     """Returns after how many blocks along x all accesses begin at the same bytes of a unit
-    (`patterns.unit`) again, as far as their addresses are linear in the block's index along x: 1 if
-    fewer than two blocks of a row are recorded or none is linear; at most the blocks of a row of
-    the grid."""
+    (`patterns.unit`) again, as far as their addresses are linear in the block's index along x. It
+    is 1 if fewer than two blocks of a row are recorded, or no address is linear, and at most the
+    blocks of a row of the grid."""
     x = record.launch.grid[0]
     if min(record.blocks, x) < 2:
         return 1
@@ -69,11 +69,11 @@ def alignment_period(record: Record) -> int:
 
 
 def _source_blocks(record: Record, blocks: int) -> Words:
-    """Returns, for each of `blocks` blocks, the recorded block whose path it follows: its own if it
-    is recorded; else, if whole rows of the grid are recorded, one of the same column, rows in turn;
-    else block `column % n`, n being the recorded blocks, rounded down to a multiple of
-    `alignment_period` if there are more than that, so that accesses begin at the same bytes of
-    their lines."""
+    """Returns, for each of `blocks` blocks, the recorded block whose path it follows. A recorded
+    block follows its own. If whole rows of the grid are recorded, any other follows one of the same
+    column, rows in turn. Else it follows block `column % n`: n is the number of recorded blocks,
+    rounded down to a multiple of `alignment_period` if there are more than that, so that accesses
+    begin at the same bytes of their lines."""
     recorded, x = record.blocks, record.launch.grid[0]
     row, column = np.divmod(np.arange(recorded, blocks), x)
     if recorded >= x:
@@ -95,9 +95,9 @@ def _addresses(record: Record) -> Words:
 
 def _predicted_addresses(record: Record, sources: Words) -> Words:
     """Returns the base addresses of all `len(sources)` blocks, shape (blocks, warps of a block,
-    sites): for each warp and site linear in the block's indices along x, y and z, by the first two
-    blocks along each (constant along one with a single recorded block), where that agrees with all
-    recorded blocks; else those of the block's source."""
+    sites). For each warp and site they are linear in the block's indices along x, y and z, by the
+    first two blocks along each axis (constant along one with a single recorded block). Where that
+    does not agree with all recorded blocks, they are those of the block's source."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
     number = np.arange(len(sources))

@@ -168,12 +168,12 @@ class RecordBuilder:
     # ---- from the log -----------------------------------------------------------------------
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Returns the entries of these blocks, a `SortedEntry` in each row: the warp's number is
-        that among those of the blocks, its basic block is more by the number of basic blocks where
-        only a part of the warp arrives at its barrier; and for each row of the log its position
-        there, -1 for later blocks, and for what is dropped: all iterations of polling loops but the
-        last, and jumps back. Also appends to `_poll_counts` how many entries of load polling loops
-        each warp retains."""
+        """Returns the entries of these blocks, a `SortedEntry` in each row, and for each row of the
+        log its position among them. Warps are numbered among those of the blocks. A basic block at
+        whose barrier only a part of the warp arrives has a number that is greater by the number of
+        basic blocks. The position is -1 for later blocks, and for rows that are dropped: all
+        iterations of polling loops but the last, and jumps back. Also appends to `_poll_counts` how
+        many entries of load polling loops each warp retains."""
         rows = log.rows(log.head.entries, LogEntry.WORDS)
         numbers = log.numbers(self.launch)
         # `numbers` has, by warp of the launch, 1 plus its number in the log (0: none); `launched`
@@ -246,12 +246,12 @@ class RecordBuilder:
     def _mbarrier_phases(
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Returns, for each of the log's accesses `rows`, the phase of an mbarrier that it signals
-        or awaits (1 plus its number in the block; 0 for none, for one at which nothing arrives, and
-        for accesses not in the record); for one that waits, how many arrivals complete that phase,
-        those at this phase alone (0 for all others); and the number of the block that owns the
-        mbarrier less that of the own block. `entry` has the access's entry (-1: not in the record);
-        entries begin with block `first`."""
+        """Returns three arrays for the log's accesses `rows`. The phase of an mbarrier that each
+        signals or awaits: 1 plus its number in the block; 0 for none, for a phase at which nothing
+        arrives, and for accesses not in the record. The number of arrivals, at this phase alone,
+        that complete the phase for an access that waits; 0 for all others. The number of the block
+        that owns the mbarrier, less that of the own block. `entry` has the access's entry (-1: not
+        in the record); entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(
             in_record, first + entries[entry, SortedEntry.warp] // self.launch.warps_per_block, 0
@@ -264,9 +264,9 @@ class RecordBuilder:
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
         """Returns what is added to the logged addresses of `rows`, accesses by the warps `warp`
-        (numbered from the first block not yet added): local memory gets addresses of its own for
-        each warp, from LOCAL_BASE on; global and constant addresses, which are the host's, become
-        distances from `origin`; 0 for other spaces."""
+        (numbered from the first block not yet added). By it, local memory gets addresses of its own
+        for each warp, from LOCAL_BASE on, and global and constant addresses, which are the host's,
+        become distances from `origin`. It is 0 for other spaces."""
         local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)

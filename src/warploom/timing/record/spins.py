@@ -160,8 +160,8 @@ def partial_barrier_arrivals(
     entries: Words, lanes: Words, live: Words, ends_with_barrier: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Returns, as a mask, which of a log's entries (a warp and a basic block each, sorted by warp)
-    arrive at a barrier before other lanes of their warp do; the entry with which the last lanes
-    arrive is not among them, as the warp arrives with it.
+    arrive at a barrier before other lanes of their warp do. The entry with which the last lanes
+    arrive is not among them: the warp arrives with it.
 
     `lanes` are the active lanes of each entry, `live` the warp's lanes that have not ended then;
     `ends_with_barrier` states by basic block whether it ends with a barrier."""
@@ -181,8 +181,9 @@ def partial_barrier_arrivals(
 
 def poll_barrier_warps(poll_counts: Words, warps_per_block: int) -> int:
     """Returns how many warps wait for each other wherever one polls, as in a grid's `sync()`, given
-    how often each warp polls; 0 if they do not: none polls, some that poll do so more often than
-    others, blocks have different numbers of polling warps, or there is one block."""
+    how often each warp polls. Returns 0 if they do not: no warp polls, some of those that poll do
+    so more often than others, blocks have different numbers of polling warps, or there is one
+    block."""
     polling_warps = (poll_counts.reshape(-1, warps_per_block) > 0).sum(axis=1)
     counts = np.unique(poll_counts[poll_counts > 0])
     is_grid_barrier = (

@@ -37,8 +37,8 @@ class VisitCounter:
         advances to the operation's basic block.
 
         Operations of a basic block issue in order, so a state whose operation is before the last
-        one belongs to a later execution of a block; so does one of an operation that has already
-        issued all of its slots, as the parts of a diverged warp issue it in turn."""
+        one belongs to a later execution of a block. So does a state of an operation that has
+        already issued all of its slots: the parts of a diverged warp issue it in turn."""
         slots = int(self._operations[operation, TimedOperation.slots])
         over = operation == self._operation and self._issued >= slots
         if over or operation < self._operation or not self._is_in_block(operation):

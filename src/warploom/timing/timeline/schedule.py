@@ -82,7 +82,8 @@ class _Schedule:
         )
 
     def _step(self) -> None:
-        """Lets works run until one ends, or the slots that a kernel occupies change."""
+        """Advances the time by one step, in which the works that run do not change: until one ends,
+        or the slots that a kernel occupies change. Stores when works have begun and ended."""
         speeds = self._speeds()
         for index in speeds:
             self._begin.setdefault(index, self._now)
@@ -103,12 +104,13 @@ class _Schedule:
                 self._end[index] = self._now
 
     def _next(self, index: int) -> float:
-        """Returns the progress at which the current part of a work ends."""
+        """Returns the progress (0 to 1) of a work at which its current part ends."""
         parts = len(self._works[index].demand.shares)
         return (self._part(index) + 1) / parts
 
     def _part(self, index: int) -> int:
-        """Returns the part of a work's time in which it is."""
+        """Returns the number of the equal part of its time in which a work is (`Demand.shares`), by
+        its progress."""
         parts = len(self._works[index].demand.shares)
         return min(int(self._progress[index] * parts + EPSILON), parts - 1)
 

@@ -26,9 +26,9 @@ class Engine(Enum):
 
 @dataclass(frozen=True)
 class Demand:
-    """Holds what a work needs when it runs alone: its time; for each of `len(shares)` equal parts
-    of that time the share of the device's block slots that its blocks occupy; the share of them
-    that one block occupies; and the share of each throughput that it uses on average.
+    """Holds what a work needs when it runs alone: its time, and the share of each throughput that
+    it uses on average. `shares` has, for each of equal parts of its time, the share of the device's
+    block slots that its blocks occupy; `block_share` is the share that one block occupies.
 
     A kernel of 264 blocks on 132 SMs, one per SM, needs two waves: shares (1, 1), block_share
     1 / 132.

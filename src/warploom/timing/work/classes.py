@@ -30,9 +30,9 @@ _WARP = {
 
 def class_of(instruction: Instruction) -> str:
     """Returns the class of an instruction's work, by its unit and then by name and modifiers: a row
-    name of `work.json`, for units without a function here the unit's name ("vote" for other
-    warp-wide operations than shuffle, match, redux and barrier); or FREE for what costs no
-    instruction of the machine."""
+    name of `work.json`, or FREE for an instruction that costs no instruction of the machine. Units
+    without a function of this module have their own name as the class ("vote" for other warp-wide
+    operations than shuffle, match, redux and barrier)."""
     operation = instruction.operation
     unit, name = operation.spec.unit, operation.name
     match unit:
@@ -59,11 +59,11 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a floating-point instruction, the first that fits: "special" or "sin"
-    for approximated functions and reciprocals; "fp16" for halves, also their `neg` and `abs`; roots
-    and divisions by name, with the type if they are rounded (`div.rn.f32`, else `div.approx.f32`,
-    `sqrt`); FREE for `neg` and `abs`; "int32" for `min`, `max`, `copysign` and `testp` but of
-    `f64`; else "fp32" or "fp64"."""
+    """Returns the class of a floating-point instruction, the first that fits. It is "special" or
+    "sin" for approximated functions and reciprocals, and "fp16" for halves, also their `neg` and
+    `abs`. Roots and divisions have it by name, with the type if they are rounded (`div.rn.f32`,
+    else `div.approx.f32`, `sqrt`). It is FREE for `neg` and `abs`; "int32" for `min`, `max`,
+    `copysign` and `testp` but of `f64`; else "fp32" or "fp64"."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -84,11 +84,11 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 
 def _integer(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of an integer instruction, by name and by whether its type has 64 bits:
-    "imul32", "imul64" and their ".hi" for `mul` and `mad`, "imul24", "imul32" for dot products,
-    "div.s32" or "div.s64" for quotients and remainders (signed or not), "bits" or "bits64" for
-    _BITS, "shift32" or "shift64" for _FIELDS, "video" for names that begin with v, else "int32" or
-    "int64"."""
+    """Returns the class of an integer instruction, by name and by whether its type has 64 bits. For
+    `mul` and `mad` it is "imul32", "imul64" or one of these with ".hi"; for `mul24` and `mad24`
+    "imul24"; for dot products "imul32". For quotients and remainders it is "div.s32" or "div.s64",
+    signed or not; for _BITS "bits" or "bits64"; for _FIELDS "shift32" or "shift64"; for names that
+    begin with v "video". All others are "int32" or "int64"."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""

@@ -47,8 +47,8 @@ class WorkCost(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkCosts:
-    """Looks up the costs of a device: what each class of work (a row name of `work.json`)needs, and
-    for how long its units are occupied."""
+    """Looks up the costs of a device: what each class of work (a row name of `work.json`) needs,
+    and for how long its units are occupied."""
 
     device: DeviceSpec
     timing: TimingSpec

@@ -119,11 +119,12 @@ class _PtxWorkBuilder:
     # ---- what compilers fold ----------------------------------------------------------------
 
     def _fold_instructions(self) -> dict[int, str]:
-        """Returns, by index, the class of each instruction that is folded (FREE: an addition or
-        subtraction of a constant whose result only addresses use; a product or shift each use of
-        which is a sum that can absorb it and absorbs no other), and of each sum that absorbs one:
-        that of a multiplication for an integer product, its own for a shift or a product of floats.
-        An instruction that is guarded, or whose register others write, too, is not folded."""
+        """Returns, by index, the class of each instruction that is folded, and of each sum that
+        absorbs one. A folded one is FREE: an addition or subtraction of a constant whose result
+        only addresses use, or a product or shift each use of which is a sum that can absorb it and
+        absorbs no other. The sum has the class of a multiplication if it absorbs an integer
+        product, else its own. An instruction that is guarded, or whose register others write, too,
+        is not folded."""
         folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
         address_uses: Counter[Register] = Counter()
@@ -224,12 +225,12 @@ class _PtxWorkBuilder:
     # ---- operations -------------------------------------------------------------------------
 
     def _operation_row(self, index: int) -> list[int] | None:
-        """Returns the row (`TimedOperation`) of an instruction, and appends the registers that it
-        needs (its sources and, but for a COPY, those that it writes) and writes to the array of
-        registers: a COPY for one that is folded (FREE), else with its cost and its kind, which is
-        POLL for one of `polls`. Returns None, and appends nothing, for a folded one that reads no
-        register or writes nothing but copies. A group product writes no register here, and needs
-        none that it writes: the wait for its group writes them."""
+        """Returns the row (`TimedOperation`) of an instruction: a COPY for one that is folded
+        (FREE), else with its cost and its kind, which is POLL for one of `polls`. Appends to the
+        array of registers those that it needs (its sources and, but for a COPY, those that it
+        writes) and those that it writes. Returns None, and appends nothing, for a folded one that
+        reads no register or writes nothing but copies. A group product writes no register here, and
+        needs none that it writes: the wait for its group writes them."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
@@ -286,11 +287,11 @@ class _PtxWorkBuilder:
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
         """Returns the kind of an instruction's operation, and its operands `x` and `y`
-        (`TimedOperation`), the first that fits: BRANCH, EXIT, SLEEP and FENCE (x: cycles),
-        BLOCK_BARRIER, WAIT_GROUP (x: groups that may be open, 0 for `wait_all`; y: 1 for products)
-        and COMMIT of copies or products, MEMORY of texels, PRODUCT for asynchronous ones, SIGNAL,
-        BULK (y: 1 in a group), MEMORY (x: 1 off chip; y: 1 for threads' asynchronous copies), else
-        ALU."""
+        (`TimedOperation`). The kind is the first that fits: BRANCH; EXIT; SLEEP or FENCE (x:
+        cycles); BLOCK_BARRIER; WAIT_GROUP (x: groups that may be open, 0 for `wait_all`; y: 1 for
+        products) or COMMIT, of copies or products; MEMORY of texels; PRODUCT for asynchronous
+        products; SIGNAL; BULK (y: 1 in a group); MEMORY (x: 1 off chip; y: 1 for threads'
+        asynchronous copies); ALU."""
         operation = instruction.operation
         if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0
