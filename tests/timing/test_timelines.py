@@ -1,10 +1,13 @@
 """When works of streams run: worked out by hand from the rules of `timing.timeline.schedule`."""
 
+import re
+
 import numpy as np
 import pytest
 
 import warploom as wl
 from warploom.core.errors import WarploomError
+from warploom.report.timeline_page import WIDTH, timeline_page
 from warploom.sanitize.stream_order import HOST, StreamOrder
 from warploom.timing.timeline.schedule import DeviceLimits, schedule
 from warploom.timing.timeline.work import Demand, Engine, TimelineWork
@@ -55,6 +58,35 @@ def test_a_kernel_waits_for_slots_and_takes_those_that_are_left():
     issuing.kernel("b", 4, 1.0)
     issuing.kernel("c", 1, 0.5)
     assert issuing.times() == [(0, 4), (0, 6), (6, 7)]
+
+
+def test_block_slots_of_resident_kernels():
+    """The second kernel has the half that the first leaves, then all."""
+    issuing = Issuing()
+    issuing.kernel("a", 4, 0.5)
+    issuing.kernel("b", 4, 1.0)
+    issuing.copy("c", Engine.TO_HOST, 1)
+    first, second, copy = schedule(issuing.works, MODERN)
+    assert first.slots == ((0, 0.5),)
+    assert second.slots == ((0, 0.5), (4, 1.0))
+    assert copy.slots == ()
+
+
+def test_the_page_shows_streams_and_resident_kernels():
+    """A second kernel has half of the slots until 4 of 6 seconds, so its column is half as high
+    there and twice as high later."""
+    issuing = Issuing()
+    issuing.kernel("a", 4, 0.5)
+    issuing.kernel("b<&>", 4, 1.0)
+    page = timeline_page("H100", schedule(issuing.works, MODERN))
+    assert page.count("kernel: 50% of the block slots") == 2
+    assert page.count("kernel: 100% of the block slots") == 1
+    widths = [float(text) for text in re.findall(r'height="80.0" width="([0-9.]+)"', page)]
+    assert widths == [pytest.approx(WIDTH * 4 / 6, abs=0.1)] * 2
+    assert "6,000,000.0 us; one after the other 8,000,000.0 us" in page
+    assert "stream 1" in page
+    assert "stream 2" in page
+    assert "No launch and no copy" in timeline_page("H100", [])
 
 
 def test_the_last_wave_of_a_kernel_leaves_slots():

@@ -44,6 +44,14 @@ Timeline = Annotated[
         " stream, and which overlapped.",
     ),
 ]
+TimelinePage = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE.html",
+        help="Write the timeline as a page, with the kernels that are resident at each moment;"
+        " %p in the name stands for the number of the process. Implies --timeline.",
+    ),
+]
 StreamOrder = Annotated[
     str,
     typer.Option(
@@ -80,14 +88,17 @@ class ProgramOptions:
     caching_allocator: CachingAllocator = Settings.caching_allocator
     core: Core = Settings.core
     timeline: Timeline = Settings.timeline
+    timeline_page: TimelinePage = Settings.timeline_page
     stream_order: StreamOrder = Settings.stream_order
 
     def settings(self, report: str, json: str = "") -> Settings:
         """Returns the settings, checked now and not in the program."""
         path = str(Path(json).absolute()) if json else ""
         core = str(Path(self.core).absolute()) if self.core else ""
+        page = str(Path(self.timeline_page).absolute()) if self.timeline_page else ""
         made = Settings(**asdict(self), report=report, json=path)
-        return replace(made, core=core).checked()
+        timeline = self.timeline or bool(page)
+        return replace(made, core=core, timeline_page=page, timeline=timeline).checked()
 
 
 @grouped

@@ -13,7 +13,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,6 +200,8 @@ class Session:
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
         if self.timeline is not None:
             print(_timeline_text(self.timeline), file=sys.stderr, end="", flush=True)
+            if self.settings.timeline_page:
+                _write_timeline(self.timeline, self.settings.timeline_page)
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
             write_text(name, json.dumps(self.data(), indent=2))
@@ -298,6 +300,12 @@ def _timeline_text(timeline: Timeline) -> str:
         return timeline.report()
     except WarploomError as error:
         return f"warploom: there is no timeline: {error}\n"
+
+
+def _write_timeline(timeline: Timeline, name: str) -> None:
+    """Writes a timeline as a page; without one, the report has said why."""
+    with suppress(WarploomError):
+        write_text(name.replace("%p", str(os.getpid())), timeline.page())
 
 
 def _flush_output() -> None:

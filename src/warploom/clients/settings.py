@@ -38,7 +38,8 @@ class Settings:
     `sanitize_suppress`, and writes all of them to the file `sanitize_sarif`. Where there are
     errors, it ends with the status `sanitize_exitcode`. `debug` has launches debugged in the
     terminal (`debug.terminal.face`). `core` is a file to which launches that fail are saved.
-    `timeline` has launches recorded for timing, and a timeline reported at the end.
+    `timeline` has launches recorded for timing, and a timeline reported at the end, and written as
+    a page to the file `timeline_page`, in whose name `%p` stands for the process id.
     `stream_order` is one of STREAM_ORDERS.
     `capture` is a folder for a list of all launches of kernels whose names match the regular
     expression `capture_kernel`, and for launch `capture_launch` of them, or the costliest for 0.
@@ -62,6 +63,7 @@ class Settings:
     debug: str = ""
     core: str = ""
     timeline: bool = False
+    timeline_page: str = ""
     stream_order: str = ISSUED
     capture: str = ""
     capture_kernel: str = ""

@@ -114,6 +114,13 @@ class Timeline:
 
         return timeline_text(self.spec.title, self.works)
 
+    def page(self) -> str:
+        """Returns the timeline as an HTML page: bars for each stream, and the kernels that are
+        resident, by the share of block slots that each has."""
+        from warploom.report.timeline_page import timeline_page
+
+        return timeline_page(self.spec.title, self.works)
+
     def add_launch(self, issued: IssuedLaunch, run: Run) -> None:
         """Adds a launch, which may still wait in its stream, and the copies of its arguments."""
         shape = run.kernel, run.launch.grid, run.launch.block

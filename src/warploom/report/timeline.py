@@ -20,24 +20,24 @@ def timeline_text(device: str, works: Sequence[ScheduledWork]) -> str:
         return f"Timeline on {device} (modelled): no launch and no copy\n"
     end = max(work.end for work in works)
     alone = sum(scheduled.work.demand.seconds for scheduled in works)
-    names = _stream_names(works)
+    names = stream_names(works)
     width = max(len("stream"), *map(len, names.values()))
     lines = [
-        f"Timeline on {device} (modelled): {_microseconds(end)} us; one after the other"
-        f" {_microseconds(alone)} us",
+        f"Timeline on {device} (modelled): {microseconds(end)} us; one after the other"
+        f" {microseconds(alone)} us",
         "",
         f"{'begin':>12} {'end':>12}  {'stream':<{width}}  {'':{BAR}}  work (times in us)",
     ]
     for work in sorted(works, key=lambda work: work.begin):
         stream = names[work.work.issued.stream]
         lines.append(
-            f"{_microseconds(work.begin):>12} {_microseconds(work.end):>12}  {stream:<{width}}"
+            f"{microseconds(work.begin):>12} {microseconds(work.end):>12}  {stream:<{width}}"
             f"  {_bar(work, end)}  {work.work.name}"
         )
     return "\n".join([*lines, ""])
 
 
-def _stream_names(works: Sequence[ScheduledWork]) -> dict[Hashable, str]:
+def stream_names(works: Sequence[ScheduledWork]) -> dict[Hashable, str]:
     """Returns a name for each stream: numbers from 1 on, in the order of their first work."""
     names: dict[Hashable, str] = {}
     numbered = 0
@@ -61,5 +61,6 @@ def _bar(work: ScheduledWork, end: float) -> str:
     return (" " * first + "#" * (last - first)).ljust(BAR)
 
 
-def _microseconds(seconds: float) -> str:
+def microseconds(seconds: float) -> str:
+    """Returns a time in microseconds, with one decimal."""
     return f"{seconds * 1e6:,.1f}"

@@ -70,6 +70,7 @@ class _Schedule:
         self._progress = [0.0] * len(works)
         self._begin: dict[int, float] = {}
         self._end: dict[int, float] = {}
+        self._slots: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         self._now = 0.0
 
     def run(self) -> tuple[ScheduledWork, ...]:
@@ -77,7 +78,7 @@ class _Schedule:
         while len(self._end) < len(self._works):
             self._step()
         return tuple(
-            ScheduledWork(work, self._begin[index], self._end[index])
+            ScheduledWork(work, self._begin[index], self._end[index], tuple(self._slots[index]))
             for index, work in enumerate(self._works)
         )
 
@@ -158,6 +159,9 @@ class _Schedule:
             occupied = min(free, wanted)
             speeds[index] = occupied / wanted if wanted else 1.0
             free -= occupied
+            slots = self._slots[index]
+            if not slots or abs(slots[-1][1] - occupied) > EPSILON:
+                slots.append((self._now, occupied))
         return speeds
 
     def _in_turn(self, kernel: int, begun: set[int]) -> bool:

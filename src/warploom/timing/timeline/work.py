@@ -52,8 +52,11 @@ class TimelineWork:
 
 @dataclass(frozen=True)
 class ScheduledWork:
-    """Holds when a work begins and ends, in seconds from the beginning of the first."""
+    """Holds when a work begins and ends, in seconds from the beginning of the first. `slots` has,
+    for a kernel, the moments from which on it occupies another share of the device's block slots,
+    each with that share."""
 
     work: TimelineWork
     begin: float
     end: float
+    slots: tuple[tuple[float, float], ...] = ()

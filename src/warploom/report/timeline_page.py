@@ -1,0 +1,174 @@
+"""Draws the modelled timeline of a device's work as an HTML page: a row of bars for each stream,
+and below them the kernels that are resident, by the share of block slots that each has."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from warploom.report.timeline import microseconds, stream_names
+from warploom.timing.timeline.work import Engine, ScheduledWork
+
+WIDTH, LEFT, ROW, BAR, SLOTS, AXIS = 960, 96, 34, 22, 160, 26
+"""Sizes in pixels: the time axis, the names before it, a row and a bar in it, the drawing of block
+slots, and the labels of times."""
+
+COLOURS = ("#3b6fb6", "#b65f3b", "#3b8f6a", "#8a5bb0", "#a3812a", "#4d8fa3", "#b0487a", "#667080")
+"""The colours of kernels, in the order of their first launch; then they repeat."""
+
+COPY = "#8c8c8c"
+
+STYLE = """
+:root { color-scheme: light dark; font: 14px system-ui, sans-serif; }
+body { margin: 24px auto; max-width: 1080px; padding: 0 12px; }
+svg { width: 100%; height: auto; overflow: visible; }
+svg text { fill: currentColor; font-size: 12px; }
+svg .in-bar { fill: white; pointer-events: none; }
+svg .line { stroke: currentColor; opacity: 0.2; }
+svg g:focus rect, svg g:hover rect { stroke: currentColor; stroke-width: 2; }
+table { border-collapse: collapse; margin-top: 16px; }
+td, th { padding: 2px 12px 2px 0; text-align: right; }
+td:last-child, th:last-child, td:first-child, th:first-child { text-align: left; }
+"""
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Holds what all parts of a page share: the works, their colours, and the scale of time."""
+
+    works: Sequence[ScheduledWork]
+    end: float
+    streams: Mapping[Hashable, str]
+    colours: Mapping[str, str]
+
+    @classmethod
+    def of(cls, works: Sequence[ScheduledWork]) -> _Drawing:
+        """Returns the drawing of some works."""
+        kernels = dict.fromkeys(w.work.name for w in works if w.work.engine is Engine.SMS)
+        colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(kernels)}
+        return cls(works, max(work.end for work in works), stream_names(works), colours)
+
+    def x(self, seconds: float) -> float:
+        """Returns where a moment is drawn."""
+        return LEFT + (WIDTH * seconds / self.end if self.end else 0.0)
+
+    def colour(self, work: ScheduledWork) -> str:
+        """Returns the colour of a work; copies and fills have one."""
+        return self.colours.get(work.work.name, COPY)
+
+
+def timeline_page(device: str, works: Sequence[ScheduledWork]) -> str:
+    """Returns the page of a timeline, which needs no other file."""
+    title = f"Timeline on {device} (modelled)"
+    if not works:
+        return _page(title, f"<h1>{escape(title)}</h1><p>No launch and no copy.</p>")
+    drawing = _Drawing.of(works)
+    alone = sum(work.work.demand.seconds for work in works)
+    return _page(
+        title,
+        f"<h1>{escape(title)}</h1>"
+        f"<p>{microseconds(drawing.end)} us; one after the other {microseconds(alone)} us. Every"
+        " time is modelled; that of the host between its calls counts as none.</p>"
+        f"{_svg(drawing)}{_table(drawing)}",
+    )
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{STYLE}</style></head><body>{body}</body></html>\n"
+    )
+
+
+def _svg(drawing: _Drawing) -> str:
+    """Returns the picture: streams, axis of time, block slots."""
+    names = list(dict.fromkeys(drawing.streams.values()))
+    top = len(names) * ROW + AXIS
+    parts = [
+        f'<svg viewBox="0 0 {LEFT + WIDTH + 8} {top + SLOTS + 16}" role="img"'
+        ' aria-label="Works of each stream over time, and the share of block slots of each kernel">'
+    ]
+    for row, name in enumerate(names):
+        parts.append(f'<text x="0" y="{row * ROW + 16}">stream {escape(name)}</text>')
+    for tick in range(5):
+        x = LEFT + WIDTH * tick / 4
+        parts.append(f'<line class="line" x1="{x}" x2="{x}" y1="0" y2="{top + SLOTS}"/>')
+        anchor = ("start", "middle", "middle", "middle", "end")[tick]
+        parts.append(
+            f'<text x="{x}" y="{top - 8}" text-anchor="{anchor}">'
+            f"{microseconds(drawing.end * tick / 4)} us</text>"
+        )
+    for work in drawing.works:
+        row = names.index(drawing.streams[work.work.issued.stream])
+        parts.append(_bar(drawing, work, row * ROW))
+    parts.append(f'<text x="0" y="{top + 12}">block slots</text>')
+    parts.append(f'<text x="0" y="{top + 30}">of all SMs</text>')
+    return "".join([*parts, *_slots(drawing, top), "</svg>"])
+
+
+def _described(work: ScheduledWork) -> str:
+    return (
+        f"{work.work.name}: {microseconds(work.begin)} to {microseconds(work.end)} us, alone"
+        f" {microseconds(work.work.demand.seconds)} us"
+    )
+
+
+def _bar(drawing: _Drawing, work: ScheduledWork, y: float) -> str:
+    """Returns the bar of a work, with its name where that fits."""
+    x, width = drawing.x(work.begin), max(2.0, drawing.x(work.end) - drawing.x(work.begin))
+    shown = work.work.name[: int(width / 7)]
+    label = f'<text class="in-bar" x="{x + 4:.1f}" y="{y + 15}">{escape(shown)}</text>'
+    return (
+        f'<g tabindex="0"><title>{escape(_described(work))}</title>'
+        f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" rx="3"'
+        f' fill="{drawing.colour(work)}"/>{label if len(shown) > 2 else ""}</g>'
+    )
+
+
+def _slots(drawing: _Drawing, top: float) -> list[str]:
+    """Returns the resident kernels: from one change of slots to the next a column, with a part of
+    its height for each."""
+    kernels = [work for work in drawing.works if work.slots]
+    moments = sorted(
+        {work.end for work in kernels} | {moment for work in kernels for moment, _ in work.slots}
+    )
+    parts = [
+        f'<rect x="{LEFT}" y="{top}" width="{WIDTH}" height="{SLOTS}" fill="none"'
+        ' stroke="currentColor" stroke-opacity="0.3"/>'
+    ]
+    for begin, end in pairwise(moments):
+        y = top + SLOTS
+        for work in kernels:
+            share = _share_at(work, begin)
+            if not share:
+                continue
+            y -= SLOTS * share
+            parts.append(
+                f"<g><title>{escape(work.work.name)}: {share:.0%} of the block slots</title>"
+                f'<rect x="{drawing.x(begin):.1f}" y="{y:.1f}" height="{SLOTS * share:.1f}"'
+                f' width="{max(1.0, drawing.x(end) - drawing.x(begin)):.1f}"'
+                f' fill="{drawing.colour(work)}"/></g>'
+            )
+    return parts
+
+
+def _share_at(work: ScheduledWork, moment: float) -> float:
+    """Returns the share of block slots that a kernel has from a moment on."""
+    if not work.begin <= moment < work.end:
+        return 0.0
+    return next((share for since, share in reversed(work.slots) if since <= moment), 0.0)
+
+
+def _table(drawing: _Drawing) -> str:
+    """Returns the works as a table, which says in words what the picture shows."""
+    rows = "".join(
+        f"<tr><td>{escape(drawing.streams[work.work.issued.stream])}</td>"
+        f"<td>{microseconds(work.begin)}</td><td>{microseconds(work.end)}</td>"
+        f"<td>{escape(work.work.name)}</td></tr>"
+        for work in sorted(drawing.works, key=lambda work: work.begin)
+    )
+    head = "<tr><th>stream</th><th>begin (us)</th><th>end (us)</th><th>work</th></tr>"
+    return f"<table>{head}{rows}</table>"
