@@ -17,6 +17,7 @@ SERVERS = {
     "libcudart.so.13": "warploom.clients.runtime.entries",
     "libnvJitLink.so.13": "warploom.clients.jitlink",
     "libnvrtc.so.13": "warploom.clients.nvrtc",
+    "libwarploom_opencl.so": "warploom.clients.opencl.entries",
 }
 """The module of each library; its `registry` has the entries."""
 

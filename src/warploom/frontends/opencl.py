@@ -12,7 +12,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from warploom.core.output_files import write_text
 from warploom.core.temporary import temporary_folder
 from warploom.frontends.cuda_cpp import FIRST_WITH_FMA
 from warploom.frontends.opencl_functions import functions_text
+from warploom.frontends.opencl_metadata import DeclaredKernel, declared_kernels
 from warploom.frontends.register_limits import limit_registers
 
 TARGET = "nvptx64-nvidia-nvcl"
@@ -60,6 +62,28 @@ def compile_opencl(
     CompileError with clang's messages where the text does not compile, and where clang, libclc or
     libdevice is missing.
     """
+    return build_opencl(text, name, compute_capability, options).ptx
+
+
+@dataclass(frozen=True)
+class OpenclBuild:
+    """What a text was compiled to: PTX, clang's warnings, and the kernels as the text declares
+    them."""
+
+    ptx: str
+    log: str
+    kernels: Mapping[str, DeclaredKernel]
+
+
+def build_opencl(
+    text: str,
+    name: str,
+    compute_capability: tuple[int, int],
+    options: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> OpenclBuild:
+    """Returns what an OpenCL C text is compiled to, as `compile_opencl` has it; `headers` are texts
+    that `#include` finds by their names. Raises CompileError."""
     clang, libraries = _clang(), [_libclc(), _libdevice()]
     contraction = f"-ffp-contract={'fast' if compute_capability >= FIRST_WITH_FMA else 'off'}"
     limits = [found[1] for option in options if (found := REGISTER_LIMIT.fullmatch(option))]
@@ -69,21 +93,26 @@ def compile_opencl(
         write_text(place / "functions.h", functions_text())
         source = place / "source.cl"
         write_text(source, f'#line 1 "{_quoted(Path(name))}"\n{text}')
+        for header, content in (headers or {}).items():
+            (place / "headers" / header).parent.mkdir(parents=True, exist_ok=True)
+            write_text(place / "headers" / header, content)
         command = [
             *(clang, *COMPILING, contraction, "-include", str(place / "functions.h")),
-            f"-D__OPENCL_VERSION__={_version(compute_capability)}",
-            *(f"-march=sm_{_architecture(clang, compute_capability)}", f"-I{Path(name).parent}"),
+            f"-D__OPENCL_VERSION__={opencl_version(compute_capability)}",
+            *(f"-march=sm_{_architecture(clang, compute_capability)}", f"-I{place / 'headers'}"),
+            f"-I{Path(name).parent}",
             *(word for file in libraries for word in _linked(file)),
             *(f"-fdebug-prefix-map={Path.cwd()}=", *_standard(options), *options),
         ]
-        _run([*command, "-S", "-emit-llvm", str(source), "-o", str(place / "made.ll")], name)
+        log = _run([*command, "-S", "-emit-llvm", str(source), "-o", str(place / "made.ll")], name)
         ir = (place / "made.ll").read_text("utf-8", errors="replace")
         backend = [clang, "-x", "ir", "-target", TARGET, "-O2", "-Wno-override-module"]
         march = next(word for word in command if word.startswith("-march="))
         made = [*backend, march, "-S", str(place / "made.ll"), "-o", str(place / "made.ptx")]
         _run([*made, "-Xclang", contraction], name)
         ptx = _completed((place / "made.ptx").read_text("utf-8", errors="replace"), ir)
-        return limit_registers(ptx, limits[-1]) if limits else ptx
+        limited = limit_registers(ptx, limits[-1]) if limits else ptx
+        return OpenclBuild(limited, log, declared_kernels(ir))
 
 
 def _completed(ptx: str, ir: str) -> str:
@@ -96,7 +125,8 @@ def _completed(ptx: str, ir: str) -> str:
     return _PRINTF_CALL.sub(r"\1vprintf", _PRINTF.sub(r".extern .func \1vprintf", ptx))
 
 
-def _run(command: Sequence[str], name: str) -> None:
+def _run(command: Sequence[str], name: str) -> str:
+    """Runs clang; returns its warnings. Raises CompileError with its errors."""
     ended = subprocess.run(
         command, capture_output=True, check=False, encoding="utf-8", errors="replace"
     )
@@ -105,6 +135,7 @@ def _run(command: Sequence[str], name: str) -> None:
         raise CompileError(
             f"{name} does not compile as OpenCL C. {_advice(log)}\n{log}", ended.stderr
         )
+    return ended.stderr
 
 
 def _advice(log: str) -> str:
@@ -117,7 +148,7 @@ def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _version(compute_capability: tuple[int, int]) -> int:
+def opencl_version(compute_capability: tuple[int, int]) -> int:
     """Returns the value of `__OPENCL_VERSION__` for a device."""
     return next(version for first, version in VERSIONS if compute_capability >= first)
 

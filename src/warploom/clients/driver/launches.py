@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -134,20 +135,27 @@ def launch_now(function: Function, request: Request, parameters: int, extra: int
 def perform(function: Function, request: Request, data: bytes) -> None:
     """Launches with packed parameters. What the kernel does wrong ends the context, and no more."""
     state.current()
-    session().launched = True
-    state.enter_launch()
     try:
-        function.program.begin_launch()
-        try:
-            _run(function, request, data)
-        finally:
-            function.program.end_launch()
+        run_kernel(function, partial(_run, function, request, data))
     except WarploomError as error:
         explain(f"{error}{_about_lines(function, error)}")
         result = result_of(error)
         if result not in STICKY:
             raise DriverError(result) from None
         spoil(result)
+
+
+def run_kernel(function: Function, run: Callable[[], object]) -> None:
+    """Launches by calling `run`, with the program of the function kept in memory. Raises
+    WarploomError for what the kernel did, DriverError where this thread is launching already."""
+    session().launched = True
+    state.enter_launch()
+    try:
+        function.program.begin_launch()
+        try:
+            run()
+        finally:
+            function.program.end_launch()
     finally:
         state.leave_launch()
 
