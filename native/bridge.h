@@ -200,7 +200,8 @@ static int bridge_answer(int question, const int64_t *arguments) {
 static int64_t bridge_end(int32_t index, const int64_t *arguments) {
     static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
                                              "Synchronize", "Detach", "PopCurrent", "PushCurrent",
-                                             "SetCurrent", "PrimaryCtxGetState", "SetDevice"};
+                                             "SetCurrent", "PrimaryCtxGetState", "SetDevice",
+                                             "WaitForEvents", "clFinish", "clFlush"};
     for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
         if (strstr(bridge.names[index], gives_back[n])) return 0;
     return bridge_answer(bridge_question(index), arguments) ? 0 : bridge_closed;

@@ -47,6 +47,9 @@ COMPILING = (
 
 _SIZES = re.compile(r"^define [^@\n]*@(\w+)\([^\n]*!reqd_work_group_size !(\d+)", re.MULTILINE)
 _NUMBERS = re.compile(r"^!(\d+) = !\{i32 (\d+), i32 (\d+), i32 (\d+)\}", re.MULTILINE)
+_DEFINED = re.compile(r"^define (?!.*\b(?:internal|private)\b)[^@\n]*@(\w+)\(", re.MULTILINE)
+_DECLARED = re.compile(r"^declare [^@\n]*@(\w+)\(", re.MULTILINE)
+_FUNCTION = re.compile(r"^\.func (?=(?:\s*\([^)]*\))?\s*(\w+)\b)", re.MULTILINE)
 _PRINTF = re.compile(r"^(?:\.extern )?\.func (.*)\bprintf$", re.MULTILINE)
 _PRINTF_CALL = re.compile(r"^(\s*)printf(?=\s*,)", re.MULTILINE)
 
@@ -117,11 +120,15 @@ def build_opencl(
 
 def _completed(ptx: str, ir: str) -> str:
     """Returns the PTX with what clang leaves out: the sizes of work-groups that kernels require,
-    and the name that CUDA has for the function of printf."""
+    whether functions are those of other sources, and the name that CUDA has for the function of
+    printf."""
     numbers = {one[1]: ", ".join(one.groups()[1:]) for one in _NUMBERS.finditer(ir)}
     for kernel, sizes in _SIZES.findall(ir):
         entry = re.compile(rf"(\.entry {kernel}\([^)]*\))")
         ptx = entry.sub(rf"\1\n.reqntid {numbers[sizes]}\n", ptx, count=1)
+    linkage = {name: ".extern " for name in _DECLARED.findall(ir)}
+    linkage |= {name: ".visible " for name in _DEFINED.findall(ir)}
+    ptx = _FUNCTION.sub(lambda found: linkage.get(found[1], "") + found[0], ptx)
     return _PRINTF_CALL.sub(r"\1vprintf", _PRINTF.sub(r".extern .func \1vprintf", ptx))
 
 

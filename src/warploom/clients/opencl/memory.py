@@ -51,6 +51,8 @@ class MemObject(ClObject):
         self.properties, self.parent, self.offset = properties, parent, offset
         self.source = parent or self.source
         self.maps: list[Mapping] = []
+        if flags & USE_HOST and not address and shared_at(host):
+            address = host
         self._owns = parent is None and not address
         if self._owns:
             kind = "buffer" if self.type == BUFFER else "image"
@@ -103,7 +105,7 @@ def check_flags(flags: int, host: int, allowed: int = FLAGS) -> int:
 
 def fill_from_host(made: MemObject) -> None:
     """Copies what the program gave to a new object."""
-    if made.flags & (USE_HOST | COPY_HOST):
+    if made.flags & (USE_HOST | COPY_HOST) and made.address != made.host:
         move(made.address, made.host, made.size, waits=True)
 
 
@@ -125,16 +127,17 @@ ANSWERS: Answers[MemObject] = {
     0x1106: lambda m: word(m.context.handle),
     0x1107: lambda m: word(m.source.handle if m.source else 0),
     0x1108: lambda m: word(m.offset),
-    0x1109: lambda m: uint(in_shared(m)),
+    0x1109: lambda m: uint(shared_at(m.host_at)),
     0x110A: lambda m: b"" if m.properties is None else words(m.properties),
 }
 
 
-def in_shared(made: MemObject) -> bool:
-    """Returns whether the program gave shared virtual memory for an object."""
-    owned = state.device.memory.find(made.host_at) if made.host_at else None
-    at = state.allocations.get(owned.address) if owned else None
-    return at is not None and at.kind == "shared"
+def shared_at(address: int) -> bool:
+    """Returns whether shared virtual memory lies at an address: an object that is to use it is that
+    memory."""
+    found = state.device.memory.find(address) if address else None
+    owned = state.allocations.get(found.address) if found else None
+    return owned is not None and owned.kind == "shared"
 
 
 @entry("clGetMemObjectInfo")

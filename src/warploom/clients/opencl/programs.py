@@ -17,9 +17,13 @@ from warploom.clients.opencl.info import list_at, sizes_at
 from warploom.clients.opencl.objects import ClObject, get, get_all, register_counting
 from warploom.clients.opencl.table import entry
 from warploom.core.errors import CompileError, WarploomError
+from warploom.core.mangled import shown_name
 from warploom.core.source import Text
 from warploom.frontends.opencl import build_opencl, opencl_is_missing
 from warploom.frontends.opencl_metadata import DeclaredKernel
+from warploom.isa.instruction import Symbol
+from warploom.program.services import SERVICES
+from warploom.ptx.module import Module
 
 SUCCESS, NONE, ERROR, IN_PROGRESS = 0, -1, -2, -3
 
@@ -71,7 +75,9 @@ class Program(ClObject):
             self.binary = made = make()
             if made.type == BinaryType.EXECUTABLE:
                 text = Text(made.name, made.source or made.ptx)
-                self.loaded = LoadedProgram(state.device.load_compiled(made.ptx, text, "opencl"))
+                module = state.device.load_compiled(made.ptx, text, "opencl")
+                check_resolved(module.ir)
+                self.loaded = LoadedProgram(module)
         except CompileError as error:
             self.status, self.log = ERROR, error.log or str(error)
             why = "" if error.log else str(error)
@@ -98,6 +104,31 @@ class Program(ClObject):
     def end(self) -> None:
         self._unload()
         self.context.drop()
+
+
+def check_resolved(ptx: Module) -> None:
+    """Raises CompileError where a function is called that no source defines: a program's own, or one
+    of OpenCL C that the compiler's library has not."""
+    called = {
+        operand.name
+        for function in ptx.functions
+        for instruction in function.instructions
+        for operand in instruction.operands
+        if isinstance(operand, Symbol)
+    }
+    missing = [
+        shown_name(one.name)
+        for one in ptx.functions
+        if one.body is None and one.name in called and one.name not in SERVICES
+        and ptx.function(one.name) is one
+    ]
+    if missing:
+        message = (
+            f"error: {missing[0]} is called, and no source of the program defines it"
+            f"{' (nor ' + ', '.join(missing[1:]) + ')' if missing[1:] else ''}: it is a function"
+            f" that was only declared, or one of OpenCL C that this device has not"
+        )
+        raise CompileError(message, message)
 
 
 register_counting(entry, "Program", Program)
