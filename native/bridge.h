@@ -13,6 +13,7 @@
 #endif
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ typedef struct {
     atomic_int started;           /* from now on a forked child may not come in */
     atomic_int ending;            /* from now on only the main thread may come in */
     atomic_int calls;             /* calls that go on */
+    atomic_int interrupted;       /* Ctrl-C came in a call: the program's handler is for after it */
     int32_t count;
     const char *const *names;
     const int8_t *words; /* how many each function has */
@@ -115,7 +117,11 @@ static const char bridge_import[] =
     "_path = os.environ.get('WARPLOOM_PATH', '').split(os.pathsep)\n"
     "sys.path.extend(p for p in _path if p and p not in sys.path)\n"
     "from warploom.clients.attach import attach\n"
-    "attach(%llu)\n";
+    "attach(%llu)\n"
+    "if %d:\n" /* Python's handler of Ctrl-C is not for a program without Python */
+    "    import signal\n"
+    "    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:\n"
+    "        signal.signal(signal.SIGINT, signal.SIG_DFL)\n";
 
 /* Make the server known, once; null where that cannot be. */
 static bridge_server bridge_attach(void) {
@@ -145,7 +151,8 @@ static bridge_server bridge_attach(void) {
     int state = ensure();
     if (!atomic_load(&bridge.serve)) {
         char text[sizeof bridge_import + 32];
-        snprintf(text, sizeof text, bridge_import, (unsigned long long)(uintptr_t)&bridge);
+        snprintf(text, sizeof text, bridge_import, (unsigned long long)(uintptr_t)&bridge,
+                 bridge_started_python);
         run(text);
     }
     release(state);
@@ -224,6 +231,7 @@ static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
     int64_t code = serve(index, arguments);
     bridge_python.restore(type, value, trace);
     bridge_python.release(state);
+    if (atomic_exchange(&bridge.interrupted, 0)) raise(SIGINT);
     return code;
 }
 

@@ -32,6 +32,7 @@ class Control(ctypes.Structure):
         ("started", ctypes.c_int),
         ("ending", ctypes.c_int),
         ("calls", ctypes.c_int),
+        ("interrupted", ctypes.c_int),
         ("count", ctypes.c_int32),
         ("names", ctypes.POINTER(ctypes.c_char_p)),
         ("words", ctypes.POINTER(ctypes.c_int8)),
@@ -62,6 +63,7 @@ def attach(address: int) -> None:
         atexit.register(_turn_threads_away)
     _controls.append(control)
     registry.started = ctypes.c_int.from_address(address + Control.started.offset)
+    registry.interrupted = ctypes.c_int.from_address(address + Control.interrupted.offset)
     control.serve = ctypes.cast(function, ctypes.c_void_p).value
 
 

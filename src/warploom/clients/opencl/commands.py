@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from warploom.clients.driver import ordering
 from warploom.clients.driver.results import DriverError
@@ -25,6 +26,7 @@ from warploom.clients.opencl.info import list_at
 from warploom.clients.opencl.objects import ClObject, get, lock
 from warploom.clients.opencl.queues import Queue
 from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault, WarploomError
+from warploom.core.interrupts import wait_until
 from warploom.sanitize.stream_order import HOST, StreamOrder, join
 
 COMPLETE, RUNNING, SUBMITTED, QUEUED = range(4)
@@ -291,12 +293,17 @@ def _forget(command: Command) -> None:
 
 def wait(events: Sequence[Event], failed: Status | None = None) -> None:
     """Waits until events have ended; `failed`, or its own code, where one did not end well."""
-    with changed:
-        changed.wait_for(lambda: all(event.is_over for event in events))
+    wait_until(partial(_are_over, events))
     note_wait(events)
     for event in events:
         if event.status < COMPLETE:
             raise ClError(failed or code_of(event), f"a command ended with {shown(event.status)}")
+
+
+def _are_over(events: Sequence[Event], seconds: float) -> bool:
+    """Waits for so many seconds at most; returns whether events have ended."""
+    with changed:
+        return changed.wait_for(lambda: all(event.is_over for event in events), seconds)
 
 
 def code_of(event: Event) -> Status:

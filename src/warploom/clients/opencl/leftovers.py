@@ -21,7 +21,8 @@ def add_leftovers() -> None:
         return
     waiting = never_ended()
     if waiting:
-        _add(f"{len(waiting)} commands never ended: they wait for events that nobody has set", "")
+        number = len(waiting)
+        _add(f"{number} command{'s' * (number > 1)} never ended: no one set the event to wait for", "")
     if not is_program():
         return
     groups: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)

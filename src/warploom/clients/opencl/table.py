@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import traceback
 from collections.abc import Sequence
 
@@ -41,9 +40,9 @@ def code_of(error: BaseException, name: str) -> int:
             explain(error)
             return status_of(error)
         case KeyboardInterrupt():
-            # The program's own handler runs when the call has returned.
-            signal.raise_signal(signal.SIGINT)
-            return Status.OUT_OF_RESOURCES
+            # An error would be raised in its place by clients in Python.
+            registry.interrupt()
+            return Status.SUCCESS
         case MemoryError():
             return Status.OUT_OF_HOST_MEMORY
         case _:
