@@ -35,6 +35,13 @@ VERSIONS = (((5, 0), 300), ((3, 0), 120), ((1, 0), 110))
 """The version of OpenCL, as `__OPENCL_VERSION__` has it, that NVIDIA's last driver reports for
 devices from a compute capability on (Khronos, "Conformant Products": OpenCL)."""
 
+FEATURES = (
+    *("__opencl_c_images", "__opencl_c_3d_image_writes", "__opencl_c_int64", "__opencl_c_fp64"),
+    *("cl_khr_3d_image_writes", "cl_khr_fp64"),
+)
+"""The optional features of OpenCL C 3.0 that NVIDIA's driver reports, and the extensions that they
+were before."""
+
 REGISTER_LIMIT = re.compile(r"-cl-nv-maxrregcount=(\d+)")
 HINTS = re.compile(r"-cl-nv-(?:verbose|opt-level=\d+|allow-expensive-optimizations)")
 """NVIDIA's options (cl_nv_compiler_options): clang has none of them, and the hints change nothing
@@ -164,6 +171,8 @@ def _standard(options: Sequence[str]) -> Iterator[str]:
     """OpenCL C 1.2, which all programs mean that say nothing else."""
     if not any(option.startswith("-cl-std=") for option in options):
         yield "-cl-std=CL1.2"
+    if "-cl-std=CL3.0" in options:
+        yield from ("-Xclang", f"-cl-ext={','.join(f'+{name}' for name in FEATURES)}")
 
 
 def _linked(library: Path) -> tuple[str, ...]:

