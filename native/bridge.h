@@ -83,6 +83,23 @@ static void bridge_finish(void) {
     if (serve && !atomic_load(&bridge_is_child)) serve(-1, NULL);
 }
 
+/* Read where Python is from the file beside the library, where the environment does not say. */
+static void bridge_read_settings(void) {
+    static const char *const variables[] = {"WARPLOOM_LIBPYTHON", "WARPLOOM_PYTHONHOME", "WARPLOOM_PATH"};
+    char line[1 << 16];
+    Dl_info found;
+    if (getenv(variables[0]) || !dladdr((void *)bridge_read_settings, &found) || !found.dli_fname) return;
+    const char *end = strrchr(found.dli_fname, '/');
+    if (!end || end - found.dli_fname > 4000) return;
+    snprintf(line, sizeof line, "%.*s/warploom_python", (int)(end - found.dli_fname), found.dli_fname);
+    FILE *file = fopen(line, "re");
+    for (int n = 0; file && n < 3 && fgets(line, sizeof line, file); ++n) {
+        line[strcspn(line, "\n")] = 0;
+        if (*line) setenv(variables[n], line, 0);
+    }
+    if (file) fclose(file);
+}
+
 /* Start Python in a process that has none; gives its library, or null. */
 static void *bridge_start_python(void) {
     const char *path = getenv("WARPLOOM_LIBPYTHON");
@@ -113,8 +130,10 @@ static void *bridge_start_python(void) {
 }
 
 static const char bridge_import[] =
-    "import os, sys\n"
-    "_path = os.environ.get('WARPLOOM_PATH', '').split(os.pathsep)\n"
+    "import ctypes, os, sys\n"
+    "_get = ctypes.CDLL(None).getenv\n" /* Python's own copy is of when it began */
+    "_get.restype = ctypes.c_char_p\n"
+    "_path = os.fsdecode(_get(b'WARPLOOM_PATH') or b'').split(os.pathsep)\n"
     "sys.path.extend(p for p in _path if p and p not in sys.path)\n"
     "from warploom.clients.attach import attach\n"
     "attach(%llu)\n"
@@ -128,6 +147,7 @@ static bridge_server bridge_attach(void) {
     static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
     static void *python;
     void *library = NULL;
+    bridge_read_settings();
     int (*is_initialized)(void) = bridge_find(NULL, "Py_IsInitialized");
     if (!is_initialized || !is_initialized()) {
         /* Nobody holds Python's lock while there is no Python, so waiting here is safe. */

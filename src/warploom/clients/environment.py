@@ -61,7 +61,7 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
         **_kernel_compiler(outer),
         **_torch_options(settings, outer),
         "PYTHONPATH": _joined(str(STARTUP), outer.get("PYTHONPATH")),
-        "WARPLOOM_LIBPYTHON": _python_library(),
+        "WARPLOOM_LIBPYTHON": python_library(),
         "WARPLOOM_PYTHONHOME": sys.base_prefix,
         "WARPLOOM_PATH": os.pathsep.join(part for part in sys.path if part),
         "TRITON_LIBCUDA_PATH": str(LIBRARIES),
@@ -105,7 +105,7 @@ def _joined(*parts: str | None) -> str:
     return ":".join(part for part in parts if part)
 
 
-def _python_library() -> str:
+def python_library() -> str:
     """Returns the shared library of this Python, for programs that have none; empty where there is
     none."""
     folder, name = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")
