@@ -16,7 +16,8 @@ def opencl(
     icd: Annotated[
         bool,
         typer.Option(
-            "--icd", help="Write a file for OpenCL's loader that names the platform; print its path."
+            "--icd",
+            help="Write a file for OpenCL's loader that names the platform; print its path.",
         ),
     ] = False,
 ) -> None:

@@ -54,7 +54,9 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
         **outer,
         **settings.environment(),
         "LD_LIBRARY_PATH": _joined(
-            str(LIBRARIES), outer.get("LD_LIBRARY_PATH"), "" if has_loader(outer) else str(OWN_LOADER)
+            str(LIBRARIES),
+            outer.get("LD_LIBRARY_PATH"),
+            "" if has_loader(outer) else str(OWN_LOADER),
         ),
         "OCL_ICD_VENDORS": str(VENDORS),
         "LD_PRELOAD": _joined(*preloaded, outer.get("LD_PRELOAD")),

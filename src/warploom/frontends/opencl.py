@@ -77,7 +77,7 @@ def compile_opencl(
 
 @dataclass(frozen=True)
 class OpenclBuild:
-    """What a text was compiled to: PTX, clang's warnings, and the kernels as the text declares
+    """The result of compiling a text: PTX, clang's warnings, and the kernels as the text declares
     them."""
 
     ptx: str
@@ -133,8 +133,8 @@ def _completed(ptx: str, ir: str) -> str:
     for kernel, sizes in _SIZES.findall(ir):
         entry = re.compile(rf"(\.entry {kernel}\([^)]*\))")
         ptx = entry.sub(rf"\1\n.reqntid {numbers[sizes]}\n", ptx, count=1)
-    linkage = {name: ".extern " for name in _DECLARED.findall(ir)}
-    linkage |= {name: ".visible " for name in _DEFINED.findall(ir)}
+    linkage = dict.fromkeys(_DECLARED.findall(ir), ".extern ")
+    linkage |= dict.fromkeys(_DEFINED.findall(ir), ".visible ")
     ptx = _FUNCTION.sub(lambda found: linkage.get(found[1], "") + found[0], ptx)
     return _PRINTF_CALL.sub(r"\1vprintf", _PRINTF.sub(r".extern .func \1vprintf", ptx))
 

@@ -1,5 +1,5 @@
-"""Reads what clang writes into LLVM IR about OpenCL kernels: their parameters as the source declares
-them, and the sizes of work-groups that they require or prefer."""
+"""Reads what clang writes into LLVM IR about OpenCL kernels: their parameters as the source
+declares them, and the sizes of work-groups that they require or prefer."""
 
 from __future__ import annotations
 

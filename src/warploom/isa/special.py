@@ -58,7 +58,8 @@ CLUSTERS = (
 )
 GRID_WORKSPACE = (1, 2)
 """The environment registers that hold, high half first, the address of the memory in which the
-blocks of a cooperative launch wait for each other, as NVIDIA's cooperative_groups headers have it."""
+blocks of a cooperative launch wait for each other, as NVIDIA's cooperative_groups headers have
+it."""
 
 ND_RANGE = (3, 4, 5, 6)
 """The environment registers that describe an OpenCL launch: the global offset along x, y and z, as

@@ -188,8 +188,8 @@ class Launch:
     @property
     def configuration(self) -> tuple[object, ...]:
         """Returns a key of grid, block, dynamic shared memory, instruction limit, schedule, grid
-        workspace, cluster, registers and ND-range; launches of a kernel with equal keys share code and launch
-        template. Arguments, output and cancellation are not in it."""
+        workspace, cluster, registers and ND-range; launches of a kernel with equal keys share code
+        and launch template. Arguments, output and cancellation are not in it."""
         return (
             self.grid,
             self.block,

@@ -1,5 +1,5 @@
-"""Binaries of programs: PTX text, as NVIDIA's are, with the kernels as their source declares them in
-a comment at its end."""
+"""Binaries of programs: PTX text, as NVIDIA's are, with the kernels as their source declares them
+in a comment at its end."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class BinaryType(IntEnum):
 
 
 class Binary(msgspec.Struct, frozen=True):
-    """A compiled program: its PTX, its kind, its kernels as declared, and its source, in whose lines
-    messages are."""
+    """A compiled program: its PTX, its kind, its kernels as declared, and its source, in whose
+    lines messages are."""
 
     ptx: str
     type: int

@@ -13,12 +13,11 @@ from warploom.clients.opencl.contexts import ClContext
 from warploom.clients.opencl.devices import BASE_ALIGNMENT, device
 from warploom.clients.opencl.errors import Status, demand
 from warploom.clients.opencl.memory import (
-    BUFFER,
+    ALLOC_HOST,
+    COPY_HOST,
     HOST_ACCESS,
     KERNEL_ACCESS,
     USE_HOST,
-    ALLOC_HOST,
-    COPY_HOST,
     Mapping,
     MemObject,
     check_flags,
@@ -138,17 +137,15 @@ def write(
 
 
 @entry("clEnqueueCopyBuffer")
-def copy(
-    queue: int, source: int, target: int, start: int, to: int, size: int, *asked: int
-) -> None:
+def copy(queue: int, source: int, target: int, start: int, to: int, size: int, *asked: int) -> None:
     at, first = opened(queue, source)
     second = get(target, Buffer)
     same_context(at, second)
     inside(first, start, size)
     inside(second, to, size)
     begin, end = first.address + start, second.address + to
-    apart = begin + size <= end or end + size <= begin
-    demand(apart, Status.MEM_COPY_OVERLAP, "the ranges of the copy overlap")
+    disjoint = begin + size <= end or end + size <= begin
+    demand(disjoint, Status.MEM_COPY_OVERLAP, "the ranges of the copy overlap")
     work = partial(move, end, begin, size, waits=False)
     enqueue(at, COPY, work, Asked(*asked), holds=[first, second])
 
@@ -232,7 +229,7 @@ def _nothing() -> None:
 
 @entry("clEnqueueMigrateMemObjects")
 def migrate(queue: int, count: int, objects: int, flags: int, *asked: int) -> None:
-    """Moves nothing: there is one device, whose memory the host reaches."""
+    """Moves nothing: there is one device, whose memory the host accesses."""
     at = get(queue, Queue)
     demand(count and objects, Status.INVALID_VALUE, "there are no objects")
     given = [get(one, MemObject) for one in (ctypes.c_size_t * count).from_address(objects)]

@@ -46,9 +46,12 @@ def compiler_options(text: str, wrong: Status) -> list[str]:
             raise ClError(wrong, f"there are no programs in {next(given, 'nothing')}, only in C")
         elif word in PLAIN:
             found.extend(FOR_CLANG.get(word, (word,)))
-        elif JOINED.fullmatch(word) or STANDARD.fullmatch(word):
-            found.append(word)
-        elif HINTS.fullmatch(word) or REGISTER_LIMIT.fullmatch(word):
+        elif (
+            JOINED.fullmatch(word)
+            or STANDARD.fullmatch(word)
+            or HINTS.fullmatch(word)
+            or REGISTER_LIMIT.fullmatch(word)
+        ):
             found.append(word)
         else:
             raise ClError(wrong, f"there is no option {word!r}")

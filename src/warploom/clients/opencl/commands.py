@@ -62,7 +62,7 @@ class Event(ClObject):
         """Returns whether the command has ended, well or not."""
         return self.status <= COMPLETE
 
-    def reach(self, status: int) -> None:
+    def enter(self, status: int) -> None:
         """Enters a state, and has those called who wait for it."""
         with lock:
             self.times[max(status, COMPLETE)] = time.perf_counter_ns()
@@ -75,7 +75,7 @@ class Event(ClObject):
             self._call(state_, function, data)
 
     def when(self, status: int, function: int, data: int) -> None:
-        """Calls a function of the program once a state is reached."""
+        """Calls a function of the program once a state is entered."""
         with lock:
             waits = self.status > status
             if waits:
@@ -113,7 +113,7 @@ class Command:
 
 @dataclass(eq=False)
 class Pending:
-    """What a queue holds that is not done, and the last barrier."""
+    """Holds the commands of a queue that are not done, and the last barrier."""
 
     events: dict[Event, None] = field(default_factory=dict[Event, None])
     last: Event | None = None
@@ -219,7 +219,7 @@ def run(ready: Iterable[Command]) -> None:
 
 def end(event: Event, status: int) -> list[Command]:
     """Ends an event; returns the commands that may begin now."""
-    event.reach(status)
+    event.enter(status)
     with lock:
         followers, event.followers = event.followers, []
         for command in followers:
@@ -232,8 +232,8 @@ def _perform(command: Command) -> int:
     event = command.event
     if any(one.status < COMPLETE for one in command.required):
         return Status.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
-    event.reach(SUBMITTED)
-    event.reach(RUNNING)
+    event.enter(SUBMITTED)
+    event.enter(RUNNING)
     try:
         with _ordered(command):
             event.context.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from warploom.clients.driver.state import Context, state
-from warploom.clients.opencl.devices import ClDevice, GPU_TYPE, DEFAULT_TYPE, device, device_ids
+from warploom.clients.opencl.devices import DEFAULT_TYPE, GPU_TYPE, ClDevice, device, device_ids
 from warploom.clients.opencl.errors import ClError, Status, demand
 from warploom.clients.opencl.info import (
     Answers,
@@ -23,9 +23,7 @@ from warploom.clients.opencl.table import entry
 PLATFORM, USER_SYNC = 0x1084, 0x1085
 
 _DESTRUCTOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-_NOTIFY = ctypes.CFUNCTYPE(
-    None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
-)
+_NOTIFY = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 class ClContext(ClObject):
@@ -99,8 +97,8 @@ ANSWERS: Answers[ClContext] = {
 
 
 @entry("clGetContextInfo")
-def context_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, ClContext), question, room, target, size)
+def context_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, ClContext), question, capacity, target, size)
 
 
 @entry("clSetContextDestructorCallback")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
+from warploom.clients.driver.words import put
 from warploom.clients.opencl.commands import (
     COMPLETE,
     QUEUED,
@@ -21,7 +23,7 @@ from warploom.clients.opencl.commands import (
     wait,
 )
 from warploom.clients.opencl.contexts import ClContext
-from warploom.clients.opencl.devices import ClDevice, word_to
+from warploom.clients.opencl.devices import ClDevice
 from warploom.clients.opencl.errors import ClError, Status, demand
 from warploom.clients.opencl.info import Answers, answer, sizes_at, uint, word
 from warploom.clients.opencl.objects import get, get_all, lock, register_counting
@@ -58,8 +60,8 @@ ANSWERS: Answers[Event] = {
 
 
 @entry("clGetEventInfo")
-def event_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, Event), question, room, target, size)
+def event_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, Event), question, capacity, target, size)
 
 
 TIMES: Answers[Event] = {
@@ -72,8 +74,8 @@ TIMES: Answers[Event] = {
 
 
 @entry("clGetEventProfilingInfo")
-def profiling_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    """Answers with the host's own time, in nanoseconds, at which a command reached a state."""
+def profiling_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    """Answers with the host's own time, in nanoseconds, at which a command entered a state."""
     event = get(handle, Event)
     missing = Status.PROFILING_INFO_NOT_AVAILABLE
     demand(event.queue is not None, missing, "a user event has no times")
@@ -81,7 +83,7 @@ def profiling_info(handle: int, question: int, room: int, target: int, size: int
     demand(event.queue.flags & PROFILING, missing, "the queue was made without profiling")
     demand(event.status == COMPLETE, missing, "the command has not ended, or not well")
     session().has_event_times = True
-    answer(TIMES, event, question, room, target, size)
+    answer(TIMES, event, question, capacity, target, size)
 
 
 @entry("clSetEventCallback")
@@ -124,10 +126,8 @@ def flush(queue: int) -> None:
 @entry("clFinish")
 def finish(handle: int) -> None:
     queue = get(handle, Queue)
-    try:
+    with suppress(ClError):  # the event of a command says that it did not end well
         wait(pending_in(queue))
-    except ClError:
-        pass  # a command tells by its event that it did not end well
     note_finish(queue)
     queue.context.check()
 
@@ -176,7 +176,7 @@ def old_wait(queue: int, count: int, events: int) -> None:
 def host_timer(handle: int, host: int) -> None:
     get(handle, ClDevice)
     demand(host, Status.INVALID_VALUE, "there is nowhere to write the time to")
-    word_to(host, time.perf_counter_ns())
+    put(host, time.perf_counter_ns())
 
 
 @entry("clGetDeviceAndHostTimer")
@@ -185,5 +185,5 @@ def both_timers(handle: int, device: int, host: int) -> None:
     get(handle, ClDevice)
     demand(device and host, Status.INVALID_VALUE, "there is nowhere to write the times to")
     now = time.perf_counter_ns()
-    word_to(device, now)
-    word_to(host, now)
+    put(device, now)
+    put(host, now)

@@ -7,6 +7,7 @@ from functools import partial
 from warploom.clients.driver import ordering
 from warploom.clients.driver.copies import Box, copy_rows
 from warploom.clients.driver.state import state
+from warploom.clients.driver.words import put
 from warploom.clients.opencl.buffers import (
     MAP_INVALIDATE,
     MAP_READ,
@@ -15,7 +16,6 @@ from warploom.clients.opencl.buffers import (
     same_context,
 )
 from warploom.clients.opencl.commands import Asked, enqueue
-from warploom.clients.opencl.devices import word_to
 from warploom.clients.opencl.errors import Status, demand
 from warploom.clients.opencl.images import DIMENSIONS, Image
 from warploom.clients.opencl.memory import IMAGE_1D_ARRAY, Mapping, host_may
@@ -95,11 +95,9 @@ def copy(
     start, sizes = part_of(first, origin, region)
     end, _ = part_of(second, to, region)
     if first is second:
-        apart = any(abs(a - b) >= n for a, b, n in zip(start, end, sizes, strict=True))
-        demand(apart, Status.MEM_COPY_OVERLAP, "the regions overlap")
-    work = partial(
-        copy_rows, first.box(start), second.box(end), first.bytes_of(sizes), waits=False
-    )
+        disjoint = any(abs(a - b) >= n for a, b, n in zip(start, end, sizes, strict=True))
+        demand(disjoint, Status.MEM_COPY_OVERLAP, "the regions overlap")
+    work = partial(copy_rows, first.box(start), second.box(end), first.bytes_of(sizes), waits=False)
     enqueue(at, COPY, work, Asked(*asked), holds=[first, second])
 
 
@@ -180,9 +178,9 @@ def map_image(
     check_map(made, flags)
     inside = made.box(start)
     seen = made.host_box(start) if made.uses_host else inside
-    word_to(row_pitch, made.host_row if made.uses_host else made.row)
+    put(row_pitch, made.host_row if made.uses_host else made.row)
     if slice_pitch:
-        word_to(slice_pitch, (seen.row if made.type == IMAGE_1D_ARRAY else seen.slice) * layered)
+        put(slice_pitch, (seen.row if made.type == IMAGE_1D_ARRAY else seen.slice) * layered)
     extent = made.bytes_of(sizes)
     into = partial(_show, seen, inside, extent, flags)
     back = partial(copy_rows, seen, inside, extent, waits=False) if made.uses_host else None
@@ -201,4 +199,3 @@ def _show(seen: Box, inside: Box, sizes: Triple, flags: int) -> None:
             for y in range(sizes[1]):
                 address = inside.address + z * inside.slice + y * inside.row
                 state.device.memory.mark_written(address, sizes[0])
-

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.clients.opencl.contexts import ClContext
-from warploom.clients.opencl.devices import uint_to
 from warploom.clients.opencl.errors import Status, demand
+from warploom.clients.opencl.info import put_uint
 from warploom.clients.opencl.memory import (
     BUFFER,
     FLAGS,
@@ -45,9 +45,18 @@ PACKED = (0x10D4, 0x10D5, 0x10D6, 0x10E0)
 """Three or four channels in one number."""
 
 TYPES = {
-    **{SNORM_8: "i1", SNORM_16: "i2", UNORM_8: "u1", UNORM_16: "u2"},
-    **{SIGNED_8: "i1", SIGNED_16: "i2", SIGNED_32: "i4"},
-    **{UNSIGNED_8: "u1", UNSIGNED_16: "u2", UNSIGNED_32: "u4", HALF: "f2", FLOAT: "f4"},
+    SNORM_8: "i1",
+    SNORM_16: "i2",
+    UNORM_8: "u1",
+    UNORM_16: "u2",
+    SIGNED_8: "i1",
+    SIGNED_16: "i2",
+    SIGNED_32: "i4",
+    UNSIGNED_8: "u1",
+    UNSIGNED_16: "u2",
+    UNSIGNED_32: "u4",
+    HALF: "f2",
+    FLOAT: "f4",
 }
 NORMALIZED = {SNORM_8: 127, SNORM_16: 32767, UNORM_8: 255, UNORM_16: 65535}
 NUMBERS = (*NORMALIZED, HALF, FLOAT)
@@ -102,7 +111,7 @@ class ImageFormat:
             scale, least = NORMALIZED[self.type], 0 if self.type in (UNORM_8, UNORM_16) else -1
             chosen = np.rint(np.clip(np.nan_to_num(chosen), least, 1).astype(np.float64) * scale)
         elif not is_number:
-            limits = np.iinfo(self.dtype)
+            limits = np.iinfo(self.dtype.name)
             wide = chosen.view(np.uint32) if self.dtype.kind == "u" else chosen
             chosen = np.clip(wide.astype(np.int64), limits.min, limits.max)
         return chosen.astype(self.dtype).tobytes()
@@ -129,17 +138,17 @@ def format_at(address: int) -> ImageFormat:
 
 
 @entry("clGetSupportedImageFormats")
-def supported(context: int, flags: int, type: int, room: int, target: int, number: int) -> None:
+def supported(context: int, flags: int, type: int, capacity: int, target: int, number: int) -> None:
     """Lists the formats, which are the same for images of all kinds."""
     get(context, ClContext)
     demand(not flags & ~(FLAGS | READ_AND_WRITE), Status.INVALID_VALUE, "there are no such flags")
     is_image = BUFFER < type <= IMAGE_1D_BUFFER
     demand(is_image, Status.INVALID_VALUE, f"{type:#x} is no kind of image")
-    demand(room or not target, Status.INVALID_VALUE, "there is no room for formats")
+    demand(capacity or not target, Status.INVALID_VALUE, "there is no space for formats")
     # A kernel may not read and write an image (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS).
     found = () if flags & READ_AND_WRITE else SUPPORTED
     if target:
-        data = b"".join(ImageFormat(*one).words for one in found[:room])
+        data = b"".join(ImageFormat(*one).words for one in found[:capacity])
         ctypes.memmove(target, data, len(data))
     if number:
-        uint_to(number, len(found))
+        put_uint(number, len(found))

@@ -134,7 +134,7 @@ class Image(MemObject):
     def host_box(self, origin: tuple[int, int, int]) -> Box:
         """Returns the same in the memory of the program that the image was made from."""
         x, y, z = origin
-        # The images of an array of one dimension lie a slice apart.
+        # The images of an array of one dimension lie a slice disjoint.
         row = self.host_slice if self.type == IMAGE_1D_ARRAY else self.host_row
         start = self.host + z * self.host_slice + y * row + x * self.format.pixel_bytes
         return Box(start, row, self.host_slice)
@@ -286,5 +286,5 @@ def _slice_pitch(image: Image) -> int:
 
 
 @entry("clGetImageInfo")
-def image_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, Image), question, room, target, size)
+def image_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, Image), question, capacity, target, size)

@@ -1,4 +1,4 @@
-"""Answers to questions about objects: values as bytes, written where the caller has room."""
+"""Answers to questions about objects: values as bytes, written where the caller has capacity."""
 
 from __future__ import annotations
 
@@ -34,19 +34,26 @@ def text(value: str) -> bytes:
     return value.encode() + b"\0"
 
 
-def answer(known: Answers[T], about: T, question: int, room: int, target: int, size: int) -> None:
-    """Answers a question about an object: writes the value to `target`, which has `room` bytes, and
-    how many it takes to `size`, each unless it is null. INVALID_VALUE for what is not known, and
-    where the room is too small."""
+def put_uint(address: int, value: int) -> None:
+    """Writes a cl_uint."""
+    ctypes.c_uint32.from_address(address).value = value
+
+
+def answer(
+    known: Answers[T], about: T, question: int, capacity: int, target: int, size: int
+) -> None:
+    """Answers a question about an object: writes the value to `target`, which has `capacity` bytes,
+    and how many it takes to `size`, each unless it is null. INVALID_VALUE for what is not known,
+    and where the capacity is too small."""
     demand(question in known, Status.INVALID_VALUE, f"there is no question {question:#x}")
-    give(known[question](about), room, target, size)
+    give(known[question](about), capacity, target, size)
 
 
-def give(value: bytes, room: int, target: int, size: int) -> None:
+def give(value: bytes, capacity: int, target: int, size: int) -> None:
     """Writes a value of any size, as `answer` does."""
     if target:
-        short = f"the value takes {len(value)} bytes, and there is room for {room}"
-        demand(room >= len(value), Status.INVALID_VALUE, short)
+        short = f"the value takes {len(value)} bytes, and there is space for {capacity}"
+        demand(capacity >= len(value), Status.INVALID_VALUE, short)
         ctypes.memmove(target, value, len(value))
     if size:
         ctypes.c_size_t.from_address(size).value = len(value)

@@ -1,4 +1,4 @@
-"""What kernels answer: of themselves, of their work-groups, of their parameters."""
+"""Answers about kernels, their work-groups and their parameters."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ANSWERS: Answers[ClKernel] = {
 
 
 @entry("clGetKernelInfo")
-def kernel_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, ClKernel), question, room, target, size)
+def kernel_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, ClKernel), question, capacity, target, size)
 
 
 def _no_global_size(kernel: ClKernel) -> bytes:
@@ -44,11 +44,11 @@ GROUP_ANSWERS: Answers[ClKernel] = {
 
 
 @entry("clGetKernelWorkGroupInfo")
-def group_info(handle: int, on: int, question: int, room: int, target: int, size: int) -> None:
+def group_info(handle: int, on: int, question: int, capacity: int, target: int, size: int) -> None:
     kernel = get(handle, ClKernel)
     if on:
         get(on, ClDevice)
-    answer(GROUP_ANSWERS, kernel, question, room, target, size)
+    answer(GROUP_ANSWERS, kernel, question, capacity, target, size)
 
 
 SPACES = {0: 0x119E, 1: 0x119B, 2: 0x119D, 3: 0x119C}
@@ -72,7 +72,7 @@ PARAMETER_ANSWERS: Answers[DeclaredParameter] = {
 
 @entry("clGetKernelArgInfo")
 def parameter_info(
-    handle: int, number: int, question: int, room: int, target: int, size: int
+    handle: int, number: int, question: int, capacity: int, target: int, size: int
 ) -> None:
     kernel = get(handle, ClKernel)
     parameter_of(kernel, number)
@@ -80,7 +80,7 @@ def parameter_info(
     known = number < len(declared) and declared[number].name
     why = "build the program with -cl-kernel-arg-info to have it"
     demand(known, Status.KERNEL_ARG_INFO_NOT_AVAILABLE, why)
-    answer(PARAMETER_ANSWERS, declared[number], question, room, target, size)
+    answer(PARAMETER_ANSWERS, declared[number], question, capacity, target, size)
 
 
 @entry("clGetKernelSubGroupInfo", "clGetKernelSubGroupInfoKHR")

@@ -10,11 +10,11 @@ from enum import Enum, auto
 
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.state import state
+from warploom.clients.driver.words import put
 from warploom.clients.opencl.buffers import Buffer
-from warploom.clients.opencl.devices import uint_to, word_to
 from warploom.clients.opencl.errors import ClError, Status, demand
 from warploom.clients.opencl.images import Image
-from warploom.clients.opencl.info import sizes_at
+from warploom.clients.opencl.info import put_uint, sizes_at
 from warploom.clients.opencl.memory import MemObject
 from warploom.clients.opencl.objects import ClObject, get, handles, lock, register_counting
 from warploom.clients.opencl.programs import Program
@@ -29,7 +29,7 @@ LOCAL_SPACE = 3
 
 
 class Takes(Enum):
-    """What a parameter takes."""
+    """The kinds of arguments that parameters take."""
 
     MEMORY = auto()
     LOCAL = auto()
@@ -155,16 +155,18 @@ def create(program: int, name: int) -> int:
 
 
 @entry("clCreateKernelsInProgram")
-def create_all(program: int, room: int, target: int, number: int) -> None:
+def create_all(program: int, capacity: int, target: int, number: int) -> None:
     at = get(program, Program)
     names = at.executable.module.kernels
-    enough = not target or room >= len(names)
-    demand(enough, Status.INVALID_VALUE, f"there are {len(names)} kernels, and room for {room}")
+    enough = not target or capacity >= len(names)
+    demand(
+        enough, Status.INVALID_VALUE, f"there are {len(names)} kernels, and space for {capacity}"
+    )
     if target:
         for n, name in enumerate(names):
-            word_to(target + 8 * n, ClKernel(at, name).handle)
+            put(target + 8 * n, ClKernel(at, name).handle)
     if number:
-        uint_to(number, len(names))
+        put_uint(number, len(names))
 
 
 @entry("clCloneKernel")
@@ -254,14 +256,14 @@ def set_pointer(handle: int, number: int, pointer: int) -> None:
 
 @entry("clSetKernelExecInfo")
 def set_exec_info(handle: int, question: int, size: int, value: int) -> None:
-    """Checks what a kernel may reach: it reaches all memory of the device anyway."""
+    """Checks what a kernel may access: it accesses all memory of the device anyway."""
     get(handle, ClKernel)
     known = question in (0x11B6, 0x11B7) and value and size
     demand(known, Status.INVALID_VALUE, f"there is no information {question:#x}, or no value")
     if question == 0x11B7:
         system = size == 4 and ctypes.c_uint32.from_address(value).value
         demand(size == 4, Status.INVALID_VALUE, "a cl_bool has 4 bytes")
-        why = "the device does not reach all memory of the host"
+        why = "the device does not access all memory of the host"
         demand(not system, Status.INVALID_OPERATION, why)
         return
     demand(size % 8 == 0, Status.INVALID_VALUE, "pointers have 8 bytes")

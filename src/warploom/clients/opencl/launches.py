@@ -154,7 +154,9 @@ def native(
     made = [get(one, MemObject) for one in list_at(objects, count, Status.INVALID_VALUE)]
     same_context(at, *made)
     offsets = [place - arguments for place in list_at(places, count, Status.INVALID_VALUE)]
-    block = ctypes.create_string_buffer(ctypes.string_at(arguments, size) if size else b"", size or 1)
+    block = ctypes.create_string_buffer(
+        ctypes.string_at(arguments, size) if size else b"", size or 1
+    )
     for offset, one in zip(offsets, made, strict=True):
         ctypes.c_uint64.from_buffer(block, offset).value = one.address
     work = partial(_call, function, block if size else None)

@@ -1,4 +1,4 @@
-"""Tells at the end what a program has not released, and which commands never ended."""
+"""Reports at the end what a program has not released, and which commands never ended."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import defaultdict
 
 from warploom.clients.host_stack import is_program, shown_frames
 from warploom.clients.opencl.commands import never_ended
+from warploom.clients.opencl.devices import ClDevice
 from warploom.clients.opencl.memory import MemObject
 from warploom.clients.opencl.objects import ClObject, handles
 from warploom.clients.opencl.platforms import Platform
-from warploom.clients.opencl.devices import ClDevice
 from warploom.clients.session import session
 from warploom.sanitize.findings import API, WARNING, Finding
 
@@ -22,7 +22,11 @@ def add_leftovers() -> None:
     waiting = never_ended()
     if waiting:
         number = len(waiting)
-        _add(f"{number} command{'s' * (number > 1)} never ended: no one set the event to wait for", "")
+        _add(
+            "unended command",
+            f"{number} command{'s' * (number > 1)} never ended: no one set the event to wait for",
+            "",
+        )
     if not is_program():
         return
     groups: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
@@ -32,10 +36,12 @@ def add_leftovers() -> None:
     for (what, frames), number in groups.items():
         place = frames[0].rpartition("(")[2].rstrip(")") if frames else ""
         made = f"\n    made by {frames[0]}" if frames else ""
-        _add(f"{number} {what}{'s' * (number > 1)} never released{made}", place)
+        _add(
+            f"{what} not released",
+            f"{number} {what}{'s' * (number > 1)} never released{made}",
+            place,
+        )
 
 
-def _add(message: str, place: str) -> None:
-    session().findings.append(
-        Finding(API, "not released", WARNING, "host", place, "", (), "", message)
-    )
+def _add(kind: str, message: str, place: str) -> None:
+    session().findings.append(Finding(API, kind, WARNING, "host", place, "", (), "", message))

@@ -141,8 +141,8 @@ def shared_at(address: int) -> bool:
 
 
 @entry("clGetMemObjectInfo")
-def mem_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, MemObject), question, room, target, size)
+def mem_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, MemObject), question, capacity, target, size)
 
 
 @entry("clSetMemObjectDestructorCallback")

@@ -8,8 +8,9 @@ from functools import cache
 
 from warploom.clients.driver.devices import VERSION
 from warploom.clients.driver.state import started_by, state
+from warploom.clients.driver.words import put
 from warploom.clients.opencl.errors import Status, demand
-from warploom.clients.opencl.info import Answers, answer, text, word
+from warploom.clients.opencl.info import Answers, answer, put_uint, text, word
 from warploom.clients.opencl.objects import ClObject, get
 from warploom.clients.opencl.table import entry, registry
 from warploom.clients.session import session
@@ -95,21 +96,20 @@ ANSWERS: Answers[Platform] = {
 
 
 @entry("clGetPlatformIDs")
-def platform_ids(room: int, target: int, number: int) -> None:
-    from warploom.clients.opencl.devices import uint_to, word_to
+def platform_ids(capacity: int, target: int, number: int) -> None:
 
-    nothing = (target and not room) or (not target and not number)
-    demand(not nothing, Status.INVALID_VALUE, "there is no room for platforms")
+    nothing = (target and not capacity) or (not target and not number)
+    demand(not nothing, Status.INVALID_VALUE, "there is no space for platforms")
     if target:
-        word_to(target, platform().handle)
+        put(target, platform().handle)
     if number:
-        uint_to(number, 1)
+        put_uint(number, 1)
 
 
 @entry("clGetPlatformInfo")
-def platform_info(handle: int, question: int, room: int, target: int, size: int) -> None:
+def platform_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
     at = get(handle, Platform) if handle else platform()
-    answer(ANSWERS, at, question, room, target, size)
+    answer(ANSWERS, at, question, capacity, target, size)
 
 
 @entry("clUnloadPlatformCompiler")

@@ -1,4 +1,4 @@
-"""What programs answer."""
+"""Answers about programs and their builds."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ ANSWERS: Answers[Program] = {
 
 
 @entry("clGetProgramInfo")
-def program_info(handle: int, question: int, room: int, target: int, size: int) -> None:
+def program_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
     program = get(handle, Program)
     if question == BINARIES and target:
-        demand(room >= 8, Status.INVALID_VALUE, "there is no room for a pointer")
+        demand(capacity >= 8, Status.INVALID_VALUE, "there is no space for a pointer")
         data, pointer = _data(program), ctypes.c_uint64.from_address(target).value
         if pointer:
             ctypes.memmove(pointer, data, len(data))
         target = 0
-    answer(ANSWERS, program, question, room, target, size)
+    answer(ANSWERS, program, question, capacity, target, size)
 
 
 def _type(program: Program) -> int:
@@ -62,7 +62,7 @@ BUILD_ANSWERS: Answers[Program] = {
 
 
 @entry("clGetProgramBuildInfo")
-def build_info(handle: int, on: int, question: int, room: int, target: int, size: int) -> None:
+def build_info(handle: int, on: int, question: int, capacity: int, target: int, size: int) -> None:
     program = get(handle, Program)
     get(on, ClDevice)
-    answer(BUILD_ANSWERS, program, question, room, target, size)
+    answer(BUILD_ANSWERS, program, question, capacity, target, size)

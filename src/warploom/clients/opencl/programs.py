@@ -107,8 +107,8 @@ class Program(ClObject):
 
 
 def check_resolved(ptx: Module) -> None:
-    """Raises CompileError where a function is called that no source defines: a program's own, or one
-    of OpenCL C that the compiler's library has not."""
+    """Raises CompileError where a function is called that no source defines: a program's own, or
+    one of OpenCL C that the compiler's library has not."""
     called = {
         operand.name
         for function in ptx.functions
@@ -119,7 +119,9 @@ def check_resolved(ptx: Module) -> None:
     missing = [
         shown_name(one.name)
         for one in ptx.functions
-        if one.body is None and one.name in called and one.name not in SERVICES
+        if one.body is None
+        and one.name in called
+        and one.name not in SERVICES
         and ptx.function(one.name) is one
     ]
     if missing:
@@ -324,4 +326,3 @@ def link(
         if notify:
             _NOTIFY(notify)(made.handle, data or None)
     return made.handle
-

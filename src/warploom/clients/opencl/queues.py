@@ -98,8 +98,8 @@ ANSWERS: Answers[Queue] = {
 
 
 @entry("clGetCommandQueueInfo")
-def queue_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, Queue), question, room, target, size)
+def queue_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, Queue), question, capacity, target, size)
 
 
 @entry("clSetCommandQueueProperty")

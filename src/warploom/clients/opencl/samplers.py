@@ -79,5 +79,5 @@ ANSWERS: Answers[Sampler] = {
 
 
 @entry("clGetSamplerInfo")
-def sampler_info(handle: int, question: int, room: int, target: int, size: int) -> None:
-    answer(ANSWERS, get(handle, Sampler), question, room, target, size)
+def sampler_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    answer(ANSWERS, get(handle, Sampler), question, capacity, target, size)

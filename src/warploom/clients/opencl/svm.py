@@ -79,9 +79,9 @@ def enqueue_free(
     enqueue(at, FREE, work, Asked(*asked))
 
 
-def _apart(target: int, source: int, size: int) -> None:
-    apart = target + size <= source or source + size <= target
-    demand(apart, Status.MEM_COPY_OVERLAP, "the ranges of the copy overlap")
+def _disjoint(target: int, source: int, size: int) -> None:
+    disjoint = target + size <= source or source + size <= target
+    demand(disjoint, Status.MEM_COPY_OVERLAP, "the ranges of the copy overlap")
 
 
 @entry("clEnqueueSVMMemcpy")
@@ -89,7 +89,7 @@ def copy(queue: int, blocks: int, target: int, source: int, size: int, *asked: i
     at = get(queue, Queue)
     demand((target and source) or not size, Status.INVALID_VALUE, "a pointer is null")
     if size:
-        _apart(target, source, size)
+        _disjoint(target, source, size)
     work: Callable[[], object] = partial(move, target, source, size, waits=False)
     enqueue(at, COPY, work if size else _nothing, Asked(*asked), blocking=bool(blocks))
 
@@ -137,4 +137,4 @@ def migrate(queue: int, count: int, pointers: int, sizes: int, flags: int, *aske
 
 
 def _nothing() -> None:
-    """Does nothing: the host reaches the memory as it is."""
+    """Does nothing: the host accesses the memory as it is."""

@@ -1,4 +1,4 @@
-"""The registry of OpenCL's entries, what an error in one becomes, and how it is told."""
+"""The registry of OpenCL's entries, what an error in one becomes, and how it is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warploom.core.errors import WarploomError
 from warploom.sanitize.findings import API, WARNING, Finding
 
 
-def tell(name: str, status: Status, why: str) -> None:
+def report_refusal(name: str, status: Status, why: str) -> None:
     """Records a call that was refused, with its line in the program, where programs are checked."""
     if API not in session().settings.tools:
         return
@@ -31,10 +31,10 @@ def code_of(error: BaseException, name: str) -> int:
     """Returns the code for what a call raised."""
     match error:
         case ClError():
-            tell(name, error.status, error.explained)
+            report_refusal(name, error.status, error.explained)
             return error.status
         case DriverError():
-            tell(name, status_of(error), error.explained)
+            report_refusal(name, status_of(error), error.explained)
             return status_of(error)
         case WarploomError():
             explain(error)
@@ -53,7 +53,9 @@ def code_of(error: BaseException, name: str) -> int:
 
 def code_of_missing(name: str, _words: Sequence[int]) -> int:
     """Returns the code for a function of an extension that the platform has not."""
-    tell(name, Status.INVALID_OPERATION, "the platform has no extension with this function")
+    report_refusal(
+        name, Status.INVALID_OPERATION, "the platform has no extension with this function"
+    )
     return Status.INVALID_OPERATION
 
 

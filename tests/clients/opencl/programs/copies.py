@@ -50,12 +50,24 @@ def check_rectangles() -> None:
     buffer = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=model)
     steps = {"buffer_pitches": (32, 32 * 16), "host_pitches": (20, 200)}
     cl.enqueue_copy(
-        queue, buffer, host, buffer_origin=(3, 2, 1), host_origin=(5, 1, 2), region=(7, 6, 3), **steps
+        queue,
+        buffer,
+        host,
+        buffer_origin=(3, 2, 1),
+        host_origin=(5, 1, 2),
+        region=(7, 6, 3),
+        **steps,
     )
     model[1:4, 2:8, 3:10] = host[2:5, 1:7, 5:12]
     out = np.zeros((6, 10, 20), np.uint8)
     cl.enqueue_copy(
-        queue, out, buffer, buffer_origin=(1, 0, 0), host_origin=(2, 2, 0), region=(9, 8, 4), **steps
+        queue,
+        out,
+        buffer,
+        buffer_origin=(1, 0, 0),
+        host_origin=(2, 2, 0),
+        region=(9, 8, 4),
+        **steps,
     )
     assert (out[0:4, 2:10, 2:11] == model[0:4, 0:8, 1:10]).all()
     assert not out[4:].any()
