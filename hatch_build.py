@@ -43,7 +43,7 @@ def _platform() -> str:
         return plain
     found = {
         (int(major), int(minor))
-        for library in LIBRARIES.glob("*.so*")
+        for library in LIBRARIES.rglob("*.so*")
         for major, minor in _GLIBC.findall(library.read_bytes())
     }
     if not found:

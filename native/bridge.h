@@ -13,6 +13,7 @@
 #endif
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ typedef struct {
     atomic_int started;           /* from now on a forked child may not come in */
     atomic_int ending;            /* from now on only the main thread may come in */
     atomic_int calls;             /* calls that go on */
+    atomic_int interrupted;       /* Ctrl-C came in a call: the program's handler is for after it */
     int32_t count;
     const char *const *names;
     const int8_t *words; /* how many each function has */
@@ -81,6 +83,23 @@ static void bridge_finish(void) {
     if (serve && !atomic_load(&bridge_is_child)) serve(-1, NULL);
 }
 
+/* Read where Python is from the file beside the library, where the environment does not say. */
+static void bridge_read_settings(void) {
+    static const char *const variables[] = {"WARPLOOM_LIBPYTHON", "WARPLOOM_PYTHONHOME", "WARPLOOM_PATH"};
+    char line[1 << 16];
+    Dl_info found;
+    if (getenv(variables[0]) || !dladdr((void *)bridge_read_settings, &found) || !found.dli_fname) return;
+    const char *end = strrchr(found.dli_fname, '/');
+    if (!end || end - found.dli_fname > 4000) return;
+    snprintf(line, sizeof line, "%.*s/warploom_python", (int)(end - found.dli_fname), found.dli_fname);
+    FILE *file = fopen(line, "re");
+    for (int n = 0; file && n < 3 && fgets(line, sizeof line, file); ++n) {
+        line[strcspn(line, "\n")] = 0;
+        if (*line) setenv(variables[n], line, 0);
+    }
+    if (file) fclose(file);
+}
+
 /* Start Python in a process that has none; gives its library, or null. */
 static void *bridge_start_python(void) {
     const char *path = getenv("WARPLOOM_LIBPYTHON");
@@ -111,17 +130,24 @@ static void *bridge_start_python(void) {
 }
 
 static const char bridge_import[] =
-    "import os, sys\n"
-    "_path = os.environ.get('WARPLOOM_PATH', '').split(os.pathsep)\n"
+    "import ctypes, os, sys\n"
+    "_get = ctypes.CDLL(None).getenv\n" /* Python's own copy is of when it began */
+    "_get.restype = ctypes.c_char_p\n"
+    "_path = os.fsdecode(_get(b'WARPLOOM_PATH') or b'').split(os.pathsep)\n"
     "sys.path.extend(p for p in _path if p and p not in sys.path)\n"
     "from warploom.clients.attach import attach\n"
-    "attach(%llu)\n";
+    "attach(%llu)\n"
+    "if %d:\n" /* Python's handler of Ctrl-C is not for a program without Python */
+    "    import signal\n"
+    "    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:\n"
+    "        signal.signal(signal.SIGINT, signal.SIG_DFL)\n";
 
 /* Make the server known, once; null where that cannot be. */
 static bridge_server bridge_attach(void) {
     static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
     static void *python;
     void *library = NULL;
+    bridge_read_settings();
     int (*is_initialized)(void) = bridge_find(NULL, "Py_IsInitialized");
     if (!is_initialized || !is_initialized()) {
         /* Nobody holds Python's lock while there is no Python, so waiting here is safe. */
@@ -145,7 +171,8 @@ static bridge_server bridge_attach(void) {
     int state = ensure();
     if (!atomic_load(&bridge.serve)) {
         char text[sizeof bridge_import + 32];
-        snprintf(text, sizeof text, bridge_import, (unsigned long long)(uintptr_t)&bridge);
+        snprintf(text, sizeof text, bridge_import, (unsigned long long)(uintptr_t)&bridge,
+                 bridge_started_python);
         run(text);
     }
     release(state);
@@ -200,7 +227,8 @@ static int bridge_answer(int question, const int64_t *arguments) {
 static int64_t bridge_end(int32_t index, const int64_t *arguments) {
     static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
                                              "Synchronize", "Detach", "PopCurrent", "PushCurrent",
-                                             "SetCurrent", "PrimaryCtxGetState", "SetDevice"};
+                                             "SetCurrent", "PrimaryCtxGetState", "SetDevice",
+                                             "WaitForEvents", "clFinish", "clFlush"};
     for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
         if (strstr(bridge.names[index], gives_back[n])) return 0;
     return bridge_answer(bridge_question(index), arguments) ? 0 : bridge_closed;
@@ -223,6 +251,7 @@ static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
     int64_t code = serve(index, arguments);
     bridge_python.restore(type, value, trace);
     bridge_python.release(state);
+    if (atomic_exchange(&bridge.interrupted, 0)) raise(SIGINT);
     return code;
 }
 

@@ -1,4 +1,5 @@
-"""Builds the shared libraries that stand in for NVIDIA's: libcuda, libcudart, libnvrtc and others.
+"""Builds the shared libraries that stand in for NVIDIA's: libcuda, libcudart, libnvrtc and others,
+and that of OpenCL (`build_opencl`).
 
 Every function of a library's header becomes a stub that hands its arguments to Python
 (`native/bridge.h`); what each does is in `warploom.clients`. The headers come with NVIDIA's wheels
@@ -19,6 +20,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from build_opencl import commands as opencl_commands
 
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE = ROOT / "native"
@@ -187,6 +192,8 @@ def build(destination: Path = DESTINATION) -> bool:
             source.write_text("\n".join(_source(library, compiler)), "utf-8")
             _compile(compiler, source, library, destination / library.soname)
         _forward(compiler, Path(folder) / "forwards.c", destination)
+        for command in opencl_commands(compiler, Path(folder), destination):
+            subprocess.run(command, check=True)
     (destination / DEVICE_RUNTIME).write_bytes(EMPTY_ARCHIVE)
     return True
 

@@ -67,6 +67,7 @@ COMMANDS = {
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
     "kernels": Command("starting.kernels", "kernels", LOOK, "List a file's kernels, ready to run."),
     "devices": Command("devices", "devices", LOOK, "List the devices, or the facts of one."),
+    "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform, and how it is found."),
     "validate": Command(
         "validate", "validate", LOOK, "Compare modelled times with published ones."
     ),

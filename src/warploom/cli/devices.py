@@ -1,4 +1,5 @@
-"""`warploom devices`: the catalog of devices, and all that is known of one."""
+"""`warploom devices`: the catalog of devices, and all that is known of one; `warploom opencl`: the
+OpenCL platform that has them, and how programs find it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from rich.table import Table
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import find_timing
+from warploom.frontends.opencl import opencl_is_missing, opencl_version
 from warploom.report.console import terminal
 
 _NOT_FACTS = ("name", "title", "sources")
@@ -91,3 +93,35 @@ def _shown(fact: str, value: object) -> str:
         numbers = cast("tuple[int, ...]", value)
         return (" x " if fact.endswith("dims") else ", ").join(f"{n:,}" for n in numbers)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def opencl(
+    icd: Annotated[
+        bool,
+        typer.Option(
+            "--icd",
+            help="Write a file for OpenCL's loader that names the platform; print its path.",
+        ),
+    ] = False,
+) -> None:
+    """List the OpenCL platform and its devices. A program finds the platform with `warploom run`;
+    without it, by the file that --icd prints: OCL_ICD_VENDORS names it to OpenCL's loader, and
+    WARPLOOM_DEVICE the device.
+
+    Examples: `warploom opencl`, `OCL_ICD_VENDORS=$(warploom opencl --icd) clinfo`.
+    """
+    if icd:
+        from warploom.clients.opencl_vendor import vendor_file
+
+        print(vendor_file())
+        return
+    print("Platform: Warploom (NVIDIA CUDA), one device: that of `warploom run --device NAME`")
+    print(f"Compiler: {opencl_is_missing() or 'clang, libclc and libdevice are installed'}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Device", "Product", "OpenCL", "Local memory"):
+        table.add_column(heading)
+    for spec in catalog().values():
+        version = opencl_version(spec.compute_capability)
+        local = f"{spec.shared_bytes_per_block // 1024} KiB"
+        table.add_row(spec.name, spec.title, f"{version // 100}.{version % 100 // 10}", local)
+    terminal().print(table)

@@ -17,6 +17,7 @@ SERVERS = {
     "libcudart.so.13": "warploom.clients.runtime.entries",
     "libnvJitLink.so.13": "warploom.clients.jitlink",
     "libnvrtc.so.13": "warploom.clients.nvrtc",
+    "libwarploom_opencl.so": "warploom.clients.opencl.entries",
 }
 """The module of each library; its `registry` has the entries."""
 
@@ -31,6 +32,7 @@ class Control(ctypes.Structure):
         ("started", ctypes.c_int),
         ("ending", ctypes.c_int),
         ("calls", ctypes.c_int),
+        ("interrupted", ctypes.c_int),
         ("count", ctypes.c_int32),
         ("names", ctypes.POINTER(ctypes.c_char_p)),
         ("words", ctypes.POINTER(ctypes.c_int8)),
@@ -61,6 +63,7 @@ def attach(address: int) -> None:
         atexit.register(_turn_threads_away)
     _controls.append(control)
     registry.started = ctypes.c_int.from_address(address + Control.started.offset)
+    registry.interrupted = ctypes.c_int.from_address(address + Control.interrupted.offset)
     control.serve = ctypes.cast(function, ctypes.c_void_p).value
 
 

@@ -20,6 +20,15 @@ PRELOADED = ("libcuda.so.1", "libcudart.so.13", "libnvJitLink.so.13", "libnvrtc.
 
 PTXAS = Path(__file__).parent / "ptxas.py"
 
+VENDORS = Path(__file__).parent / "vendors"
+"""The folder that OpenCL's loader reads: it names the library of the platform."""
+
+LOADER = "libOpenCL.so.1"
+OWN_LOADER = LIBRARIES / "opencl"
+"""Where programs find a library of the loader's name, if the machine has no loader."""
+
+SYSTEM_FOLDERS = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib")
+
 STARTUP = Path(__file__).parent / "startup"
 """The folder of the sitecustomize that prepares for PyTorch and Triton."""
 
@@ -44,12 +53,17 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
     return {
         **outer,
         **settings.environment(),
-        "LD_LIBRARY_PATH": _joined(str(LIBRARIES), outer.get("LD_LIBRARY_PATH")),
+        "LD_LIBRARY_PATH": _joined(
+            str(LIBRARIES),
+            outer.get("LD_LIBRARY_PATH"),
+            "" if has_loader(outer) else str(OWN_LOADER),
+        ),
+        "OCL_ICD_VENDORS": str(VENDORS),
         "LD_PRELOAD": _joined(*preloaded, outer.get("LD_PRELOAD")),
         **_kernel_compiler(outer),
         **_torch_options(settings, outer),
         "PYTHONPATH": _joined(str(STARTUP), outer.get("PYTHONPATH")),
-        "WARPLOOM_LIBPYTHON": _python_library(),
+        "WARPLOOM_LIBPYTHON": python_library(),
         "WARPLOOM_PYTHONHOME": sys.base_prefix,
         "WARPLOOM_PATH": os.pathsep.join(part for part in sys.path if part),
         "TRITON_LIBCUDA_PATH": str(LIBRARIES),
@@ -57,6 +71,13 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
         "TRITON_PTXAS_BLACKWELL_PATH": str(PTXAS),
         "DEV": outer.get("DEV", "CUDA"),
     }
+
+
+def has_loader(outer: Mapping[str, str]) -> bool:
+    """Returns whether the machine has a loader of OpenCL, which may know other platforms, too."""
+    folders = [*SYSTEM_FOLDERS, *outer.get("LD_LIBRARY_PATH", "").split(":")]
+    places = [Path(folder) for folder in folders if folder]
+    return any((place / LOADER).exists() or any(place.glob(f"*/{LOADER}")) for place in places)
 
 
 def _kernel_compiler(outer: Mapping[str, str]) -> dict[str, str]:
@@ -86,7 +107,7 @@ def _joined(*parts: str | None) -> str:
     return ":".join(part for part in parts if part)
 
 
-def _python_library() -> str:
+def python_library() -> str:
     """Returns the shared library of this Python, for programs that have none; empty where there is
     none."""
     folder, name = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")

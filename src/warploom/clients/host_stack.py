@@ -98,9 +98,16 @@ def program_frames() -> tuple[Frame, ...]:
         frames = [_frame(library, addresses[n] or 0) for n in range(count)]
     except (OSError, AttributeError):
         return ()
-    own = [place for place, frame in enumerate(frames) if Path(frame.file).parent == OWN]
+    own = [place for place, frame in enumerate(frames) if _is_own(frame.file)]
     outside = frames[own[-1] + 1 :] if own else []
-    return tuple(one for one in outside if "/libc." not in one.file)[:KEPT]
+    others = ("/libc.", "/libOpenCL.")
+    return tuple(one for one in outside if not any(n in one.file for n in others))[:KEPT]
+
+
+@cache
+def _is_own(file: str) -> bool:
+    """Returns whether a file is a stand-in library, or a link to one."""
+    return Path(file).resolve().parent == OWN
 
 
 def _frame(library: ctypes.CDLL, address: int) -> Frame:

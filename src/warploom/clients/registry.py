@@ -50,6 +50,8 @@ class Registry:
         self._entries: dict[str, Entry] = {}
         self.started: ctypes.c_int | None = None
         """Set to 1, a child that is forked from this process may not come in."""
+        self.interrupted: ctypes.c_int | None = None
+        """Set to 1, the program gets SIGINT when the call has returned."""
 
     def entry(self, *names: str, early: bool = False) -> Callable[[Entry], Entry]:
         """Registers a function as the library's entries of these names."""
@@ -62,6 +64,11 @@ class Registry:
             return function
 
         return register
+
+    def interrupt(self) -> None:
+        """Hands Ctrl-C, which came in a call, to the program's own handler after it."""
+        if self.interrupted is not None:
+            self.interrupted.value = 1
 
     def find(self, name: str) -> Entry:
         """Returns the function that serves one of the library's."""

@@ -97,7 +97,7 @@ class HostWork:
 
 
 EVENT_TIMES = (
-    "times between CUDA events are those of the simulation on this computer, not a GPU's:"
+    "times of events are those of the simulation on this computer, not a GPU's:"
     " `warploom time` models those"
 )
 
@@ -124,6 +124,8 @@ class Session:
         """The likely reason, reported at the end, where the process never launched a kernel."""
         self.launched = False
         self._reported = False
+        self.at_report: list[Callable[[], object]] = []
+        """Called before findings are reported."""
         self.timeline: Timeline | None = None
         """The timeline of all work, where the settings ask for one."""
         self._contexts = ExitStack()
@@ -216,6 +218,8 @@ class Session:
         from warploom.sanitize.summary import summarised
 
         settings = self.settings
+        for called in self.at_report:
+            called()
         file = Path(settings.sanitize_suppress) if settings.sanitize_suppress else None
         findings = self.findings
         if LEAK in settings.tools and "device" in self.__dict__:

@@ -12,13 +12,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 
 def before_termination(callback: Callable[[], None]) -> None:
     """Calls `callback` when SIGTERM comes, and lets that end the process then. Does nothing where
     the program has decided itself what the signal does."""
     reading, writing = os.pipe()
-    library = ctypes.CDLL("libcuda.so.1")
+    library = ctypes.CDLL(str(Path(__file__).parent / "lib" / "libcuda.so.1"))
     if not library.warploom_report_termination(writing):
         os.close(reading)
         os.close(writing)

@@ -44,10 +44,29 @@ POWERS = {"powr": "pow"}
 WORK_ITEMS = (
     "uint __attribute__((overloadable, always_inline, internal_linkage)) __cl_get_work_dim(void)"
     " { return get_global_size(2) > 1 ? 3 : get_global_size(1) > 1 ? 2 : 1; }",
+    "#ifndef __WARPLOOM_ND_RANGE",
     "#define get_work_dim() __cl_get_work_dim()",
     "#define get_global_offset(dimension) ((size_t)0)",
+    "#else",
+    "#define __cl_inlined __attribute__((overloadable, always_inline, internal_linkage))",
+    "#define __cl_word(name, n) uint __cl_inlined name(void)"
+    ' { uint v; __asm__("mov.u32 %0, %%envreg" #n ";" : "=r"(v)); return v; }',
+    "__cl_word(__cl_x, 3) __cl_word(__cl_y, 4) __cl_word(__cl_z, 5) __cl_word(__cl_dims, 6)",
+    "uint __cl_inlined __cl_stated_work_dim(void)"
+    " { uint n = __cl_dims(); return n ? n : __cl_get_work_dim(); }",
+    "size_t __cl_inlined __cl_offset(uint d)"
+    " { return d == 0 ? __cl_x() : d == 1 ? __cl_y() : d == 2 ? __cl_z() : 0; }",
+    "size_t __cl_inlined __cl_id(uint d) { return get_global_id(d) + __cl_offset(d); }",
+    "size_t __cl_inlined __cl_linear(void) { return get_global_id(0) + get_global_size(0)"
+    " * (get_global_id(1) + get_global_size(1) * get_global_id(2)); }",
+    "#define get_work_dim() __cl_stated_work_dim()",
+    "#define get_global_offset(dimension) __cl_offset(dimension)",
+    "#define get_global_linear_id() __cl_linear()",
+    "#define get_global_id(dimension) __cl_id(dimension)",
+    "#endif",
 )
-"""A launch here has no offset, and as many dimensions as it has sizes other than 1."""
+"""A launch has no offset, and as many dimensions as it has sizes other than 1; but one of the host
+API, whose programs read both from the environment registers (`warploom.isa.special`)."""
 
 INTEGERS = ("#define mad_hi(a, b, c) (mul_hi(a, b) + (c))",)
 

@@ -213,6 +213,13 @@ class Device(MakesTextures, MakesTensorMaps):
         terms = language if language in ("opencl", "hip") else "cuda"
         return self._loaded(ptx, name, Text(name, text), terms)
 
+    def load_compiled(self, ptx: str, source: Text, terms: str) -> Module:
+        """Returns the program of a PTX text that was compiled from a source, whose name stands for
+        it in messages; `terms` are those of the source's language ("opencl"). Raises what `load`
+        raises."""
+        module = self._builds.ptx(Request(ptx, "ptx", source.name), self.spec)
+        return self._loaded(module, source.name, source, terms)
+
     @checked("Device.link(...)")
     def link(
         self,

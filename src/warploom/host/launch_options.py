@@ -28,7 +28,8 @@ class LaunchOptions(TypedDict, total=False):
     once that permits it (`griddepcontrol`): it runs after that one all the same, and the tool
     "race" reports what it does before it waits (CUDA's attribute "programmatic stream
     serialization"). `observe` is an observer with its state (`wl.observer`), whose functions the
-    launch calls."""
+    launch calls. `nd_range` is for programs that OpenCL's host API compiles, which read it: the
+    global offset along x, y and z, and the number of dimensions."""
 
     max_instructions: Count | None
     cooperative: bool
@@ -42,6 +43,7 @@ class LaunchOptions(TypedDict, total=False):
     cluster_dims: Cluster | None
     programmatic: bool
     observe: Observation | None
+    nd_range: tuple[Count, Count, Count, Count]
 
 
 def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:

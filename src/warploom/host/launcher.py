@@ -43,7 +43,7 @@ from warploom.host.ready_launch import (
 )
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
-from warploom.machine.launch import Launch
+from warploom.machine.launch import NO_ND_RANGE, Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.turn import Cancellation
 from warploom.observe.limits import TraceLimits
@@ -309,6 +309,7 @@ class Launcher:
                 interrupts=frozenset(options.get("interrupts", ())),
                 turns=turns_of(options.get("turns", ())),
                 cluster=as_dims(options.get("cluster_dims")),
+                nd_range=options.get("nd_range", NO_ND_RANGE),
             )
         return self.kernel.prepared.get(asked) or prepare(self.kernel, asked)
 

@@ -10,7 +10,7 @@ from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.resources import launched_registers
-from warploom.machine.launch import ORDERS, Launch, WarpId, shared_bytes
+from warploom.machine.launch import NO_ND_RANGE, ORDERS, Launch, NdRange, WarpId, shared_bytes
 from warploom.ptx.module import Function
 
 KEPT = 64
@@ -37,6 +37,7 @@ class Configuration:
     interrupts: frozenset[int] = frozenset()
     turns: tuple[WarpId, ...] = ()
     cluster: Dim3 | None = None
+    nd_range: NdRange = NO_ND_RANGE
 
 
 def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
@@ -66,6 +67,7 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
         cluster=cluster,
         explicit_cluster=is_explicit,
         registers=launched_registers(kernel.function, context.spec),
+        nd_range=asked.nd_range,
     )
     check_launch(context.spec, asked.grid, asked.block, shared_bytes(program, launch))
     check_cluster(context.spec, kernel.function, asked.grid, cluster)

@@ -58,8 +58,15 @@ CLUSTERS = (
 )
 GRID_WORKSPACE = (1, 2)
 """The environment registers that hold, high half first, the address of the memory in which the
-blocks of a cooperative launch wait for each other, as NVIDIA's cooperative_groups headers have it;
-nobody sets the others."""
+blocks of a cooperative launch wait for each other, as NVIDIA's cooperative_groups headers have
+it."""
+
+ND_RANGE = (3, 4, 5, 6)
+"""The environment registers that describe an OpenCL launch: the global offset along x, y and z, as
+in the PTX of NVIDIA's OpenCL compiler, and the number of dimensions (0: not stated). Nobody sets
+the others."""
+
+ENVIRONMENT = (*GRID_WORKSPACE, *ND_RANGE)
 
 RESERVED = ("begin", "end", "cap", "0", "1")
 """Suffixes of the registers of the shared memory that the system reserves: its bounds, its size and
@@ -68,8 +75,8 @@ two offsets in it."""
 SURROUNDINGS = (
     SpecialRegister("%smid", U32, Varies.BLOCK),
     SpecialRegister("%nsmid", U32, Varies.LAUNCH),
-    *(SpecialRegister(f"%envreg{i}", U32, Varies.LAUNCH) for i in GRID_WORKSPACE),
-    *_fixed(0, *(f"%envreg{i}" for i in range(32) if i not in GRID_WORKSPACE)),
+    *(SpecialRegister(f"%envreg{i}", U32, Varies.LAUNCH) for i in ENVIRONMENT),
+    *_fixed(0, *(f"%envreg{i}" for i in range(32) if i not in ENVIRONMENT)),
     *_fixed(0, *(f"%pm{i}" for i in range(8))),
     *_fixed(0, *(f"%pm{i}_64" for i in range(8)), "%current_graph_exec", type=U64),
     *(SpecialRegister(f"%reserved_smem_offset_{n}", U32, Varies.LAUNCH) for n in RESERVED),
@@ -96,7 +103,7 @@ LAUNCH_WIDE = (
     *(f"%{name}.{part}" for name in ("cluster_nctaid", "nclusterid") for part in "xyz"),
     *("%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
     *(f"%reserved_smem_offset_{n}" for n in RESERVED),
-    *(f"%envreg{i}" for i in GRID_WORKSPACE),
+    *(f"%envreg{i}" for i in ENVIRONMENT),
 )
 """Those that are the same in the whole launch, beside its shape."""
 

@@ -15,6 +15,7 @@ import numpy as np
 from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
 from warploom.isa.kinds import Needs
+from warploom.isa.special import ND_RANGE
 from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.simt.placement import sm_of
@@ -112,6 +113,13 @@ class Schedule:
         return max(size, min(held, launch.blocks) // size * size)
 
 
+NdRange = tuple[int, int, int, int]
+"""The global offset of an OpenCL launch along x, y and z, and its number of dimensions (0: not
+stated)."""
+
+NO_ND_RANGE: NdRange = (0, 0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One launch of a kernel: everything that a machine needs beside the program and the memory.
@@ -125,7 +133,8 @@ class Launch:
     synchronise. Only the reference machine runs warps of a `warp_size` other than 32.
     `cancellation` lets another thread stop the launch. `cluster` is the cluster size in blocks
     along each axis; `explicit_cluster` is true if the launch or the kernel sets it. `registers` are
-    those that the kernel's directives give a thread, 0 if they give none.
+    those that the kernel's directives give a thread, 0 if they give none. `nd_range` is what an
+    OpenCL launch has beside its sizes.
     """
 
     grid: Dim3
@@ -143,6 +152,7 @@ class Launch:
     cluster: Dim3 = (1, 1, 1)
     explicit_cluster: bool = False
     registers: int = 0
+    nd_range: NdRange = NO_ND_RANGE
 
     def filled(
         self,
@@ -171,13 +181,14 @@ class Launch:
             self.cluster,
             self.explicit_cluster,
             self.registers,
+            self.nd_range,
         )
 
     @property
     def configuration(self) -> tuple[object, ...]:
         """Returns a key of grid, block, dynamic shared memory, instruction limit, schedule, grid
-        workspace, cluster and registers; launches of a kernel with equal keys share code and launch
-        template. Arguments, output and cancellation are not in it."""
+        workspace, cluster, registers and ND-range; launches of a kernel with equal keys share code
+        and launch template. Arguments, output and cancellation are not in it."""
         return (
             self.grid,
             self.block,
@@ -188,6 +199,7 @@ class Launch:
             self.cluster,
             self.explicit_cluster,
             self.registers,
+            self.nd_range,
         )
 
     @property
@@ -302,6 +314,7 @@ def launch_values(program: Program, launch: Launch) -> dict[str, int]:
         },
         "%envreg1": launch.grid_workspace >> 32,
         "%envreg2": launch.grid_workspace & 0xFFFFFFFF,
+        **{f"%envreg{i}": n for i, n in zip(ND_RANGE, launch.nd_range, strict=True)},
     }
 
 

@@ -12,7 +12,11 @@ TOOLS = ("mem", "race", "sync", "init")
 LEAK = "leak"
 """The tool that lists memory that is not freed when a program ends."""
 
-PROGRAM_TOOLS = (*TOOLS, LEAK)
+API = "api"
+"""The tool that lists calls of OpenCL's host API that are refused, and what a program has not
+released."""
+
+PROGRAM_TOOLS = (*TOOLS, LEAK, API)
 """The tools that can check a program."""
 
 ERROR, WARNING, NOTE = "error", "warning", "note"

@@ -37,6 +37,9 @@ FREED_BY = {
     "host": "cudaFreeHost",
     "registered": "cudaHostUnregister",
     "heap": "free, in a kernel",
+    "buffer": "clReleaseMemObject",
+    "image": "clReleaseMemObject",
+    "shared": "clSVMFree",
 }
 
 

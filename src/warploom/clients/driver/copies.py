@@ -40,9 +40,10 @@ def _device(address: int, size: int) -> int:
     return address
 
 
-def _move(target: int, source: int, size: int) -> None:
+def move(target: int, source: int, size: int, *, waits: bool | None = None) -> None:
+    """Copies bytes, and reports that to the sanitizers (`ordering.copied`)."""
     ctypes.memmove(target, source, size)
-    ordering.copied(target, source, size)
+    ordering.copied(target, source, size, waits=waits)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyHtoDAsync_v2")
@@ -50,7 +51,7 @@ def _move(target: int, source: int, size: int) -> None:
 def to_device(target: int, source: int, size: int) -> None:
     state.current()
     if size := unsigned(size):
-        _move(_device(target, size), _host(source, size), size)
+        move(_device(target, size), _host(source, size), size)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyDtoHAsync_v2")
@@ -58,7 +59,7 @@ def to_device(target: int, source: int, size: int) -> None:
 def to_host(target: int, source: int, size: int) -> None:
     state.current()
     if size := unsigned(size):
-        _move(_host(target, size), _device(source, size), size)
+        move(_host(target, size), _device(source, size), size)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyDtoDAsync_v2")
@@ -66,7 +67,7 @@ def to_host(target: int, source: int, size: int) -> None:
 def on_device(target: int, source: int, size: int) -> None:
     state.current()
     if size := unsigned(size):
-        _move(_device(target, size), _device(source, size), size)
+        move(_device(target, size), _device(source, size), size)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyAsync")
@@ -75,7 +76,7 @@ def anywhere(target: int, source: int, size: int) -> None:
     """Copies bytes between addresses, each of the host or of the device."""
     state.current()
     if size := unsigned(size):
-        _move(_host(target, size), _host(source, size), size)
+        move(_host(target, size), _host(source, size), size)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyPeerAsync")
@@ -101,7 +102,7 @@ def _in_array(handle: int, offset: int, size: int) -> int:
 def host_to_array(array: int, offset: int, source: int, size: int) -> None:
     state.current()
     size = unsigned(size)
-    _move(_in_array(array, unsigned(offset), size), _host(source, size), size)
+    move(_in_array(array, unsigned(offset), size), _host(source, size), size)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyAtoHAsync_v2")
@@ -109,35 +110,35 @@ def host_to_array(array: int, offset: int, source: int, size: int) -> None:
 def array_to_host(target: int, array: int, offset: int, size: int) -> None:
     state.current()
     size = unsigned(size)
-    _move(_host(target, size), _in_array(array, unsigned(offset), size), size)
+    move(_host(target, size), _in_array(array, unsigned(offset), size), size)
 
 
 @entry("cuMemcpyDtoA_v2")
 def device_to_array(array: int, offset: int, source: int, size: int) -> None:
     state.current()
     size = unsigned(size)
-    _move(_in_array(array, unsigned(offset), size), _device(source, size), size)
+    move(_in_array(array, unsigned(offset), size), _device(source, size), size)
 
 
 @entry("cuMemcpyAtoD_v2")
 def array_to_device(target: int, array: int, offset: int, size: int) -> None:
     state.current()
     size = unsigned(size)
-    _move(_device(target, size), _in_array(array, unsigned(offset), size), size)
+    move(_device(target, size), _in_array(array, unsigned(offset), size), size)
 
 
 @entry("cuMemcpyAtoA_v2")
 def between_arrays(target: int, to: int, source: int, start: int, size: int) -> None:
     state.current()
     size = unsigned(size)
-    _move(_in_array(target, unsigned(to), size), _in_array(source, unsigned(start), size), size)
+    move(_in_array(target, unsigned(to), size), _in_array(source, unsigned(start), size), size)
 
 
 # ---- rows and boxes ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Box:
+class Box:
     """The beginning and the steps of a copy of `width` bytes by `height` rows by `depth` slices."""
 
     address: int
@@ -160,14 +161,14 @@ class _End:
     z: int
 
 
-def _box(end: _End, width: int, height: int, depth: int) -> _Box:
+def _box(end: _End, width: int, height: int, depth: int) -> Box:
     if end.kind == ARRAY:
         made = state.handles.get(end.array, CudaArray)
         start, row, rows = made.address, made.row_bytes, made.rows
         if end.x + width > row or end.y + height > rows or end.z + depth > made.slices:
             raise DriverError(Result.INVALID_VALUE)
         offset = (end.z * rows + end.y) * row + end.x
-        return _Box(start + offset, row, row * rows)
+        return Box(start + offset, row, row * rows)
     start = unsigned((end.host if end.kind == HOST else end.device) or 0)
     row, rows = end.pitch or width, end.height or height
     if (row < end.x + width and height > 1) or (rows < end.y + height and depth > 1):
@@ -175,7 +176,18 @@ def _box(end: _End, width: int, height: int, depth: int) -> _Box:
     address = start + (end.z * rows + end.y) * row + end.x
     extent = (depth - 1) * row * rows + (height - 1) * row + width
     check = _device if end.kind == DEVICE else _host
-    return _Box(check(address, extent), row, row * rows)
+    return Box(check(address, extent), row, row * rows)
+
+
+def copy_rows(
+    source: Box, target: Box, sizes: tuple[int, int, int], *, waits: bool | None = None
+) -> None:
+    """Copies rows: their bytes, how many rows a slice has, and slices."""
+    width, height, depth = sizes
+    for z in range(depth):
+        for y in range(height):
+            start = source.address + z * source.slice + y * source.row
+            move(target.address + z * target.slice + y * target.row, start, width, waits=waits)
 
 
 def _copy_box(source: _End, target: _End, width: int, height: int, depth: int) -> None:
@@ -183,10 +195,7 @@ def _copy_box(source: _End, target: _End, width: int, height: int, depth: int) -
     if not (width and height and depth):
         return
     start, end = _box(source, width, height, depth), _box(target, width, height, depth)
-    for z in range(depth):
-        for y in range(height):
-            to = end.address + z * end.slice + y * end.row
-            _move(to, start.address + z * start.slice + y * start.row, width)
+    copy_rows(start, end, (width, height, depth))
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpy2DAsync_v2", description=Copy2D)

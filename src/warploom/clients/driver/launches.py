@@ -156,6 +156,19 @@ def perform(function: Function, request: Request, data: bytes) -> None:
 
 def _perform(function: Function, run: Callable[[], object]) -> None:
     """Runs a launch of a function. What the kernel does wrong ends the context, and no more."""
+    try:
+        run_kernel(function, run)
+    except WarploomError as error:
+        explain(f"{error}{_about_lines(function, error)}")
+        result = result_of(error)
+        if result not in STICKY:
+            raise DriverError(result) from None
+        spoil(result)
+
+
+def run_kernel(function: Function, run: Callable[[], object]) -> None:
+    """Launches by calling `run`, with the program of the function kept in memory. Raises
+    WarploomError for what the kernel did, DriverError where this thread is launching already."""
     session().launched = True
     state.enter_launch()
     try:
@@ -164,12 +177,6 @@ def _perform(function: Function, run: Callable[[], object]) -> None:
             run()
         finally:
             function.program.end_launch()
-    except WarploomError as error:
-        explain(f"{error}{_about_lines(function, error)}")
-        result = result_of(error)
-        if result not in STICKY:
-            raise DriverError(result) from None
-        spoil(result)
     finally:
         state.leave_launch()
 

@@ -11,7 +11,7 @@ from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs.graphs import Kind
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
-from warploom.clients.driver.state import Owned, state
+from warploom.clients.driver.state import Context, Owned, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, unsigned
 from warploom.clients.session import session
@@ -35,14 +35,22 @@ def info(free: int, total: int) -> None:
     offer(total, memory.capacity)
 
 
+UNWRITTEN = ("device", "buffer", "image")
+"""Kinds of memory whose content is undefined until something writes it."""
+
+
 def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
-    """Returns the address of a new allocation in device memory."""
-    context = state.current()
+    """Returns the address of a new allocation in device memory, in the current context."""
+    return allocate_in(state.current(), size, kind, flags, pool)
+
+
+def allocate_in(context: Context, size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
+    """Returns the address of a new allocation in device memory that ends with a context."""
     if not 0 < size < 1 << 62:
         raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
     alignment = LARGE_ALIGNMENT if size > SMALL_BYTES else ALIGNMENT
     address = state.device.memory.allocate(size, f"{kind} memory", alignment=alignment).address
-    if kind == "device" and "init" in session().settings.tools:
+    if kind in UNWRITTEN and "init" in session().settings.tools:
         state.device.memory.unwritten[address] = unwritten_bits(size)
     state.allocations[address] = Owned(kind, context, size, flags, pool)
     if kind == "device":

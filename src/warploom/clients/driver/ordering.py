@@ -91,9 +91,10 @@ def host_waits_for(handle: int | None) -> None:
         state.device.streams.order.synchronize(key)
 
 
-def copied(target: int, source: int, size: int) -> None:
-    """Reports a copy that has been made. The host waits for copies that are in no stream, and for
-    those to memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
+def copied(target: int, source: int, size: int, *, waits: bool | None = None) -> None:
+    """Reports a copy that has been made. The host waits for copies that are in no stream, and,
+    where `waits` does not say, for those to memory that is pageable (CUDA Driver API, "API
+    synchronization behavior")."""
     memory = state.device.memory
     memory.mark_written(target, size)
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
@@ -103,7 +104,8 @@ def copied(target: int, source: int, size: int) -> None:
         engine = Engine.TO_DEVICE
     elif target not in on_device:
         engine = Engine.TO_HOST
-    _done("a copy", ranges, waits=memory.find(target) is None, copy=Copy(engine, size))
+    waits = memory.find(target) is None if waits is None else waits
+    _done("a copy", ranges, waits=waits, copy=Copy(engine, size))
 
 
 def copied_whole(address: int, size: int, *, writes: bool) -> None:
@@ -155,6 +157,12 @@ def _done(
         streams.copied(issued, what, ranges, line, verb)
     if waits or stream is None:
         streams.order.wait(HOST, issued.clock)
+
+
+def program_place() -> str:
+    """Returns the source line of the program that called, as `file:line`, or "" where it is not
+    known."""
+    return _program_line(program_frames(), 0) if is_program() else _python_line()(0)
 
 
 def _program_line(frames: Sequence[Frame], instruction: int) -> str:

@@ -52,10 +52,15 @@ class Handles:
 
     def get(self, handle: int, kind: type[T], wrong: Result = Result.INVALID_HANDLE) -> T:
         """Returns the object of that kind; DriverError(`wrong`) where the handle is of none."""
-        found = self._objects.get(handle)
-        if not isinstance(found, kind):
+        found = self.find(handle, kind)
+        if found is None:
             raise DriverError(wrong)
         return found
+
+    def find(self, handle: int, kind: type[T]) -> T | None:
+        """Returns the object of that kind; None where the handle is of none."""
+        found = self._objects.get(handle)
+        return found if isinstance(found, kind) else None
 
     def all(self, kind: type[T]) -> list[T]:
         """Returns the objects of that kind."""

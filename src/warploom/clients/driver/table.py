@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -55,8 +54,7 @@ def code_of(error: BaseException, name: str) -> int:
             explain(error)
             return result_of(error)
         case KeyboardInterrupt():
-            # The program's own handler runs when the call has returned.
-            signal.raise_signal(signal.SIGINT)
+            registry.interrupt()
             return Result.LAUNCH_FAILED
         case MemoryError():
             return Result.OUT_OF_MEMORY

@@ -78,6 +78,7 @@ class CoreLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     independent: bool
     resident_blocks: Positive
     interrupts: tuple[Count, ...]
+    nd_range: tuple[Address, Address, Address, Address] = (0, 0, 0, 0)
 
 
 class CoreMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

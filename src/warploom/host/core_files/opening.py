@@ -125,6 +125,7 @@ class _Opening:
             given.seed,
             interrupts=frozenset(given.interrupts),
             cluster=given.cluster if given.explicit_cluster else None,
+            nd_range=given.nd_range,
         )
         launch = prepare(kernel, asked)
         if launch.cluster != given.cluster:

@@ -104,6 +104,7 @@ class SavedLaunch:
             "cooperative": launch.cooperative,
             "cluster_dims": launch.cluster if launch.explicit_cluster else None,
             "interrupts": launch.interrupts,
+            "nd_range": launch.nd_range,
         }
 
     def rewind(self) -> None:

@@ -274,6 +274,7 @@ def _launch_of(launch: Launch) -> CoreLaunch:
         independent=schedule.independent,
         resident_blocks=schedule.resident_blocks,
         interrupts=tuple(sorted(schedule.interrupts)),
+        nd_range=launch.nd_range,
     )
 
 

@@ -1,0 +1,33 @@
+/* What the OpenCL library answers without Python, and how a result becomes what the function gives.
+ *
+ * Python gives a handle as its address, and an error as its negative code: no address is one. */
+
+#define OPENCL_LOWEST_CODE -10000
+
+/* The address in a result, with the error code written where the caller wants it. */
+static void *opencl_handle(int64_t result, int32_t *code) {
+    int is_error = result < 0 && result > OPENCL_LOWEST_CODE;
+    if (code) *code = is_error ? (int32_t)result : 0;
+    return is_error ? NULL : (void *)result;
+}
+
+/* A function by its name, as loaders and programs look it up. */
+static void *opencl_function(const char *name) {
+    if (!name) return NULL;
+    for (size_t n = 0; n < sizeof names / sizeof *names; ++n)
+        if (!strcmp(name, names[n])) return functions[n];
+    return NULL;
+}
+
+void *clGetExtensionFunctionAddress(void *name) {
+    if (name && !strcmp(name, "clIcdGetPlatformIDsKHR")) return (void *)clGetPlatformIDs;
+    return opencl_function(name);
+}
+
+void *clGetExtensionFunctionAddressForPlatform(void *platform, void *name) {
+    return clGetExtensionFunctionAddress(name);
+}
+
+int32_t clIcdGetPlatformIDsKHR(uint32_t count, void *platforms, void *number) {
+    return clGetPlatformIDs(count, platforms, number);
+}

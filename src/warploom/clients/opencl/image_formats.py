@@ -1,0 +1,154 @@
+"""Formats of images: the channels of a pixel, their type, and colours as bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.clients.opencl.contexts import ClContext
+from warploom.clients.opencl.errors import Status, demand
+from warploom.clients.opencl.info import put_uint
+from warploom.clients.opencl.memory import (
+    BUFFER,
+    FLAGS,
+    IMAGE_1D_BUFFER,
+    READ_AND_WRITE,
+)
+from warploom.clients.opencl.objects import get
+from warploom.clients.opencl.table import entry
+
+R, A, RG, RA, RGB, RGBA, BGRA, ARGB, INTENSITY, LUMINANCE = range(0x10B0, 0x10BA)
+DEPTH = 0x10BD
+
+COMPONENTS = {
+    R: (0,),
+    A: (3,),
+    RG: (0, 1),
+    RA: (0, 3),
+    RGBA: (0, 1, 2, 3),
+    BGRA: (2, 1, 0, 3),
+    ARGB: (3, 0, 1, 2),
+    INTENSITY: (0,),
+    LUMINANCE: (0,),
+    DEPTH: (0,),
+}
+"""Which components of a colour a pixel holds, by the order of its channels."""
+
+SNORM_8, SNORM_16, UNORM_8, UNORM_16 = range(0x10D0, 0x10D4)
+SIGNED_8, SIGNED_16, SIGNED_32, UNSIGNED_8, UNSIGNED_16, UNSIGNED_32, HALF, FLOAT = range(
+    0x10D7, 0x10DF
+)
+PACKED = (0x10D4, 0x10D5, 0x10D6, 0x10E0)
+"""Three or four channels in one number."""
+
+TYPES = {
+    SNORM_8: "i1",
+    SNORM_16: "i2",
+    UNORM_8: "u1",
+    UNORM_16: "u2",
+    SIGNED_8: "i1",
+    SIGNED_16: "i2",
+    SIGNED_32: "i4",
+    UNSIGNED_8: "u1",
+    UNSIGNED_16: "u2",
+    UNSIGNED_32: "u4",
+    HALF: "f2",
+    FLOAT: "f4",
+}
+NORMALIZED = {SNORM_8: 127, SNORM_16: 32767, UNORM_8: 255, UNORM_16: 65535}
+NUMBERS = (*NORMALIZED, HALF, FLOAT)
+
+SUPPORTED = tuple(
+    (order, type)
+    for orders, types in (
+        ((R, A, RG, RA, RGBA), tuple(TYPES)),
+        ((INTENSITY, LUMINANCE), NUMBERS),
+        ((BGRA,), (SNORM_8, UNORM_8, SIGNED_8, UNSIGNED_8)),
+    )
+    for order in orders
+    for type in types
+)
+
+
+@dataclass(frozen=True)
+class ImageFormat:
+    """The order and the type of the channels of a pixel."""
+
+    order: int
+    type: int
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Returns the type of a channel as it is stored."""
+        return np.dtype(TYPES[self.type])
+
+    @property
+    def channels(self) -> int:
+        """Returns how many channels a pixel has."""
+        return len(COMPONENTS[self.order])
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Returns the bytes of a pixel."""
+        return self.channels * self.dtype.itemsize
+
+    @property
+    def words(self) -> bytes:
+        """Returns the structure of the header."""
+        return struct.pack("<2I", self.order, self.type)
+
+    def pixel(self, color: int) -> bytes:
+        """Returns a pixel of the colour at an address: four numbers of 32 bits, each a float where
+        the channels are normalized or floats, rounded to the nearest."""
+        is_number = self.type in NUMBERS
+        kind = np.float32 if is_number else np.int32
+        given = np.frombuffer(ctypes.string_at(color, 4 if self.order == DEPTH else 16), kind)
+        chosen = given[list(COMPONENTS[self.order])]
+        if self.type in NORMALIZED:
+            scale, least = NORMALIZED[self.type], 0 if self.type in (UNORM_8, UNORM_16) else -1
+            chosen = np.rint(np.clip(np.nan_to_num(chosen), least, 1).astype(np.float64) * scale)
+        elif not is_number:
+            limits = np.iinfo(self.dtype.name)
+            wide = chosen.view(np.uint32) if self.dtype.kind == "u" else chosen
+            chosen = np.clip(wide.astype(np.int64), limits.min, limits.max)
+        return chosen.astype(self.dtype).tobytes()
+
+
+def format_at(address: int) -> ImageFormat:
+    """Returns the format that a structure of the header describes: INVALID_IMAGE_FORMAT_DESCRIPTOR
+    for what is none, IMAGE_FORMAT_NOT_SUPPORTED for one that is not there."""
+    invalid = Status.INVALID_IMAGE_FORMAT_DESCRIPTOR
+    demand(address, invalid, "there is no format")
+    order, type = struct.unpack("<2I", ctypes.string_at(address, 8))
+    known = 0x10B0 <= order <= 0x10C3 and 0x10D0 <= type <= 0x10E0
+    demand(known, invalid, f"there is no order {order:#x} with type {type:#x}")
+    fits = order not in (INTENSITY, LUMINANCE) or type in NUMBERS
+    fits = fits and (order not in (RGB, 0x10BC) or type in PACKED)
+    fits = fits and (type not in PACKED or order in (RGB, 0x10BC, RGBA))
+    narrow = (SNORM_8, UNORM_8, SIGNED_8, UNSIGNED_8)
+    fits = fits and (order not in (BGRA, ARGB, 0x10C3) or type in narrow)
+    fits = fits and (order != DEPTH or type in (UNORM_16, FLOAT))
+    demand(fits, invalid, f"the order {order:#x} does not go with the type {type:#x}")
+    there = (order, type) in SUPPORTED
+    demand(there, Status.IMAGE_FORMAT_NOT_SUPPORTED, f"order {order:#x} with type {type:#x}")
+    return ImageFormat(order, type)
+
+
+@entry("clGetSupportedImageFormats")
+def supported(context: int, flags: int, type: int, capacity: int, target: int, number: int) -> None:
+    """Lists the formats, which are the same for images of all kinds."""
+    get(context, ClContext)
+    demand(not flags & ~(FLAGS | READ_AND_WRITE), Status.INVALID_VALUE, "there are no such flags")
+    is_image = BUFFER < type <= IMAGE_1D_BUFFER
+    demand(is_image, Status.INVALID_VALUE, f"{type:#x} is no kind of image")
+    demand(capacity or not target, Status.INVALID_VALUE, "there is no space for formats")
+    # A kernel may not read and write an image (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS).
+    found = () if flags & READ_AND_WRITE else SUPPORTED
+    if target:
+        data = b"".join(ImageFormat(*one).words for one in found[:capacity])
+        ctypes.memmove(target, data, len(data))
+    if number:
+        put_uint(number, len(found))

@@ -1,0 +1,123 @@
+"""The platform: what programs find first, and choose by its name."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from functools import cache
+
+from warploom.clients.driver.devices import VERSION
+from warploom.clients.driver.state import started_by, state
+from warploom.clients.driver.words import put
+from warploom.clients.opencl.errors import Status, demand
+from warploom.clients.opencl.info import Answers, answer, put_uint, text, word
+from warploom.clients.opencl.objects import ClObject, get
+from warploom.clients.opencl.table import entry, registry
+from warploom.clients.session import session
+from warploom.clients.termination import before_termination
+from warploom.devices.spec import DeviceSpec
+from warploom.frontends.opencl import opencl_version
+
+VENDOR, VENDOR_ID = "NVIDIA Corporation", 0x10DE
+"""The device's, as NVIDIA's own driver reports it: programs choose by it."""
+
+DRIVER_VERSION = "580.00"
+CUDA_VERSION = f"{VERSION // 1000}.{VERSION % 1000 // 10}"
+
+EXTENSIONS = (
+    *("cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics"),
+    *("cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics"),
+    *("cl_khr_3d_image_writes", "cl_khr_byte_addressable_store", "cl_khr_icd"),
+    *("cl_nv_compiler_options", "cl_nv_device_attribute_query", "cl_nv_pragma_unroll"),
+    *("cl_khr_device_uuid", "cl_khr_pci_bus_info"),
+)
+"""Those of NVIDIA's driver but for what shares objects with other interfaces."""
+
+SINCE = {
+    "cl_khr_fp64": (1, 3),
+    "cl_khr_int64_base_atomics": (2, 0),
+    "cl_khr_int64_extended_atomics": (3, 5),
+}
+
+
+class Platform(ClObject):
+    """The platform."""
+
+    what = "platform"
+    invalid = Status.INVALID_PLATFORM
+
+
+@cache
+def platform() -> Platform:
+    """Returns the platform; the first time it begins the work of this process."""
+    started_by(registry.started)
+    if session().reports:
+        before_termination(session().report_once)
+    return Platform()
+
+
+def extensions_of(spec: DeviceSpec) -> list[str]:
+    """Returns the extensions of a device."""
+    newer = [name for name, first in SINCE.items() if spec.compute_capability >= first]
+    return [*EXTENSIONS, *newer]
+
+
+def opencl_number(spec: DeviceSpec) -> tuple[int, int]:
+    """Returns the version of OpenCL that NVIDIA's last driver reports for a device."""
+    version = opencl_version(spec.compute_capability)
+    return version // 100, version % 100 // 10
+
+
+def versions(version: tuple[int, int, int], names: Iterable[str]) -> bytes:
+    """Encodes names with a version: cl_name_version."""
+    major, minor, patch = version
+    number = major << 22 | minor << 12 | patch
+    return b"".join(struct.pack("<I64s", number, name.encode()) for name in names)
+
+
+def _version(platform: Platform) -> str:
+    from warploom import __version__
+
+    major, minor = opencl_number(state.device.spec)
+    return f"OpenCL {major}.{minor} CUDA {CUDA_VERSION} Warploom {__version__}"
+
+
+ANSWERS: Answers[Platform] = {
+    0x0900: lambda p: text("FULL_PROFILE"),
+    0x0901: lambda p: text(_version(p)),
+    0x0902: lambda p: text("Warploom (NVIDIA CUDA)"),
+    0x0903: lambda p: text(VENDOR),
+    0x0904: lambda p: text(" ".join(extensions_of(state.device.spec))),
+    0x0905: lambda p: word(1),
+    0x0906: lambda p: versions((*opencl_number(state.device.spec), 0), [""])[:4],
+    0x0907: lambda p: versions((1, 0, 0), extensions_of(state.device.spec)),
+    0x0920: lambda p: text("WLM"),
+}
+
+
+@entry("clGetPlatformIDs")
+def platform_ids(capacity: int, target: int, number: int) -> None:
+
+    nothing = (target and not capacity) or (not target and not number)
+    demand(not nothing, Status.INVALID_VALUE, "there is no space for platforms")
+    if target:
+        put(target, platform().handle)
+    if number:
+        put_uint(number, 1)
+
+
+@entry("clGetPlatformInfo")
+def platform_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
+    at = get(handle, Platform) if handle else platform()
+    answer(ANSWERS, at, question, capacity, target, size)
+
+
+@entry("clUnloadPlatformCompiler")
+def unload_platform_compiler(handle: int) -> None:
+    """Does nothing: the compiler is a program of its own."""
+    get(handle, Platform)
+
+
+@entry("clUnloadCompiler")
+def unload_compiler() -> None:
+    """Does nothing: the compiler is a program of its own."""

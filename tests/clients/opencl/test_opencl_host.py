@@ -1,0 +1,141 @@
+"""OpenCL's host API: programs in C and Python find the platform and do what the specification says.
+
+The programs check themselves; expected codes and orders are those of the OpenCL 3.0 specification.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warploom.clients.environment import LIBRARIES, OWN_LOADER, environment_for
+from warploom.clients.settings import Settings
+from warploom.frontends.opencl import opencl_is_missing
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "both", "faults"])
+def test_programs_in_c(name: str, compile_program: Callable[[str], Path], run_program: Run) -> None:
+    ended = run_program([str(compile_program(f"{name}.c"))])
+    assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout
+
+
+def test_copies_fills_and_maps_agree_with_numpy(run_program: Run) -> None:
+    pytest.importorskip("pyopencl")
+    if opencl_is_missing():
+        pytest.skip(opencl_is_missing())
+    ended = run_program([sys.executable, str(PROGRAMS / "copies.py")])
+    assert ended.stdout == "ok\n", ended.stderr
+
+
+def test_clinfo_lists_the_platform_and_its_device(run_program: Run) -> None:
+    if shutil.which("clinfo") is None:
+        pytest.skip("needs clinfo")
+    ended = run_program(["clinfo"], device="rtx-2080-ti")
+    text = ended.stdout
+    assert ended.returncode == 0
+    assert re.search(r"Number of platforms +1\n", text)
+    assert re.search(r"Platform Name +Warploom \(NVIDIA CUDA\)\n", text)
+    # An RTX 2080 Ti has 68 SMs (NVIDIA, Turing whitepaper) and compute capability 7.5.
+    assert re.search(r"Max compute units +68\n", text)
+    assert re.search(r"Compute Capability \(NV\) +7\.5\n", text)
+    assert re.search(r"Device Version +OpenCL 3\.0 ", text)
+    assert "error" not in text.lower().replace("error correction", "")
+
+
+def test_a_device_of_old_has_the_version_that_its_driver_had(run_program: Run) -> None:
+    if shutil.which("clinfo") is None:
+        pytest.skip("needs clinfo")
+    # NVIDIA's last driver for Kepler reports OpenCL 1.2.
+    ended = run_program(["clinfo"], device="k40")
+    assert re.search(r"Device Version +OpenCL 1\.2 ", ended.stdout)
+
+
+def test_the_library_can_stand_in_for_a_loader(
+    compile_program: Callable[[str], Path],
+) -> None:
+    program = compile_program("destructors.c")
+    environment = environment_for(Settings())
+    environment["LD_LIBRARY_PATH"] = f"{OWN_LOADER}:{LIBRARIES}"
+    environment["OCL_ICD_VENDORS"] = "/nonexistent"
+    ended = subprocess.run(
+        [str(program)], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("0 wrong\n", "", 0)
+
+
+def test_ctrl_c_ends_a_program_that_waits(compile_program: Callable[[str], Path]) -> None:
+    program = compile_program("waits.c")
+    with subprocess.Popen(
+        [str(program)], env=environment_for(Settings()), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == -signal.SIGINT
+
+
+INTERRUPTED = """
+import pyopencl as cl
+
+context = cl.create_some_context(interactive=False)
+user = cl.UserEvent(context)
+print("waiting", flush=True)
+try:
+    user.wait()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_raises_in_a_program_in_python() -> None:
+    pytest.importorskip("pyopencl")
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        env=environment_for(Settings()),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    assert "Exception ignored" not in errors
+    assert output == "interrupted\n"
+
+
+def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path]) -> None:
+    program = compile_program("careless.c")
+    ended = subprocess.run(
+        [sys.executable, "-m", "warploom.cli", "check", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ,
+    )
+    text = ended.stdout + ended.stderr
+    assert ended.returncode == 1, text
+    assert "program_1.cl:3" in text  # the race, in the line of the kernel's source
+    assert "clEnqueueReadBuffer gives CL_INVALID_VALUE" in text
+    assert "clReleaseMemObject gives CL_INVALID_MEM_OBJECT: the buffer was released" in text
+    assert re.search(r"called at \S*careless\.c:\d+", text)
+    assert "1 kernel never released" in text
+    assert "1 command never ended" in text
+    assert re.search(r"Leaked 256 bytes of buffer memory", text)
