@@ -133,3 +133,32 @@ def test_a_choice_without_a_branch_says_that_both_sides_were_computed() -> None:
     assert "both sides of a choice computed and one selected" in whys["5"]
     assert all("choice" not in why for line, why in whys.items() if line != "5")
     assert "Selects (choices without a branch)" in run.report()
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "named"),
+    [
+        # 132 SMs hold 16 blocks of 128 threads each: 2,112. 75 % of them are 1,584.
+        (40, 128, ["launch  small grid: Give the GPU more blocks."]),
+        (1583, 128, ["launch  small grid: Give the GPU more blocks."]),
+        (1584, 128, []),
+        # 8 of 32 lanes; 32 blocks an SM are 32 of 64 warps.
+        (
+            1 << 15,
+            8,
+            [
+                "75 %  launch  partial warps: Make the block size a multiple of 32.",
+                "launch  small blocks: Use blocks of 128 to 256 threads, so that an SM can be"
+                " filled.",
+            ],
+        ),
+    ],
+)
+def test_a_verdict_names_what_is_wrong_with_the_launch(
+    blocks: int, threads: int, named: list[str]
+) -> None:
+    gpu = wl.Device("h100")
+    x, y = gpu.zeros(N, np.float32), gpu.zeros(N, np.float32)
+    saxpy = gpu.load(FOLDER / "saxpy.cu")["saxpy"]
+    lines = verdict(saxpy[blocks, threads](blocks * threads, 2.0, x, y).summary)
+    assert [line.strip() for line in lines if "launch  " in line] == named

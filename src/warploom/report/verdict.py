@@ -1,5 +1,5 @@
-"""The verdict on a launch in at most five lines: what costs most, the three costliest lines with
-reason and remedy, and the next command."""
+"""The verdict on a launch in at most five lines: what bounds it, the three findings that matter
+most (on lines of source, or on the launch as a whole) with their remedies, and the next command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from warploom.report.costs import LineCost, unit_costs
 from warploom.report.sections import Report
 from warploom.report.source import source_line, split_line
 
-LINES = 3
-"""The lines of source that a verdict names."""
+FINDINGS = 3
+"""The lines of source, and properties of the launch, that a verdict names."""
 
 LEAST_LINE = 0.05
 """A line with a smaller share of the cost is not named."""
@@ -26,16 +26,37 @@ _CLAUSE_END = re.compile(r"[:;.](?=\s|$)|\s\((?!\d)")
 def verdict(report: Report, next_command: str = "") -> tuple[str, ...]:
     """Returns the lines of the verdict, without line breaks; the last is `next_command`, if it is
     given."""
-    lines = (_line(report, line) for line in report.lines[:LINES] if line.share >= LEAST_LINE)
     last = (f"Next: {next_command}",) if next_command else ()
-    return (_bound(report), *lines, *last)
+    return (f"{_longest(report)}.", *_findings(report)[:FINDINGS], *last)
 
 
-def _bound(report: Report) -> str:
-    """Returns what bounds the launch, and what it leaves without work."""
-    parts = [_longest(report)]
-    parts += [_short(advice) for advice in report.advice if advice.line is None]
-    return "; ".join(parts) + "."
+def _findings(report: Report) -> list[str]:
+    """Returns what a verdict can name, in the order of its worth: what has a remedy by its share of
+    the cost, then what leaves parts of the GPU without work, then lines without a remedy."""
+    lines = [line for line in report.lines if line.share >= LEAST_LINE]
+    remedies = {line.line: _advice_on(report, line) for line in reversed(lines)}
+    ranked = [
+        (line.share, _line(line, remedies[line.line])) for line in lines if remedies[line.line]
+    ]
+    of_launch = [advice for advice in report.advice if advice.line is None]
+    ranked += [(one.share, _of_launch(one)) for one in of_launch if one.cost is not None]
+    ranked.sort(key=lambda item: -item[0])
+    return [
+        *(text for _, text in ranked),
+        *(_of_launch(one) for one in of_launch if one.cost is None),
+        *(_line(line, None) for line in lines if not remedies[line.line]),
+    ]
+
+
+def _advice_on(report: Report, line: LineCost) -> Advice | None:
+    """Returns the advice on a line that costs most."""
+    return next((one for one in report.advice if one.line == line.line and one.cost), None)
+
+
+def _of_launch(advice: Advice) -> str:
+    """Returns advice on the launch as a whole, with its share of the cost where it has one."""
+    share = f"{100 * advice.share:4.0f} %" if advice.share else " " * 6
+    return f"{share}  launch  {advice.rule}: {first_clause(advice.text)}."
 
 
 def _longest(report: Report) -> str:
@@ -64,21 +85,14 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def _short(advice: Advice) -> str:
-    """Returns advice on a launch in a few words."""
-    share = f" ({100 * advice.share:.0f} %)" if advice.share else ""
-    return f"{advice.rule}{share}"
-
-
-def _line(report: Report, line: LineCost) -> str:
-    """Returns a line with its share of the cost, and its advice that costs most, else the reason
-    and the source."""
+def _line(line: LineCost, advice: Advice | None) -> str:
+    """Returns a line with its share of the cost, and the advice on it, else the reason and the
+    source."""
     file, number = split_line(line.line)
-    found = next((one for one in report.advice if one.line == line.line and one.cost), None)
-    if found is None:
+    if advice is None:
         text = f"{line.why} | {source_line(file, number)}".removesuffix(" | ")
     else:
-        text = f"{found.rule}: {first_clause(found.text)}."
+        text = f"{advice.rule}: {first_clause(advice.text)}."
     return f"{100 * line.share:4.0f} %  {PurePath(file).name}:{number}  {text}"
 
 

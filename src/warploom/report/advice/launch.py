@@ -8,6 +8,9 @@ from warploom.core.errors import Dim3
 from warploom.devices.gains import Gain, gains
 from warploom.report.advice.case import Advice, Case
 
+FULL_ENOUGH = 0.75
+"""The share of the blocks that a device holds at once from which on a grid is not called small."""
+
 FEW_THREADS = 128
 """The threads of a block from which on warps, not blocks, limit an SM on every device."""
 
@@ -55,9 +58,9 @@ def small_blocks(case: Case) -> Iterator[Advice]:
 
 
 def small_grid(case: Case) -> Iterator[Advice]:
-    """Yields advice for a grid with fewer blocks than the device holds at once."""
+    """Yields advice for a grid that leaves a part of the device's room for blocks empty."""
     holds = case.spec.sms * case.occupancy.active_blocks
-    if case.blocks < holds:
+    if case.blocks < FULL_ENOUGH * holds:
         yield Advice(
             "small grid",
             None,
@@ -86,7 +89,7 @@ def low_occupancy(case: Case) -> Iterator[Advice]:
             None,
             f"{occupancy.active_warps} of {occupancy.max_warps} warps fit on an SM"
             f" ({100 * occupancy.fraction:.0f} %), limited by {' and '.join(occupancy.limiters)}",
-            f"The next step: {'; or '.join(steps)}." if steps else "Nothing smaller helps.",
+            f"{'; or '.join(steps)}." if steps else "Nothing smaller helps.",
         )
 
 
