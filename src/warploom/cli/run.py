@@ -45,7 +45,7 @@ Expect = Annotated[
 FIRST = 8
 """The elements of each buffer that are shown."""
 
-MOST_BUFFERS = 5
+MOST_BUFFERS = 3
 """The buffers that are shown without --details."""
 
 Details = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -147,13 +148,26 @@ def _print_head(report: Report, console: Console) -> None:
         )
 
 
+VERDICT_LINES = 9
+"""The lines of a verdict at most, so that a first screen has fifteen with buffers and the head."""
+
+REMEDY_INDENT = " " * 6
+
+
 def _print_verdict(report: Report, console: Console, say: Translate, next_command: str) -> None:
-    """Prints the verdict, each line of it cut to the width; the command is whole, to be copied."""
+    """Prints the verdict in at most VERDICT_LINES lines: numbers are cut to the width, remedies are
+    whole. The command is whole, too, to be copied."""
+    left = VERDICT_LINES
     for line in verdict(report):
-        text = Text(say(line))
-        text.highlight_regex(r"^ +\d+ % ", RULE)
-        text.highlight_regex(r"(?<= % )[^ ]+:\d+", PLACE)
+        remedy = textwrap.wrap(say(line.remedy), console.width - len(REMEDY_INDENT))
+        left -= 1 + len(remedy)
+        if left < 0:
+            break
+        text = Text(say(line.text))
+        text.highlight_regex(r"(?<=^  )[^ ]+", PLACE)
         console.print(text, no_wrap=True, overflow="ellipsis")
+        for part in remedy:
+            console.print(Text(REMEDY_INDENT + part, style=RULE))
     if next_command:
         console.print(Text(f"Next: {next_command}"), soft_wrap=True)
 

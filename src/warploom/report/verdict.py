@@ -1,10 +1,10 @@
-"""The verdict on a launch in at most five lines: what bounds it, the three findings that matter
-most (on lines of source, or on the launch as a whole) with their remedies, and the next command."""
+"""The verdict on a launch: what bounds it, and the three findings that matter most, on lines of
+source or on the launch as a whole, each with its remedy."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from warploom.report.advice import Advice
@@ -19,44 +19,38 @@ FINDINGS = 3
 LEAST_LINE = 0.05
 """A line with a smaller share of the cost is not named."""
 
-_CLAUSE_END = re.compile(r"[:;.](?=\s|$)|\s\((?!\d)")
-"""Ends the first clause of a remedy; a shape in parentheses, (32x2), belongs to it."""
+
+@dataclass(frozen=True)
+class VerdictLine:
+    """A line of a verdict: a line of source or "launch" with what was found there, and beneath it
+    the `remedy`, if there is one."""
+
+    text: str
+    remedy: str = ""
 
 
-def verdict(report: Report, next_command: str = "") -> tuple[str, ...]:
-    """Returns the lines of the verdict, without line breaks; the last is `next_command`, if it is
-    given."""
-    last = (f"Next: {next_command}",) if next_command else ()
-    return (f"{_longest(report)}.", *_findings(report)[:FINDINGS], *last)
+def verdict(report: Report) -> tuple[VerdictLine, ...]:
+    """Returns what bounds the launch, then the findings that matter most."""
+    return (VerdictLine(f"{_longest(report)}."), *_findings(report)[:FINDINGS])
 
 
-def _findings(report: Report) -> list[str]:
-    """Returns what a verdict can name, in the order of its worth: what has a remedy by its share of
-    the cost, then what leaves parts of the GPU without work, then lines without a remedy."""
-    lines = [line for line in report.lines if line.share >= LEAST_LINE]
-    remedies = {line.line: _advice_on(report, line) for line in reversed(lines)}
-    ranked = [
-        (line.share, _line(line, remedies[line.line])) for line in lines if remedies[line.line]
-    ]
-    of_launch = [advice for advice in report.advice if advice.line is None]
-    ranked += [(one.share, _of_launch(one)) for one in of_launch if one.cost is not None]
-    ranked.sort(key=lambda item: -item[0])
-    return [
-        *(text for _, text in ranked),
-        *(_of_launch(one) for one in of_launch if one.cost is None),
-        *(_line(line, None) for line in lines if not remedies[line.line]),
-    ]
+def _findings(report: Report) -> list[VerdictLine]:
+    """Returns the advice on a launch in its order, which is that of its worth; where there is none
+    that costs anything, the lines of source that cost most follow."""
+    found = [_advised(advice) for advice in report.advice]
+    if not any(advice.cost for advice in report.advice):
+        found += [_line(line) for line in report.lines if line.share >= LEAST_LINE]
+    return found
 
 
-def _advice_on(report: Report, line: LineCost) -> Advice | None:
-    """Returns the advice on a line that costs most."""
-    return next((one for one in report.advice if one.line == line.line and one.cost), None)
-
-
-def _of_launch(advice: Advice) -> str:
-    """Returns advice on the launch as a whole, with its share of the cost where it has one."""
-    share = f"{100 * advice.share:4.0f} %" if advice.share else " " * 6
-    return f"{share}  launch  {advice.rule}: {first_clause(advice.text)}."
+def _advised(advice: Advice) -> VerdictLine:
+    """Returns advice with its number first, and its remedy beneath."""
+    where = "launch"
+    if advice.line is not None:
+        file, number = split_line(advice.line)
+        where = f"{PurePath(file).name}:{number}"
+    share = f" (up to {100 * advice.share:.0f} % of the cost)" if advice.share else ""
+    return VerdictLine(f"  {where}  {advice.rule}{share}: {advice.evidence}", advice.text)
 
 
 def _longest(report: Report) -> str:
@@ -85,21 +79,13 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def _line(line: LineCost, advice: Advice | None) -> str:
-    """Returns a line with its share of the cost, and the advice on it, else the reason and the
-    source."""
+def _line(line: LineCost) -> VerdictLine:
+    """Returns a line with its share of the cost, the reason and the source."""
     file, number = split_line(line.line)
-    if advice is None:
-        text = f"{line.why} | {source_line(file, number)}".removesuffix(" | ")
-    else:
-        text = f"{advice.rule}: {first_clause(advice.text)}."
-    return f"{100 * line.share:4.0f} %  {PurePath(file).name}:{number}  {text}"
-
-
-def first_clause(text: str) -> str:
-    """Returns a remedy up to the end of its first clause."""
-    end = _CLAUSE_END.search(text)
-    return text[: end.start()] if end else text
+    text = f"{line.why} | {source_line(file, number)}".removesuffix(" | ")
+    return VerdictLine(
+        f"  {PurePath(file).name}:{number}  {100 * line.share:.0f} % of the cost: {text}"
+    )
 
 
 def section_names(report: Report) -> Iterator[str]:

@@ -93,8 +93,8 @@ def local_arrays(case: Case) -> Iterator[Advice]:
         case.program.line(index),
         f"{total:,} transactions of local memory, which lies in device memory; the thread's"
         f" arrays there have {case.program.local_bytes:,} bytes",
-        "Keep the array in shared memory, or unroll its loops so that indexes are constants: an array"
-        " with an index that is known only at run time cannot be in registers.",
+        "Keep the array in shared memory, or unroll its loops so that indexes are constants: an"
+        " array with an index that is known only at run time cannot be in registers.",
         total,
     )
 
