@@ -99,8 +99,8 @@ class PartialAccess:
         tracker.access(replace(event, extent=extent))
 
     def _lane_addresses(self, index: int, on: Value) -> tuple[Move, LaneAddresses]:
-        """Returns how an access moves its data (`Move`), and the address of its lane 0, active or
-        not, with the active lanes `on`."""
+        """Emits the address that the access of instruction `index` has in lane 0, active or not,
+        and returns it with the active lanes `on`; and how the access moves its data (`Move`)."""
         group = self._groups[index]
         first_address = self.b.add(group.firsts[0], I64(dict(group.members)[index]))
         return group.plan.move, LaneAddresses(group.access_type, [first_address], on)

@@ -102,8 +102,11 @@ def _block_errors(program: Program) -> Iterator[str]:
 
 
 def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
-    """Yields a branch to no label, successors other than those that the last operation gives, and
-    local successors that are no blocks, or differ from the successors without a call."""
+    """Yields what is wrong with the end of a block: its last operation branches to a name that is
+    no label (nothing else is checked then); `successors` are not those that this operation leads
+    to; `local_successors` has a number that is neither a block nor the program's exit, or differs
+    from `successors`. It may differ only where a function is called or left: at a jump, in a
+    program whose calls are not all inlined (`depth`)."""
     last = program.instructions[block.stop - 1]
     label = last.operands[0] if last.operation.kind is OpKind.BRANCH else None
     if isinstance(label, Symbol) and label.name not in program.targets:
