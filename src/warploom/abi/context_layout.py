@@ -119,6 +119,7 @@ def _allocate_local_slots(
         free: dict[int, list[int]] = {}
         top = start
         last = {name: at for at, inside in enumerate(used) for name in inside}
+        # Registers of several blocks keep their slots: these are never free.
         for name in shared:
             last.pop(name, None)
         for at, names in enumerate(used):
@@ -127,6 +128,8 @@ def _allocate_local_slots(
                     offsets[name] = free[sizes[name]].pop()
                 elif name not in offsets:
                     offsets[name], top = top, top + sizes[name]
+            # The last uses free slots only now: no result of an instruction is given the slot of
+            # one of its operands, which the shared function may still have to read.
             for name in names:
                 if last.get(name) == at:
                     free.setdefault(sizes[name], []).append(offsets[name])

@@ -76,6 +76,7 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         layout.slots[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
+    # By operation, of which a program has far fewer than instructions: operands do not matter here.
     distinct_operations = {
         instruction.operation: instruction for instruction in flat.instructions
     }.values()

@@ -115,6 +115,8 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
     request |= _field(r.PAIR, int(modifiers["cta_group"] == "cta_group::2"))
     inputs: list[RequestOperand] = []
+    # Optional operands are at the end of the list, the cache hint last, the mask of a multicast
+    # before it: they are taken off from there, and the order of the others is fixed.
     hinted = HINT in modifiers
     if hinted:
         operands.pop()
@@ -191,6 +193,7 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
     if "cp_mask" in modifiers:
         request |= _field(r.FIELD, 1)
         inputs.append((CopyOperands.value, operands.pop(), U16))
+    # As in `_box_request`: optional operands come last, and are taken off from the end.
     hinted = HINT in modifiers
     if hinted:
         operands.pop()

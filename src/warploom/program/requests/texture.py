@@ -181,6 +181,7 @@ def _coordinates(modifiers: Modifiers, texels: Operand, type: ScalarType) -> lis
     rows = AXES[modifiers.text("geom", "")]
     coordinates = elements(elements(texels)[-1])
     types = (U32 if row == TexelOperands.layer and type is F32 else type for row in rows)
+    # Vectors have 1, 2 or 4 elements: beside three coordinates, the fourth is padding.
     return list(zip(rows, coordinates, types, strict=False))
 
 
