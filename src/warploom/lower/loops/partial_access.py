@@ -49,6 +49,8 @@ class PartialAccess:
         group = GroupValues(self._planned[index])
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
+        # Registers hold the first warp's values. All threads lie along x, so each warp's addresses
+        # begin where 32 strides of the warp before end.
         offset = b.mul(warp, I64(LANES * group.base.stride))
         group.bases = b.add(base, self.lanes.splat(offset, 1))
         group.firsts = [self.lanes.lane(group.bases, 0)]

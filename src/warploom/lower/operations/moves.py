@@ -40,6 +40,8 @@ class MoveCode:
         target, source = instruction.operands
         offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
+        # Without sign, the difference of an address below the parameters is greater than any size:
+        # one comparison tests both ends.
         return target, self.b.icmp_unsigned("<", offset, size), PRED
 
     def move(self, instruction: Instruction) -> list[Result]:

@@ -48,6 +48,8 @@ class TextureCode:
             bits = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
             rows[row] = self.b.zext(bits, vector(I64)) if type.bits < 64 else bits
         zero = splat_constant(0, I64)
+        # The helper reads the rows of all coordinates, levels and offsets, also those that the
+        # geometry does not have.
         for row in (*rows, *range(TexelOperands.x, TexelOperands.value, LANES)):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
         self._serve(index, request.request, on)
