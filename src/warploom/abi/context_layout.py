@@ -5,6 +5,9 @@ then registers. A register that several basic blocks share has a slot of 32 lane
 uniform or affine somewhere, a second slot of one value for each run of lanes. A slot of 32 lanes is
 a whole number of cache lines (64 bytes), a predicate's is 4 bytes of bits in one line.
 
+    %f1 .b32 varying, %p1 .pred varying, %r1 .b32 affine<1>
+    ->   table | ring | %f1 (128 bytes) | %p1 (64) | %r1 (128) | %r1, first lane (4) | up to a line
+
 Baseline code stores all registers in the context; registers of a single basic block share slots
 there, by a linear scan of each block.
 """

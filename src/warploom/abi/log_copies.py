@@ -3,7 +3,11 @@ Accelerator, and the waits and arrivals of warps at mbarriers; compiled by Numba
 
 A copy is recorded as accesses to the sectors of global memory that it touches, up to 32 in each, as
 if every sector were a lane's; the last access also names the mbarrier that the copy signals. Each
-mbarrier that a warp waits on or arrives at is an access of size 0."""
+mbarrier that a warp waits on or arrives at is an access of size 0.
+
+    cp.async.bulk of 2048 bytes from 0x1000, mbarrier at 0x40 of the cluster's first block, phase 1
+    ->   COPY_IN, 32 sectors from 0x1000;  COPY_IN, 32 sectors from 0x1400, phase = 0x40 << 2 | 1
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Emits `mov` that packs or unpacks vectors or reads addresses and special registers, and
-conversions between generic addresses and those of a state space."""
+conversions between generic addresses and those of a state space.
+
+    mov.b64 %rd1, {%r1, %r2};        ->   zext %r1 | zext %r2 << 32
+    cvta.shared.u64 %rd2, %rd1;      ->   %rd1 + SHARED_WINDOW
+"""
 
 from __future__ import annotations
 

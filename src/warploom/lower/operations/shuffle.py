@@ -2,6 +2,8 @@
 
 With immediate operands it is one `shufflevector`; otherwise source lanes are computed, and the
 permutation is `vpermi2d` on AVX-512, else a gather from a stack slot.
+
+    shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;   ->   shufflevector with <1, 0, 3, 2, 5, 4, ...>
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@ fields, and its operands.
 
 Both machines evaluate the operands and pass them to `asynchronous.tensors`;
 `asynchronous.tensors.requests` defines the fields, `CopyOperands` the offsets of operands.
+
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r1], [%rd1, {%r2, %r3}], [%r4];
+    ->   OP = LOAD, MODE = TILE, RANK = 2;
+         shared: %r1, barrier: %r4, map: %rd1, coordinates: %r2, %r3
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@ operands.
 
 Both machines evaluate the operands and pass them to `texture.requests`; `texture.descriptors`
 defines the fields, and the record of operands.
+
+    tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];
+    ->   OP = FETCH, geometry 2d; handle: %rd1, x: %f5, y: %f6; results: %f1, %f2, %f3, %f4
 """
 
 from __future__ import annotations
