@@ -158,6 +158,7 @@ class _Emission:
         ]
         fault = b.call(self.functions.plain(access_type), arguments)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
+            # The code of a space may be 0, as may the instruction's number: plus 1, no fault is 0.
             where = b.shl(self.instruction, I64(FAULT_BITS))
             b.ret(b.or_(where, I64(SPACE_CODES[space] + 1)))
 

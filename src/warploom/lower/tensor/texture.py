@@ -124,8 +124,7 @@ class TextureCode:
         if row and self.memory.instruments.log:
             self.memory.instruments.log.texels(index, row, self._issue(0))
 
-    # ---- addresses
-    # --------------------------------------------------------------------------------
+    # ---- addresses ------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
         """Returns the address of the row of operands or results that begins at word `row` of the
