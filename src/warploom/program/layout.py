@@ -183,5 +183,6 @@ def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
     layout.dynamic_shared_offset = aligned(layout.shared_bytes, alignment)
+    # All begin at one address: their sizes are known at the launch only.
     for variable in open_arrays:
         layout.slots[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
