@@ -5,6 +5,9 @@ then registers. A register that several basic blocks share has a slot of 32 lane
 uniform or affine somewhere, a second slot of one value for each run of lanes. A slot of 32 lanes is
 a whole number of cache lines (64 bytes), a predicate's is 4 bytes of bits in one line.
 
+    %f1 .b32 varying, %p1 .pred varying, %r1 .b32 affine<1>
+    ->   table | ring | %f1 (128 bytes) | %p1 (64) | %r1 (128) | %r1, first lane (4) | up to a line
+
 Baseline code stores all registers in the context; registers of a single basic block share slots
 there, by a linear scan of each block.
 """
@@ -119,6 +122,7 @@ def _allocate_local_slots(
         free: dict[int, list[int]] = {}
         top = start
         last = {name: at for at, inside in enumerate(used) for name in inside}
+        # Registers of several blocks keep their slots: these are never free.
         for name in shared:
             last.pop(name, None)
         for at, names in enumerate(used):
@@ -127,6 +131,8 @@ def _allocate_local_slots(
                     offsets[name] = free[sizes[name]].pop()
                 elif name not in offsets:
                     offsets[name], top = top, top + sizes[name]
+            # The last uses free slots only now: no result of an instruction is given the slot of
+            # one of its operands, which the shared function may still have to read.
             for name in names:
                 if last.get(name) == at:
                     free.setdefault(sizes[name], []).append(offsets[name])

@@ -239,6 +239,7 @@ class CountLayout:
     def executed(self, counts: npt.NDArray[np.int64]) -> int:
         """Returns the number of warp instructions, without hidden ones, that an array of counts
         amounts to: each block's executions times its instructions, summed."""
+        # Every other count is the executions of a block; those between are of active lanes.
         return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property

@@ -3,7 +3,11 @@ Accelerator, and the waits and arrivals of warps at mbarriers; compiled by Numba
 
 A copy is recorded as accesses to the sectors of global memory that it touches, up to 32 in each, as
 if every sector were a lane's; the last access also names the mbarrier that the copy signals. Each
-mbarrier that a warp waits on or arrives at is an access of size 0."""
+mbarrier that a warp waits on or arrives at is an access of size 0.
+
+    cp.async.bulk of 2048 bytes from 0x1000, mbarrier at 0x40 of the cluster's first block, phase 1
+    ->   COPY_IN, 32 sectors from 0x1000;  COPY_IN, 32 sectors from 0x1400, phase = 0x40 << 2 | 1
+"""
 
 from __future__ import annotations
 
@@ -88,15 +92,15 @@ def record_copies(
     log_words: Words, touched: Any, memory: Memory, issue_words: Any, allocations: Any,
     instruction: int,
 ) -> int:  # fmt: skip
-    """Appends to the log, for each lane that issues the request in `issue`
-    (`asynchronous.tensors.requests`), the sectors of global memory that it moves, and the mbarrier
-    that it signals. A copy of contiguous bytes has sectors only if its MODE states that one end is
-    in global memory. Nothing is appended for requests that move no data, nor from the first lane on
-    whose request will fault. Returns 0.
+    """Appends to the log what the request in `issue` (`asynchronous.tensors.requests`) will do in
+    each lane that issues it: the sectors of global memory that a copy, a reduction or a prefetch
+    moves, and the mbarrier that it signals. Contiguous bytes have sectors only if MODE states that
+    one end is in global memory. The first lane whose operands are at fault ends the recording,
+    since the request will stop there, too. Nothing is appended for other requests: changes and
+    copies of tensor maps, and `try_cancel`. Returns 0.
 
-    `touched` is a buffer of 32 words. Overwrites `groups`, `barrier` and `request` of the entry in
-    `issue`.
-    """
+    `touched` is a buffer of 32 words. Overwrites the entry in `issue`, which is filled as for
+    execution, and the words for a fault."""
     log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)
     operands, entry, request = issue.operands, issue.entry, issue.request
     op, entry.request = field(request, OP), request
@@ -135,8 +139,9 @@ def record_commits(
 ) -> int:
     """Appends to the log, for each lane that issues, an access of `kind` for each mbarrier that its
     `tcgen05.commit` signals (in several blocks if it has a mask of them); one without mbarrier if
-    its address is invalid. `touched` is a buffer of 32 words; `request` of the entry in `issue`
-    becomes 0, `barrier` that of the last lane. Returns 0."""
+    its address is invalid, which also writes the words for a fault in `issue`. `touched` is a
+    buffer of 32 words; `request` of the entry in `issue` becomes 0, `barrier` that of the last
+    lane. Returns 0."""
     log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)
     operands, entry = issue.tensor_operands, issue.entry
     for lane in range(LANES):
@@ -157,8 +162,8 @@ def record_bytes(
     """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
     it touches in global memory if MODE of the request in `issue` states that one end is there. An
     mbarrier that it signals, if its operand is a valid address in shared memory, is recorded with
-    the copy. Afterwards `barrier` of the entry is that of the last active lane. Returns 0: nothing
-    faults here.
+    the copy. Afterwards `request` of the entry is that of `issue`, `barrier` that of the last
+    active lane. Returns 0: a bad address is no fault here, though the words for one are written.
 
     `touched` is a buffer of 32 words; a negative mbarrier address is none."""
     log, issue = LogHead(log_words, 0), WarpIssue(issue_words, 0)

@@ -32,6 +32,8 @@ def open_nan_registers(program: Program, *, baseline: bool) -> frozenset[Registe
     for instruction in program.instructions:
         for register in destinations(instruction):
             written.setdefault(register, []).append(instruction)
+    # From all candidates downwards, as moves may form a cycle (`a = b` and, in a loop, `b = a`):
+    # both are open unless another writer closes one of them, which closes the other as well.
     candidates = {r for r in written if r.type.bits in (32, 64)}
     while True:
         closed = {

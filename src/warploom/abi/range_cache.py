@@ -142,12 +142,13 @@ class RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores to global, shared, constant and
         local memory, in launches whose warps have that layout of threads. `records` are the
         program's access records, `unit` is that of `AccessRules`. Has MANY_SETS keys if a warp has
-        several runs, or if lanes leave loops at moving bounds, else FEW_SETS."""
+        several runs, or if an outer loop changes the bounds at which lanes leave an inner one
+        (`_has_changing_bounds`), else FEW_SETS."""
         headers: dict[int, int] = {}
         entries: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
-        sets = FEW_SETS if runs == 1 and not _leaves_at_moving_bounds(program) else MANY_SETS
+        sets = FEW_SETS if runs == 1 and not _has_changing_bounds(program) else MANY_SETS
         set_words = 0
         for number, record in enumerate(records):
             instruction = program.instructions[record.instruction]
@@ -201,10 +202,15 @@ class RangeCacheLayout:
             self.entries_of(record, words)[:, RangeCacheEntry.extent] = 0
 
 
-def _leaves_at_moving_bounds(program: Program) -> bool:
-    """Returns whether a loop in a masked region, inside an outer loop, has bounds (`_bounds`) that
-    the outer loop writes, such as the length of a diagonal. In each iteration of the outer loop
-    different lanes then leave, so a cache needs many keys."""
+def _has_changing_bounds(program: Program) -> bool:
+    """Returns whether an outer loop writes the bounds (`_bounds`) of a loop that lanes leave
+    separately, in a masked region inside of it:
+
+        for (d = 0; d < n; d++)                the outer loop writes d
+            for (i = tid; i < d; i += 32)      lanes leave at the bound d
+
+    In each iteration of the outer loop other lanes leave first. So other active masks occur, each
+    of which is a key."""
     loops = {
         header: frozenset(blocks)
         for header, blocks in natural_loops(program, predecessors(program)).items()

@@ -42,6 +42,8 @@ def mask_stores(program: Program) -> list[MaskStore]:
     masks = [i for i, one in enumerate(program.instructions) if _kind(one) is OpKind.ACTIVE_MASK]
     if not masks:
         return stores
+    # A value computed from an atomic's result, such as `base + rank in the group`, is right for
+    # groups of any lanes: together the groups take as many numbers as lanes come there.
     of_atomics = _dependent(program, lambda one: _kind(one) is OpKind.ATOMIC)
     of_masks = _dependent(program, lambda one: _kind(one) is OpKind.ACTIVE_MASK)
     guarded = set(_controlled_blocks(program, of_masks))
@@ -84,6 +86,8 @@ def _dependent(program: Program, begins: Callable[[Instruction], bool]) -> set[R
     """Returns the registers whose values depend, by data alone, on results of the instructions for
     which `begins` is true; whatever the order of instructions."""
     dependent: set[Register] = set()
+    # To a fixed point, since a loop may carry a dependence from a later instruction to an earlier
+    # one; dependences only grow, and programs with an `activemask` are few.
     size = -1
     while size != len(dependent):
         size = len(dependent)
@@ -106,6 +110,7 @@ def _controlled_blocks(program: Program, registers: set[Register]) -> Iterator[i
         if branch.guard.register not in registers:
             continue
         pending, end = list(block.successors), program.reconvergence[block.index]
+        # The search ends at the reconvergence point, which the lanes of both sides execute.
         visited = {end, program.exit}
         while pending:
             at = pending.pop()

@@ -54,6 +54,7 @@ def if_bodies(program: Program) -> dict[int, int]:
     bodies: dict[int, int] = {}
     for block in program.blocks:
         point = program.reconvergence[block.index]
+        # Without `else`, one successor is the reconvergence point itself.
         inner = [target for target in block.successors if target != point]
         if len(block.successors) != 2 or len(inner) != 1 or point == program.exit:
             continue

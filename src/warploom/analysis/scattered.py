@@ -110,6 +110,7 @@ def _result_level(instruction: Instruction, most: Level) -> Level:
     # unrelated operands, no operation is assumed to make related results.
     if most is not Level.STRIDED:
         return most
+    # Lanes next to each other share a quotient: with stride 1, eight lanes have one `x >> 3`.
     if operation.name == "shr" or (operation.name == "div" and not _is_float(instruction)):
         return Level.ALIKE
     return Level.STRIDED if _retains_strides(instruction) else Level.SCATTERED

@@ -324,6 +324,8 @@ class _Recurrences:
             return NONLINEAR
         match term.op:
             case "add" | "sub":
+                # `i + 4` is `i` plus an invariant. `4 - i` is not, nor is `i + j` where `j`
+                # advances as well: they advance, but have no base.
                 bases = [argument.base for argument in args if argument.advances]
                 base = (
                     bases[0] if len(bases) == 1 and (term.op == "add" or args[0].advances) else None

@@ -67,6 +67,7 @@ class AddressPattern:
         lanes, 0 for inactive ones; and by how much, a multiple of every unit, they are greater than
         the offsets, so that none is negative."""
         moved = -min((0, *self.offsets))
+        # By whole units, which changes no cost.
         moved += -moved % LARGEST_UNIT
         addresses = np.zeros(WARP, np.uint64)
         addresses[active_lanes(self.lanes)] = np.array(self.offsets, np.int64) + moved

@@ -4,7 +4,10 @@ execution.
 Every lane's operation is performed; those on one address are serialised in an order that is
 undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location
 atomically) and that `lane_order` chooses. So 32 lanes on one counter need 32 passes, on 32 counters
-one. The rule of the state space counts the memory traffic."""
+one. The rule of the state space counts the memory traffic.
+
+    atom.shared.add.u32, 8 lanes at 0x100, 24 at 0x104   ->   24 passes
+"""
 
 from __future__ import annotations
 

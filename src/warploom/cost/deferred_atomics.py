@@ -2,10 +2,12 @@
 list, and counts them together.
 
 If addresses are irregular, as in a histogram, the pattern table (`cost.pattern_table`) rarely hits.
-Then compiled code only appends the words that the 32 lanes access to a list, as byte offsets in a
-window of 1 KiB; all lanes must be active and in the window. A full list is counted with vectors
-across accesses: one vector has the words of lane 0 in each access, the next those of lane 1
-(`helpers.deferred_counts`). The sums are the same as counting each access alone.
+Then compiled code only appends the words that the 32 lanes access to a list, as numbers of one byte
+each in a window of 256 words; all lanes must be active and in the window. A full list is counted
+with vectors across accesses: one vector has the words of lane 0 in each access, the next those of
+lane 1 (`helpers.deferred_counts`). The sums are the same as counting each access alone.
+
+    window at 0x400, lanes at 0x400, 0x410, 0x408, ...   ->   appends the bytes 0, 4, 2, ...
 
 This is for 32 banks of 4 bytes (`AccessRules.defers_atomics`), and for atomics of 4 bytes.
 """

@@ -112,6 +112,9 @@ class AccessRules:
     def unit(self) -> int:
         """Returns the bytes modulo which rules look at an address: shifting all addresses by a
         multiple of it changes no cost."""
+        # Lines have 128 bytes, and banks move by the same number for all lanes, which changes no
+        # conflict. But where a bank serves words i and i + 32 of a row of 64 together, the halves
+        # of a row are not alike.
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:

@@ -10,6 +10,9 @@ wavefronts if each half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at
 too, needs at least two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that
 hit L1, which is one memory with shared memory from 7.0 on, return the same way.
 
+    ld.shared.v4.f32 at 16 * lane          4 wavefronts, one for each quarter-warp
+    ld.shared.v4.f32 at 16 * (lane / 2)    lanes n and n ^ 1 agree: 2, one for each half-warp
+
 Inactive lanes do not count. So `ldmatrix` costs what `cost.banks` counts unless its rows are equal
 in pairs: the cost is unknown then.
 """

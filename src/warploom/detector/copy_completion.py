@@ -212,10 +212,11 @@ def signal_for_agent(state: DetectorState, key: int, word: int, agent: int, copi
 def record_completion(
     state: DetectorState, barrier: BarrierShadow, phase: int, agent: int, copies: int
 ) -> None:
-    """Adds copies of an agent of the current block, given as an agent word (a bound and a window of
-    numbers), to what a phase of an mbarrier makes known to the threads that wait for it. They are
-    added to the phase's clock, or to its block set if another block owns the mbarrier; nothing in
-    that case if the pool is full."""
+    """Adds copies of an agent (the asynchronous part of a thread of the current block) to what a
+    phase of an mbarrier, modulo 4, makes known to the threads that wait for it. `agent` is the
+    index among the agent words of a vector clock, `copies` such a word (`detector.agents`): a bound
+    and a window of numbers. If the current block owns the mbarrier, they are added to the phase's
+    clock; else to its block set, or nowhere if the pool is full."""
     if state.current_owner != state.current_block:
         single_set = allocate(state, 1 + BlockSetEntry.WORDS)
         set_at = barrier.at + BarrierShadow.set + (phase & 1)

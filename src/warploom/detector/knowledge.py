@@ -29,8 +29,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def set_current_thread(state: DetectorState, thread: int) -> None:
-    """Makes a thread of the current block the current one: writes the `current_` words of its
-    warp (interval, index, last synchronisation) and of the thread itself."""
+    """Makes a thread of the current block the current one: writes the `current_` words of its warp
+    (interval, index, last synchronisation), and those of the thread itself (`set_current_lane`)."""
     slot, warp = ResidentBlock(state, state.current_slot), thread >> 5
     own_warp = WarpKnowledge(state, slot.at + state.slot_warps, warp)
     state.current_interval = interval_of(state, slot, own_warp)

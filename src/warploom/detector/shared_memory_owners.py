@@ -57,8 +57,9 @@ def select_memory_of_rank(state: DetectorState, event: DetectorEvent, rank: int)
 
 @jitable
 def shared_key(state: DetectorState, address: int) -> int:
-    """Returns the key of the location at an address of the selected shared memory
-    (`releases.find_location`): negative, so that it differs from all addresses of global memory."""
+    """Returns the key, for the table of locations (`releases.find_location`), of an address in the
+    shared memory of the block `current_owner` (`select_memory`): negative, so that it differs from
+    all addresses of global memory."""
     return int(-1 - (state.current_owner << BLOCK_BITS | address))
 
 

@@ -19,7 +19,7 @@ from warploom.host.debugging import Debugger
 from warploom.host.engines import Execute, Progress, checking_engine, find_engine
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
-from warploom.host.residency import room_beside
+from warploom.host.residency import capacity_beside
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.compiled.compile_time import compile_time
@@ -165,19 +165,19 @@ class ReadyLaunch:
                     for one in context.turn.waiting
                     if isinstance(one.owner, ReadyLaunch)
                 ]
-                room = room_beside(context.spec, self.demand(), residents)
-                if room:
+                capacity = capacity_beside(context.spec, self.demand(), residents)
+                if capacity:
                     break
                 if not context.turn.let_others_run(cancellation, cancellation.changes):
-                    raise self._no_room(sum(blocks for _, blocks in residents))
+                    raise self._no_capacity(sum(blocks for _, blocks in residents))
         finally:
             if not in_stream:
                 cancellation.end_wait()
         schedule = self.launch.schedule
-        slots = min(room, schedule.resident_blocks)
+        slots = min(capacity, schedule.resident_blocks)
         return replace(self.launch, schedule=replace(schedule, resident_blocks=slots))
 
-    def _no_room(self, blocks: int) -> DeadlockError:
+    def _no_capacity(self, blocks: int) -> DeadlockError:
         """Returns the error of a launch that can never begin."""
         return DeadlockError(
             f"{self.kernel.program.title} can never begin: {blocks:,} blocks of kernels that wait"

@@ -124,8 +124,9 @@ class KernelVariant:
 
     @property
     def has_one_copy(self) -> bool:
-        """Returns whether each basic block has the divergent copy alone, right for lanes in
-        any state: in baseline code, and in code for any order."""
+        """Returns whether each basic block is emitted once, as the divergent copy, instead of up to
+        three times (`lower.frame.blocks`): in baseline code, and in code for any order. The
+        divergent copy is right whether lanes have diverged or not."""
         return self.baseline or self.any_order
 
     @property

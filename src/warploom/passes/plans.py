@@ -78,6 +78,7 @@ def access_type_of(ir: WarpIR, record: AccessRecord) -> AccessType | None:
         return replace(moved, space=record.space)
     if operation.spec.unit is not Unit.ATOMIC:
         return None
+    # Sources follow the results and the address.
     first_source = len(operation.spec.destinations) + 1
     sources = instruction.operands[first_source : first_source + operation.value_count]
     parts = len(elements(sources[0])) if sources else 1

@@ -41,6 +41,8 @@ def find_static_schedule(ir: WarpIR) -> WarpIR:
         return ir
     planned = [planned_warp_loop(ir, warp_loop) for warp_loop in schedule]
     paths = tuple(path for path in planned if path is not None)
+    # All or none: one call runs a block from its begin to its end, and cannot leave a region in
+    # between to the scheduler.
     return replace(ir, static_schedule=paths if len(paths) == len(planned) else ())
 
 

@@ -74,10 +74,11 @@ class _OpenBatch:
 
 
 def batch_stores(ir: WarpIR) -> WarpIR:
-    """Adds batches of strided stores, which emitted code defers to the last one of their batch in a
-    fast version of the block; a block with a batch always has one. Stores in groups guarded by the
-    range cache are in no batch; other groups with a store of a batch are dropped. Changes nothing
-    in an IR without shapes."""
+    """Returns the IR with its batches of strided stores as access groups (`Move.DEFERRED`), whose
+    stores are done at the last one; a block that has batches gets a fast version, in which they
+    are. Stores in groups guarded by the range cache stay there. Any other group that has a store of
+    a batch is removed, so that its remaining accesses are in no group. Returns an IR without shapes
+    unchanged."""
     if not ir.shapes:
         return ir
     accesses = ir.accesses

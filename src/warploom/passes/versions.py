@@ -36,6 +36,7 @@ def make_fast_versions(ir: WarpIR) -> WarpIR:
         the range cache."""
         groups = block.accesses.groups
         cached = (group for group in groups if group.plan.guard is Guard.CACHE)
+        # A block with batches of stores has a fast version in any case, and stays as it is.
         if sum(len(group.members) for group in cached) < LEAST_FOR_FAST_VERSION:
             return block
         return replace(block, accesses=BlockAccesses(groups, has_fast_version=True))

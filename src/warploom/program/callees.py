@@ -203,6 +203,8 @@ def _saved_registers(
     ]
     if not reentrant:
         return {}, end
+    # The epilogue and the program's end come later, outside of this list: here both labels are at
+    # its end.
     ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
     blocks, targets = cut_into_blocks(flat.instructions, flat.labels | ends, flat.local_successors)
     live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
@@ -210,6 +212,7 @@ def _saved_registers(
     saved: dict[int, list[tuple[Register, int]]] = {}
     for retained in reentrant:
         block = targets[retained.label]
+        # The registers of the stack itself are restored by the epilogue of the callee.
         needed = live[block].difference(REGISTERS) if block < len(blocks) else ()
         needed = sorted(needed, key=lambda r: r.name)
         for register in needed:

@@ -107,6 +107,8 @@ class CallGraph:
         recursive."""
         if name not in self._reachable:
             callees: set[str] = set()
+            # Begins with the callees, not with the function itself, which is in the result only if
+            # a path of calls leads back to it.
             pending = list(self.callees(name))
             while pending:
                 callee = pending.pop()

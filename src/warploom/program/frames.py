@@ -52,6 +52,8 @@ def frames_of(program: Program, instruction: int) -> Iterator[SourceFrame]:
     site: Site | None = program.sites[instruction]
     location = program.instructions[instruction].location
     text_line = program.instructions[instruction].span.line
+    # Each PTX function may hold code of others that the compiler has inlined (the chain of its
+    # locations), and may itself be a copy that `program.inline` has made in another.
     while site is not None:
         chain = [*_chain(location)]
         suffix = site.copy.suffix if site.copy else ""

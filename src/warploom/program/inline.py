@@ -191,6 +191,7 @@ class _Inliner:
     def _with_addresses(self, instruction: Instruction) -> Instruction:
         """Returns an instruction with operands that name functions replaced by the addresses of
         these, as numbers; branches, whose symbols are labels, stay unchanged."""
+        # Most instructions name nothing: they are returned before anything is built.
         if Symbol not in map(type, instruction.operands) or instruction.operation.has(
             Effect.BRANCHES
         ):

@@ -76,6 +76,7 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         layout.slots[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
+    # By operation, of which a program has far fewer than instructions: operands do not matter here.
     distinct_operations = {
         instruction.operation: instruction for instruction in flat.instructions
     }.values()
@@ -182,5 +183,6 @@ def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
     layout.dynamic_shared_offset = aligned(layout.shared_bytes, alignment)
+    # All begin at one address: their sizes are known at the launch only.
     for variable in open_arrays:
         layout.slots[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)

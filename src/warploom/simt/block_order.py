@@ -2,6 +2,8 @@
 
 By default blocks begin in grid order. The policy ADVERSARIAL reverses it, RANDOM permutes it by the
 seed. `clusterlaunchcontrol.try_cancel` removes clusters from the end of the order (PTX ISA).
+
+    4 blocks   ->   CONVERGE and FAIR: 0 1 2 3, ADVERSARIAL: 3 2 1 0
 """
 
 from __future__ import annotations

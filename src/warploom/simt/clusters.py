@@ -46,6 +46,7 @@ def cluster_block(plan: Plan, cluster: int, rank: int) -> int:
     """Returns the grid index of the block at `rank` of cluster number `cluster`; grid indices,
     clusters and ranks all count x fastest, then y, then z."""
     cluster_width, cluster_height = plan.cluster_x, plan.cluster_y
+    # Without a rest: along each axis, the grid is a multiple of the cluster.
     clusters_x, clusters_y = plan.grid_x // cluster_width, plan.grid_y // cluster_height
     cluster_depth = plan.cluster // (cluster_width * cluster_height)
     x = cluster % clusters_x * cluster_width + rank % cluster_width
@@ -61,6 +62,7 @@ def peer_block(plan: Plan, block: int, own: int, rank: int) -> int:
     """Returns the grid index of the block at `rank` of the cluster in which `block` has the rank
     `own`."""
     cluster_width, cluster_height = plan.cluster_x, plan.cluster_y
+    # Both blocks are in one cluster, so they are as far apart in the grid as in it.
     x = rank % cluster_width - own % cluster_width
     y = rank // cluster_width % cluster_height - own // cluster_width % cluster_height
     z = rank // (cluster_width * cluster_height) - own // (cluster_width * cluster_height)
@@ -79,6 +81,8 @@ def end_block(plan: Plan, slots: Words, slot: int) -> None:
     for cluster_slot in range(first_of_cluster, first_of_cluster + plan.cluster):
         if slots[cluster_slot] != ENDED_BLOCK:
             return
+    # The value falls with each end: the greatest of the free slots has been free for longest
+    # (`block_slots.first_free_slot`).
     freed = FREED_SLOT - plan.ended_clusters if plan.by_multiprocessor else EMPTY_SLOT
     for cluster_slot in range(first_of_cluster, first_of_cluster + plan.cluster):
         slots[cluster_slot] = freed

@@ -69,6 +69,8 @@ def push(
     (0: the node has no other side). `branch` is the branch instruction, `level` the depth of calls.
     The node gets the lowest free number and becomes `top`, the old `top` its parent; no lane has
     arrived at it. Leaves `mask`, the running lanes, to the caller."""
+    # Some node is free: a table has one for each way in which lanes can be apart
+    # (`simt.warp_table.node_count`), and redundant nodes are removed.
     node = first_lane(table.free)
     table.free &= ~(1 << node)
     entry = node_of(table, node)

@@ -1,6 +1,9 @@
 """Selects the split (set of lanes) of a warp that runs next, by the scheduling policy of the
 launch: of the parked splits in the warp's table that are ready, makes one the running split, and
-returns the basic block at which it resumes."""
+returns the basic block at which it resumes.
+
+    split A parked first, then B, neither has used up a turn   ->   CONVERGE: A, ADVERSARIAL: B
+"""
 
 from __future__ import annotations
 

@@ -113,6 +113,8 @@ def is_stuck(table: WarpTable, changes: int) -> bool:
     `changes` is the current number of changes."""
     left = parked(table, READY)
     while left != 0:
+        # `stuck` has the number of changes when the split was parked: if memory has changed since,
+        # it may get further in another turn.
         if split_of(table, first_lane(left)).stuck != changes:
             return False
         left &= left - 1

@@ -206,6 +206,8 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
     if not (left.is_bounded and right.is_bounded):
         return None
     if op in ("min", "max"):
+        # Ranges that do not overlap, but for one value that both may have: one operand is the
+        # minimum for all values of the variables.
         below = left.high <= right.low
         if not below and right.high > left.low:
             return None
@@ -230,6 +232,7 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     itself if `and` clears none of its bits; a quotient or a remainder (`_quotient`, `_remainder`),
     also for an `and` with a mask of low bits; a new variable between the result's bounds for any
     other `and`. None for other operands and operations, and for a division or remainder by 0."""
+    # PTX rounds quotients of negative numbers towards 0, `//` downwards; both agree from 0 on.
     if not b.is_constant or b.constant < 0 or op not in _PARTS or not _is_never_negative(a):
         return None
     n = b.constant
@@ -259,6 +262,8 @@ def _quotient(a: Form, n: int) -> Form | None:
     whole, rest = _split(a, n)
     if not rest.is_bounded:
         return None
+    # Exact, though quotients do not add up in general: `whole` is a multiple of n for all values of
+    # its variables, so (whole + rest) // n is whole // n + rest // n.
     low, high = rest.low // n, rest.high // n
     of_rest = form(low) if low == high else _new_variable("div", rest, n, low, high)
     return of_rest.plus(

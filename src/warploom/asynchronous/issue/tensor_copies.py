@@ -159,12 +159,16 @@ def complete_or_queue(
 def multicast(
     memory: Memory, issue: WarpIssue, plan: Plan, queue: RequestQueue, late: bool, blocks: int
 ) -> int:
-    """Issues the copy or the commit's arrival in `issue` once for each block in the mask `blocks`
-    (bit: rank in the cluster), at the same offsets in shared memory as in the executing block:
-    executed at once, or queued if `late`. With PAIR a box's mbarrier is that of the first block of
-    each pair. Returns 0, or, if a block is not running, the kind of fault, with its rank recorded
-    in `issue`; blocks of lower rank have been served then. Changes `target`, `barrier` and
-    `shared` of the entry."""
+    """Issues the operation that the entry in `issue` has for the executing block, a copy, a
+    response of `try_cancel` or the arrival of a `tcgen05.commit`, once for each block in the mask
+    `blocks` (bit: rank in the cluster), from the lowest rank on: with its target and mbarrier at
+    the same offsets in that block's shared memory. With PAIR the mbarrier of a tensor copy is that
+    of the even rank of each pair. Each is executed at once or, if `late`, queued, and counts as a
+    change of memory in `plan` (`complete_or_queue`).
+
+    Returns 0, or, if a block is not running, the kind of fault, with the block's rank recorded in
+    `issue`; blocks of lower rank have been served then. `target`, `barrier` and `shared` of the
+    entry remain those of the last block."""
     entry = issue.entry
     target, barrier = entry.target, entry.barrier
     own = entry.shared

@@ -97,10 +97,13 @@ def hold_copies(
 def prepare_lane(
     issue: WarpIssue, allocations: Allocations, entry: PendingCopies, lane: int, action: int
 ) -> bool:
-    """Fills a lane's words of the entry (source and target addresses, or for UPDATE `action` and
-    operand instead of a source; sizes; mbarrier or 0), and `shared` of the whole entry. Returns
-    False, with the entry unchanged, if an access to shared or global memory or to the mbarrier
-    would fault."""
+    """Fills a lane's words of the entry from its operands in `issue`, and `shared` of the whole
+    entry. The words are the addresses of source and target, sizes, and the host address of the
+    mbarrier or 0; for UPDATE `source` is `action`, and `low_data` the operand.
+
+    Returns False, with the entry unchanged, if execution of the lane would fault: at its range of
+    shared memory, at that of global memory (of a LOAD or STORE of at least one byte), or at the
+    mbarrier. The check leaves that fault in the words for it in `issue`, where nobody reads it."""
     operands = issue.operands
     shared, operand = int(operands.shared[lane]), int(operands.opposite[lane])
     size, zeros = int(operands.size[lane]), int(operands.value[lane])

@@ -29,9 +29,10 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 @jitable
 def prepare_response(memory: Memory, issue: WarpIssue, lane: int) -> int:
-    """Fills the entry of a response in `issue` from a lane's operands, except `coordinates`
-    (`fill_response`); checks the alignment and address of its 16 bytes, and the mbarrier. Returns
-    the kind of fault, its details recorded in `issue`, or 0."""
+    """Fills the entry in `issue` for the response of a `try_cancel` from a lane's operands: kind,
+    size (16 bytes), target in shared memory and mbarrier; not `coordinates`, which `fill_response`
+    sets. Checks that the target is aligned and in bounds, and the mbarrier. Returns the kind of
+    fault, its details recorded in `issue`, or 0."""
     entry = issue.entry
     address = int(issue.operands.shared[lane])
     if address % RESPONSE_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from functools import cache
+from importlib.metadata import version
 
 from warploom.clients.driver.devices import VERSION
 from warploom.clients.driver.state import started_by, state
@@ -76,10 +77,8 @@ def versions(version: tuple[int, int, int], names: Iterable[str]) -> bytes:
 
 
 def _version(platform: Platform) -> str:
-    from warploom import __version__
-
     major, minor = opencl_number(state.device.spec)
-    return f"OpenCL {major}.{minor} CUDA {CUDA_VERSION} Warploom {__version__}"
+    return f"OpenCL {major}.{minor} CUDA {CUDA_VERSION} Warploom {version('warploom')}"
 
 
 ANSWERS: Answers[Platform] = {

@@ -56,6 +56,7 @@ class AccessMoves:
         moved = b.add(addresses, splat_constant(offset, I64)) if offset else addresses
         if self.access.access_type.space is not Space.LOCAL:
             return moved
+        # Byte 6 of lane 3 is byte 2 of the lane's word 1: at 1 * 128 + 3 * 4 + 2 = 142.
         words = b.shl(b.lshr(moved, splat_constant(2, I64)), splat_constant(7, I64))
         inside = b.and_(moved, splat_constant(3, I64))
         return b.add(b.add(words, lane_numbers(I64, 4)), inside)

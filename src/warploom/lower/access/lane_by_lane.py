@@ -132,6 +132,8 @@ class LaneByLane:
         """Emits the update of each active lane, the lowest first; full masks have a loop of their
         own."""
         b = self.b
+        # With a full mask the next lane is the number plus one: no search for the lowest set bit,
+        # which each iteration would have to wait for.
         all_on = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
         with b.if_else(all_on) as (whole, part):
             with whole:
@@ -219,6 +221,7 @@ class LaneByLane:
         """Emits the loop over the active lanes of a mask, which is not empty, the lowest lane
         first."""
         remaining, continue_loop = self._loop(I32, self.access.bits)
+        # 1: the result for 0 does not matter, for which LLVM needs no test. The mask is not empty.
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
         self._one_lane(offset_of(lane), lane, combine)
@@ -281,6 +284,9 @@ class LaneByLane:
         if operator in ("min", "max") and not self._update.combine.type.is_signed:
             operator = f"u{operator}"
         element = self.lanes.lane(operand, 0)
+        # Where blocks may conflict, they may also synchronise by this atomic, which then has to
+        # order their other accesses. Where they only share the launch, nothing but the sum can
+        # show.
         order = "seq_cst" if self.access.concurrent else "monotonic"
         old = self.lanes.splat(b.atomic_rmw(operator, at, element, order), 1)
         self._count_change(old, Lowering(self.lanes, 1)(self._update.combine, [old, operand]))

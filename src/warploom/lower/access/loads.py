@@ -70,6 +70,7 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
     whole, length = _load_runs(transfers, lane_addresses), lane_addresses.length
     if parts == lane_addresses.repeats == 1:
         return [whole]
+    # Of equal runs the first was loaded: with two equal runs of 4 lanes, lane 5 gets element 1.
     same = length * lane_addresses.repeats
     starts = [lane // same * length + lane % length for lane in range(LANES)]
     return [
@@ -100,6 +101,8 @@ def _load_runs(
     with `reverse`, under the mask if there is one; returns all runs joined, as they lie in
     memory."""
     b, access_type = transfers.b, lane_addresses.access_type
+    # Loads state the alignment of an element. By default LLVM assumes that of the whole vector, and
+    # emits instructions that fault at other addresses.
     type = ir.VectorType(access_type.element, lane_addresses.length * access_type.parts)
     runs: list[Value] = []
     for run in range(len(lane_addresses.firsts)):
@@ -145,6 +148,8 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     on = repeated(1, I1, begins.type.count)
     blocks = [b.append_basic_block(name) for name in ("lane_by_lane", "pairs", "moved")]
+    # A gather costs by its elements, of which pairs are half as many. But it reads both words:
+    # beside an active lane, an inactive one's may be beyond the end of the allocation.
     b.cbranch(transfers.splits_pairs(lane_addresses), *blocks[:2]).set_weights([1, 99])
     b.position_at_end(blocks[0])
     [single_words] = load_gathered(transfers, lane_addresses)

@@ -200,12 +200,15 @@ class MemoryCode:
     def call(
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
-        """Emits the call of an access function with the access's record, cached bounds, data buffer
-        and state space (host address and length): before it the instruments' recordings, after it
-        the exit on a fault and the instruments' observations. In sanitized kernels, the call is in
-        the lanes that the race detector permits. An access that may be to another block's shared
-        memory gets addresses relative to the cluster's first block, and the bounds of the whole
-        cluster."""
+        """Emits the call of `function`, the access function of an access type in one space, for the
+        lanes of `mask` and their `addresses`. Data pass through the data buffer (`storage.at`): a
+        caller stores them there before, or loads them after.
+
+        The instruments' recordings come before the call; the exit if it returns a fault, and the
+        instruments' observations, after it. In sanitized kernels the race detector leaves lanes
+        out. An access that may be to another block's shared memory gets addresses relative to the
+        cluster's first block, and the bounds of the whole cluster; an address in no running block
+        exits before the call."""
         event = self.event(index, access_type, addresses, mask)
         detector, in_cluster = self.instruments.detector, self._is_in_cluster(index, access_type)
         if in_cluster:

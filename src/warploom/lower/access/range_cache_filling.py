@@ -73,6 +73,8 @@ class RangeCacheFilling:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
         bounds = self._bounds(group)
         if group.access_type.space in (Space.GLOBAL, Space.CONST):
+            # What `_bounds` holds is of the allocation that the access was to when it was last
+            # checked: it may be to another one now.
             allocations = self.frame.pointer(Slot.ALLOCATIONS_AT)
             writes = I64(int(group.access_type.op == "store"))
             arguments = group.firsts[0], writes, self.frame.environment, allocations, bounds

@@ -125,6 +125,8 @@ def store_pairs(
     assert lane_addresses.run_pointers is not None
     b, begins = transfers.b, lane_addresses.run_pointers
     on = transfers.first_of_pairs(lane_addresses.mask)
+    # A 64-bit element stores both words: of a pair with one active lane, it would overwrite what
+    # the other lane must leave as it is.
     with b.if_else(transfers.splits_pairs(lane_addresses), likely=False) as (single_words, pairs):
         with single_words:
             store_scattered(transfers, lane_addresses, values)

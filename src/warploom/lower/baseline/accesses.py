@@ -158,6 +158,7 @@ class _Emission:
         ]
         fault = b.call(self.functions.plain(access_type), arguments)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
+            # The code of a space may be 0, as may the instruction's number: plus 1, no fault is 0.
             where = b.shl(self.instruction, I64(FAULT_BITS))
             b.ret(b.or_(where, I64(SPACE_CODES[space] + 1)))
 
@@ -171,8 +172,9 @@ class _Emission:
         return record, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:
-        """Returns the host address of the warp's local memory, and its size for a lane, from two
-        operands: the bytes of a warp's local memory, and that size."""
+        """Emits the reads of the next two operands, the bytes of a warp's local memory and of a
+        lane's. Returns the host address of the running warp's local memory, and the bytes of a
+        lane's."""
         before = self.b.mul(self.body.run_value(RunSlot.WARP), self.body.operand())
         at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
         return at, self.body.operand()

@@ -116,6 +116,8 @@ class CallCode:
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
+        # A table of this call alone, on the stack: a shared function calls the next one in its
+        # table itself, so END has to follow.
         operands = [self.table.number(call), *call.operands, self.table.number(END)]
         for slot, operand in enumerate(operands):
             value = I64(operand) if isinstance(operand, int) else operand
@@ -227,6 +229,8 @@ class CallCode:
     def _thread_indices(self, axis: int) -> Value:
         """Returns the byte offset of the warp's thread indices along an axis (0: x) from its
         context, an i64, so that a shared function reads them like a register."""
+        # Shared functions add the offset of a register to the context's address. So the launch's
+        # table, which is elsewhere, gets the distance from there, which may be negative.
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
         return self.b.sub(at, self.b.ptrtoint(self.frame.context_registers.base(), I64))
 

@@ -116,8 +116,8 @@ class SharedFunctionBody:
         return self.b.call(function, arguments, tail=tail)
 
     def register_address(self) -> Value:
-        """Returns the address, in the warp's context, of the register whose byte offset is the next
-        word."""
+        """Emits a load of the next operand, a register's byte offset, and returns the address of
+        the register in the warp's context."""
         return self.b.gep(self.registers, [self.operand()], source_etype=I8)
 
     def source(self, form: SourceForm) -> Value:

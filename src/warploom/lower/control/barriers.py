@@ -174,6 +174,8 @@ class BarrierCode:
             if instruction.operation.modifiers["op"] == "and":
                 counted = b.not_(counted)
             lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
+            # Plus 1: 0 stands for lanes that wait in no `bar.red`, whose votes the scheduler does
+            # not count (`simt.block_barriers`).
             b.store(b.add(lanes, I64(1)), frame.context.table(WarpTable.vote))
             self._wait(block.start, number, threads, block.index)
 

@@ -44,6 +44,8 @@ class Fuel:
         have polled an incomplete phase of an mbarrier in this turn.
         """
         b = self.lanes.b
+        # A test at back edges is enough: without one, each side of a branch only runs forwards, so
+        # that every turn ends.
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
         if self._failed_wait is None:
             return used_up

@@ -252,6 +252,7 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
     if operand.float_bits and operand.float_bits != type.bits and type.is_float:
         have, want = _NUMPY_FLOATS[operand.float_bits], _NUMPY_FLOATS[type.bits]
         value = np.array(operand.value, f"u{operand.float_bits // 8}").view(have)
+        # A literal beyond the range of the narrower type becomes infinite; NumPy would warn of it.
         with np.errstate(over="ignore", invalid="ignore"):
             return int(value.astype(want).view(f"u{type.bits // 8}"))
     return operand.value & ((1 << type.bits) - 1)

@@ -37,6 +37,7 @@ class Specials:
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)
         if base == "%laneid":
+            # One value for each run of lanes: the number of its first lane.
             step = LANES // width
             return ir.Constant(ir.VectorType(I32, width), [I32(i * step) for i in range(width)])
         if base.startswith("%lanemask_"):

@@ -25,6 +25,7 @@ class WarpContext:
 
     def state(self, word: int) -> Value:
         """Returns the address of a 64-bit word of this warp's state."""
+        # Not in the prologue: in warp order, one call runs all warps of a block.
         return self.lanes.slot(self.frame.of_warp("state", self._states), word)
 
     def _states(self) -> Value:

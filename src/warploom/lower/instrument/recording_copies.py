@@ -47,9 +47,11 @@ class CopyRecordingCode:
         self._touched = frame.prologue.alloca(vector(I64))
 
     def access(self, event: AccessEvent) -> None:
-        """Records the mbarriers that an access touches, none at misaligned or outside addresses, if
-        the instruction tests, waits for or signals one (`is_at_barrier`), or while `completing` is
-        open; else emits nothing."""
+        """Emits a call that appends to the log, before an access to shared memory, the mbarriers at
+        the lanes' addresses, each once. Emits nothing unless the instruction tests, waits for or
+        signals mbarriers (`is_at_barrier`), or `completing` is open: around the arrival of bytes
+        that an `st.async` has stored. At run time, misaligned addresses and those outside of the
+        block's or the cluster's shared memory are left out: the access itself will fault there."""
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[event.index]):
             return

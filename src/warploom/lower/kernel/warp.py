@@ -217,6 +217,9 @@ class WarpFunction:
         self.instructions.affine_access.begin(block, masked=False)
         self._emit_body(copy, block, block.start)
         guards = self.instructions.affine_access.group_guards
+        # These versions begin at the first instruction whose guard may jump to them: the fast
+        # version has done what stands before it, and each later guard enters at its own
+        # instruction.
         for name, version in (("slow_path", guards.slow_path), ("masked", guards.masked)):
             self._entries = version()
             if self._entries:
@@ -268,6 +271,7 @@ class WarpFunction:
         frame.counters.add(2 * block.index, I64(1))
         frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
         fuel = self.b.load(frame.fuel.left, typ=I64)
+        # Hidden instructions are not in the user's program: they use up no turn.
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
         self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel.left)
         if self.instruments.log:

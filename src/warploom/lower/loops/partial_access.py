@@ -49,6 +49,8 @@ class PartialAccess:
         group = GroupValues(self._planned[index])
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
+        # Registers hold the first warp's values. All threads lie along x, so each warp's addresses
+        # begin where 32 strides of the warp before end.
         offset = b.mul(warp, I64(LANES * group.base.stride))
         group.bases = b.add(base, self.lanes.splat(offset, 1))
         group.firsts = [self.lanes.lane(group.bases, 0)]
@@ -99,8 +101,8 @@ class PartialAccess:
         tracker.access(replace(event, extent=extent))
 
     def _lane_addresses(self, index: int, on: Value) -> tuple[Move, LaneAddresses]:
-        """Returns how an access moves its data (`Move`), and the address of its lane 0, active or
-        not, with the active lanes `on`."""
+        """Emits the address that the access of instruction `index` has in lane 0, active or not,
+        and returns it with the active lanes `on`; and how the access moves its data (`Move`)."""
         group = self._groups[index]
         first_address = self.b.add(group.firsts[0], I64(dict(group.members)[index]))
         return group.plan.move, LaneAddresses(group.access_type, [first_address], on)

@@ -118,9 +118,9 @@ class WarpLoopAccess:
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])
 
     def _lane_addresses(self, index: int) -> LaneAddresses:
-        """Returns the addresses of an extrapolated access in the running warp: the first warp's
-        plus the warp's number times the step, plus the member's offset.
-        """
+        """Emits the computation of the addresses that the extrapolated access of instruction
+        `index` has in the running warp, one for each lane run, and returns them: the first warp's,
+        plus the warp's number times the step, plus the member's offset in its group."""
         b, group = self.b, self._groups[index]
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))

@@ -68,9 +68,11 @@ class WarpLoopCounts:
     def _count_block(
         self, plan: WarpLoopPlan, block: int, full_warps: Value, warps: Value, threads: Value
     ) -> None:
-        """Adds to the counters of a block the `warps` that entered it and their `threads`, and to
-        the range cache's counters its extrapolated accesses by the `full_warps` that entered it
-        with all their threads."""
+        """Emits the counts of one block of a warp loop, for all warps at once: adds the number of
+        `warps` that entered it and of their `threads` to the block's two counters, and
+        `full_warps`, the number of them that entered with all threads, to the range caches'
+        counters of the block's extrapolated accesses. Accesses of a warp that entered with some
+        threads are counted elsewhere (`_count_partial_warp`)."""
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):

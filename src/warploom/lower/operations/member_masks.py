@@ -44,6 +44,7 @@ class MemberMaskCode:
             return
         b = self.b
         named, numbers = self.operands.read(members, B32), lane_numbers(I32)
+        # Bit l of the mask that lane l names: each lane's own place in its own mask.
         inside = b.trunc(b.lshr(named, numbers), vector(I1))
         outside = self.lanes.bits(b.and_(self.operands.execution_mask(instruction), b.not_(inside)))
         with b.if_then(b.icmp_unsigned("!=", outside, I32(0)), likely=False):

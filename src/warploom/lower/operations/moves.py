@@ -1,5 +1,9 @@
 """Emits `mov` that packs or unpacks vectors or reads addresses and special registers, and
-conversions between generic addresses and those of a state space."""
+conversions between generic addresses and those of a state space.
+
+    mov.b64 %rd1, {%r1, %r2};        ->   zext %r1 | zext %r2 << 32
+    cvta.shared.u64 %rd2, %rd1;      ->   %rd1 + SHARED_WINDOW
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,8 @@ class MoveCode:
         target, source = instruction.operands
         offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
+        # Without sign, the difference of an address below the parameters is greater than any size:
+        # one comparison tests both ends.
         return target, self.b.icmp_unsigned("<", offset, size), PRED
 
     def move(self, instruction: Instruction) -> list[Result]:

@@ -2,6 +2,8 @@
 
 With immediate operands it is one `shufflevector`; otherwise source lanes are computed, and the
 permutation is `vpermi2d` on AVX-512, else a gather from a stack slot.
+
+    shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;   ->   shufflevector with <1, 0, 3, 2, 5, 4, ...>
 """
 
 from __future__ import annotations
@@ -90,6 +92,7 @@ class ShuffleCode:
         inside = b.icmp_signed(">=" if mode == "up" else "<=", source, limit)
         chosen = b.select(inside, source, lane)
         moved = self._permute(value, chosen)
+        # Bit `chosen` of the mask in each lane: a shift in place of a second permutation.
         active = b.trunc(b.lshr(self.lanes.splat(self.lanes.bits(mask)), chosen), MASK)
         return b.select(active, moved, value), inside
 
@@ -104,6 +107,7 @@ class ShuffleCode:
         start = self.lanes.splat(b.ptrtoint(self._exchange, I64))
         offsets = b.shl(b.zext(source, vector(I64)), splat_constant(2, I64))
         pointers = b.inttoptr(b.add(start, offsets), vector(ir.PointerType()))
+        # No mask is needed: also in inactive lanes, `source` is the number of a lane.
         all_lanes = ir.Constant(MASK, [I1(1)] * LANES)
         return gather(self.lanes, pointers, all_lanes, I32)
 

@@ -1,5 +1,8 @@
 """Emits the votes, matches and reductions of a warp (PTX ISA, "vote", "match", "redux", "elect",
-"activemask"); shuffles are for `lower.operations.shuffle`."""
+"activemask"); shuffles are for `lower.operations.shuffle`.
+
+    vote.sync.ballot.b32 %r1, %p1, -1;   ->   bits of %p1 and the executing lanes, in all lanes
+"""
 
 from __future__ import annotations
 

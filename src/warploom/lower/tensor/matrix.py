@@ -179,6 +179,8 @@ class MatrixCode:
         `stride`: the elements from one row (or column) to the next."""
         steps = [piece.steps(lane) for lane in range(LANES)]
         strides, offsets = (constant([step[n] for step in steps], I64) for n in (0, 1))
+        # Elements may be narrower than a byte (4 bits, or 1): only the product with their bits is
+        # sure to be whole bytes.
         offset = self.b.add(self.b.mul(strides, stride), offsets)
         bits = self.b.mul(offset, splat_constant(piece.element_bits, I64))
         return self.b.lshr(bits, splat_constant(3, I64))

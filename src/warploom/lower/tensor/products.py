@@ -78,6 +78,8 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
         signature = ir.FunctionType(ir.VoidType(), [PTR])
         function = ir.Function(module, signature, name)
         function.linkage = "internal"
+        # One product is hundreds of vector instructions. Inlined at each of the dozens that a
+        # kernel has, they would dominate the time to compile; the call costs little beside them.
         function.attributes.add("noinline")
         lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
         _ProductBody(lanes, function.args[0], product).emit()
@@ -139,6 +141,8 @@ class SumCode:
         """Returns the sum to start with: `start` (the element of C) for floats, 0 for integers,
         whose C is added by `finish`.
         """
+        # Floats are added in the order of the model, C first. Of integers the order cannot show,
+        # and only the addition of C may overflow: it comes last, where the instruction saturates.
         return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
     def step(self, left: Value, right: Value, total: Value) -> Value:

@@ -131,6 +131,8 @@ class TensorMemoryCode:
             I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None
         )
         self.flight.append(entry)
+        # PTX leaves the registers undefined up to the wait: a marker shows where a program reads
+        # them before it.
         for number in range(len(request.registers)):
             self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
 

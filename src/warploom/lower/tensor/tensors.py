@@ -156,8 +156,7 @@ class TensorCode:
             return self.memory.storage.record_address(index, space)
         return self._discarded_counts
 
-    # ---- addresses
-    # --------------------------------------------------------------------------------
+    # ---- addresses ------------------------------------------------------------------------------
 
     @property
     def host_memory(self) -> Value:

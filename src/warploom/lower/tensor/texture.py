@@ -48,6 +48,8 @@ class TextureCode:
             bits = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
             rows[row] = self.b.zext(bits, vector(I64)) if type.bits < 64 else bits
         zero = splat_constant(0, I64)
+        # The helper reads the rows of all coordinates, levels and offsets, also those that the
+        # geometry does not have.
         for row in (*rows, *range(TexelOperands.x, TexelOperands.value, LANES)):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
         self._serve(index, request.request, on)
@@ -122,8 +124,7 @@ class TextureCode:
         if row and self.memory.instruments.log:
             self.memory.instruments.log.texels(index, row, self._issue(0))
 
-    # ---- addresses
-    # --------------------------------------------------------------------------------
+    # ---- addresses ------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
         """Returns the address of the row of operands or results that begins at word `row` of the

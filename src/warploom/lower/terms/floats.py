@@ -33,6 +33,7 @@ def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     """Emits a float operation (`fadd`, `fma`, `fsqrt`, ...): an LLVM instruction for rounding to
     nearest even, else the operation in the node's rounding mode (`llvm.rounding`).
     """
+    # LLVM assumes that its instructions round to nearest even, and folds and moves them by that.
     if term.attr != "rn":
         return rounded(vectors.lanes, term.op, str(term.attr), args, args[0].type)
     if term.op in _INTRINSICS:

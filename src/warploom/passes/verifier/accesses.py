@@ -84,6 +84,8 @@ def group_errors(
         free -= members
         yield from _member_errors(ir, operand_shapes, group)
         addresses, facts = Addresses(group.plan.pattern, group.base), ir.accesses.facts
+        # Every row that fits, not the first alone, which `select` takes: an IR written by hand may
+        # choose a slower plan, but none that is wrong for these addresses.
         rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
         if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
             yield f"the table does not have the plan of group {sorted(members)}"

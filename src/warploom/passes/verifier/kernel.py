@@ -98,6 +98,7 @@ def _branch_errors(
         yield f"b{block.predicated_block} cannot be run under a mask after it"
     if block.branch is None:
         return
+    # The order of `passes.branches`, from the weakest reason: each line overrides those before it.
     expected = BranchKind.SPLIT if block.predicated_block is None else BranchKind.PREDICATED
     if any(index in region.exits for region in ir.exits):
         expected = BranchKind.EXIT

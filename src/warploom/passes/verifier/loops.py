@@ -83,6 +83,8 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
     inside = [program.blocks[index] for index in (*path.before, *body, *path.after)]
     inner = {at for block in inside for at in range(block.start, block.stop)}
     ends = {block.stop - 1 for block in inside}
+    # The last operation of a block has no kind if it is a jump or a barrier, and has one if the
+    # block ends because another begins after it.
     if not inner - ends <= path.kinds.keys() <= inner:
         yield "it has no kind for one of its operations"
     for at, following in pairwise((*path.before, *path.after)):

@@ -83,6 +83,7 @@ def _block_errors(program: Program) -> Iterator[str]:
     """Yields blocks that are empty or do not follow each other, labels at no block, and blocks
     whose successors are not those of their last operation; `local_successors` may differ where a
     function is called or left. Stops at the first error that later checks would trip over."""
+    # Each block has to begin where the one before ends, so one list has the starts of all.
     starts = [0, *(block.stop for block in program.blocks)]
     if starts[-1] != len(program.instructions):
         yield f"its blocks have {starts[-1]} of its {len(program.instructions)} operations"
@@ -102,8 +103,11 @@ def _block_errors(program: Program) -> Iterator[str]:
 
 
 def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
-    """Yields a branch to no label, successors other than those that the last operation gives, and
-    local successors that are no blocks, or differ from the successors without a call."""
+    """Yields what is wrong with the end of a block: its last operation branches to a name that is
+    no label (nothing else is checked then); `successors` are not those that this operation leads
+    to; `local_successors` has a number that is neither a block nor the program's exit, or differs
+    from `successors`. It may differ only where a function is called or left: at a jump, in a
+    program whose calls are not all inlined (`depth`)."""
     last = program.instructions[block.stop - 1]
     label = last.operands[0] if last.operation.kind is OpKind.BRANCH else None
     if isinstance(label, Symbol) and label.name not in program.targets:
@@ -113,6 +117,8 @@ def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
     if block.successors != expected:
         yield f"block {block.index} leads to {block.successors}, its last operation to {expected}"
     local = program.local_successors[block.index]
+    # A call that is not inlined is a jump to its callee, a return a jump to all its return points.
+    # For the analyses of one function they lead to the instruction after the call, and to the end.
     is_call = program.depth is not None and last.operation.kind in JUMPS
     if local != block.successors and not is_call:
         yield f"block {block.index} has local successors {local} and no call"

@@ -34,6 +34,8 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
         yield "a register is varying in a block, and has no shape in others"
     yield from _shape_errors(ir)
     lasting = {r: shape for r, shape in ir.shapes.items() if r in ir.uniformity.lasting}
+    # The set only chooses between ways to access memory that are both correct; another one is an
+    # error nevertheless, so that an IR read from text is what the passes would have made.
     if ir.scattered and ir.scattered != scattered_registers(
         ir.program, ir.variant.warp_layout, lasting
     ):
@@ -50,6 +52,8 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
     """Yields registers with shapes that do not exist, or live at the kernel's entry with a shape
     that does not cover their 0 in all lanes; and operations whose result is not covered by its
     register's shape, in its warp (`shapes`) or thread block (`block_shapes`)."""
+    # A register that may be read before it is written begins as 0 in all lanes, which is uniform:
+    # its shape has to allow that as well.
     begun = ir.program.live_in[0] if ir.program.live_in else ()
     for register, shape in (*ir.shapes.items(), *ir.block_shapes.items()):
         if not (shape.is_affine and {shape.width, shape.runs} <= WIDTHS):
@@ -66,6 +70,9 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
             for index in range(basic_block.start, basic_block.stop):
                 for register, shape in operand_shapes.results(ir.program.instructions[index]):
                     claimed = operand_shapes.shapes.get(register, VARYING)
+                    # In the lattice of shapes the claim has to be at or above the result: joining
+                    # the result into it changes nothing. So a claim may say less than is true,
+                    # never more.
                     covers = shape.join(claimed) == claimed
                     if covers and claimed.is_affine:
                         covers = shape.ones_in(claimed.runs) | claimed.ones == claimed.ones
@@ -79,6 +86,7 @@ def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) ->
     registers that are written, or have to be merged, are not those that it states. `before` are the
     predecessors of each block."""
     program, inside = ir.program, region.blocks
+    # Block 0 has an entry without an edge: the kernel's.
     entered = {b for b in inside if b == 0 or not inside.issuperset(before[b])}
     exiting = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}
     targets = {to for block in exiting for to in program.blocks[block].successors}

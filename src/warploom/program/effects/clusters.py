@@ -13,4 +13,5 @@ def accesses_cluster(instruction: Instruction) -> bool:
     `shared::cluster`, or its address is generic."""
     if CLUSTER_SPACE in instruction.operation.modifiers.values.values():
         return True
+    # A generic address may be that of another block's shared memory, from `mapa` and `cvta`.
     return any(space is Space.GENERIC for space, _ in accesses(instruction))

@@ -3,6 +3,11 @@ fields, and its operands.
 
 Both machines evaluate the operands and pass them to `asynchronous.tensors`;
 `asynchronous.tensors.requests` defines the fields, `CopyOperands` the offsets of operands.
+
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r1], [%rd1, {%r2, %r3}], [%r4];
+    ->   OP = LOAD, MODE = TILE, RANK = 2;
+         shared: %r1, barrier: %r4, map: %rd1, coordinates: %r2, %r3
 """
 
 from __future__ import annotations
@@ -115,6 +120,8 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
     request |= _field(r.PAIR, int(modifiers["cta_group"] == "cta_group::2"))
     inputs: list[RequestOperand] = []
+    # Optional operands are at the end of the list, the cache hint last, the mask of a multicast
+    # before it: they are taken off from there, and the order of the others is fixed.
     hinted = HINT in modifiers
     if hinted:
         operands.pop()
@@ -191,6 +198,7 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
     if "cp_mask" in modifiers:
         request |= _field(r.FIELD, 1)
         inputs.append((CopyOperands.value, operands.pop(), U16))
+    # As in `_box_request`: optional operands come last, and are taken off from the end.
     hinted = HINT in modifiers
     if hinted:
         operands.pop()

@@ -3,6 +3,9 @@ operands.
 
 Both machines evaluate the operands and pass them to `texture.requests`; `texture.descriptors`
 defines the fields, and the record of operands.
+
+    tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];
+    ->   OP = FETCH, geometry 2d; handle: %rd1, x: %f5, y: %f6; results: %f1, %f2, %f3, %f4
 """
 
 from __future__ import annotations
@@ -181,6 +184,7 @@ def _coordinates(modifiers: Modifiers, texels: Operand, type: ScalarType) -> lis
     rows = AXES[modifiers.text("geom", "")]
     coordinates = elements(elements(texels)[-1])
     types = (U32 if row == TexelOperands.layer and type is F32 else type for row in rows)
+    # Vectors have 1, 2 or 4 elements: beside three coordinates, the fourth is padding.
     return list(zip(rows, coordinates, types, strict=False))
 
 

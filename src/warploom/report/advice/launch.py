@@ -58,7 +58,7 @@ def small_blocks(case: Case) -> Iterator[Advice]:
 
 
 def small_grid(case: Case) -> Iterator[Advice]:
-    """Yields advice for a grid that leaves a part of the device's room for blocks empty."""
+    """Yields advice for a grid that leaves a part of the device's block slots empty."""
     holds = case.spec.sms * case.occupancy.active_blocks
     if case.blocks < FULL_ENOUGH * holds:
         yield Advice(
