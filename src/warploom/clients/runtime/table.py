@@ -10,6 +10,8 @@ from warploom.clients.driver.contexts import primary_retain
 from warploom.clients.driver.devices import init
 from warploom.clients.driver.state import state
 from warploom.clients.driver.table import code_of, code_of_missing
+from warploom.clients.host_stack import calling_library
+from warploom.clients.nvidia_libraries import machine_code_of
 from warploom.clients.registry import Registry
 from warploom.clients.session import session
 
@@ -50,7 +52,9 @@ def begin() -> None:
 
 
 def _failed(error: BaseException, name: str) -> int:
-    return remember(code_of(error, name))
+    code = code_of(error, name)
+    # A library of NVIDIA's has errors of its own: left here, one would fail the program's launches.
+    return code if machine_code_of(calling_library()) else remember(code)
 
 
 def _missing(name: str, words: Sequence[int]) -> int:
