@@ -44,5 +44,5 @@ if how != "device":
 else:
     must(cuda.cuMemsetD8_v2(memory, 0, SIZE))
 given = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
-must(cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, given, None))
+must(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, given, None))
 print("end")
