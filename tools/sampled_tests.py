@@ -4,8 +4,9 @@ what fails: the tables of docs/drop-in.md and docs/pytorch.md.
     python tools/sampled_tests.py --sample 300 [--seed 1] [--results FILE] [--seconds 60]
         [--device h100] [--only REGEX] [--again REGEX] -- ARGUMENT OF PYTEST ...
 
-Tests run one after another in one process, each within a limit of time. After an error that CUDA
-calls sticky, and where a test takes the process with it, the rest go on in a new one. Results are
+Tests run one after another in one process, each within a limit of processor time. After an error
+that CUDA calls sticky, and where a test takes the process with it or is out of time, the rest go on
+in a new one. Results are
 kept, so that the next run goes on where one ended; `--again` repeats failures whose causes fit.
 """
 
@@ -37,9 +38,9 @@ STICKY = re.compile(
 PLAN = "WARPLOOM_SAMPLED_TESTS"
 """The variable with what the process of the tests has to know."""
 
-IDLE = 5
-"""The process is ended after so many limits of a test without a result: machine code is not
-interrupted by the signal."""
+IDLE, BEGINNING = 5, 120
+"""The process is ended after so many limits of a test without a result, and what it may take to
+begin: machine code is not interrupted by the signal, and a test that waits uses no time."""
 
 
 # ---- in the process of the tests ----------------------------------------------------------------
@@ -55,6 +56,7 @@ class Sampling:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan, self.results = plan, Path(plan["results"])
         self.done = {row["test"] for row in rows(self.results)}
+        self.late = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -73,14 +75,16 @@ class Sampling:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self) -> Generator[None]:
         def late(_signal: int, _frame: FrameType | None) -> None:
+            self.late = True
             raise TooLate("out of time")
 
-        signal.signal(signal.SIGALRM, late)
-        signal.setitimer(signal.ITIMER_REAL, self.plan["seconds"], 1)
+        self.late = False
+        signal.signal(signal.SIGPROF, late)
+        signal.setitimer(signal.ITIMER_PROF, self.plan["seconds"])
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(
@@ -92,13 +96,14 @@ class Sampling:
         why = ""
         if report.failed and call.excinfo is not None:
             why = f"{call.excinfo.typename}: {call.excinfo.value}"
+            why = "out of time" if self.late else why
         elif report.skipped:
             why = str(report.longrepr)
         outcome = report.outcome if report.when == "call" or report.skipped else "failed"
         row = {"test": item.nodeid, "outcome": outcome, "seconds": round(call.duration, 2)}
         self.write({**row, "why": why[:2000]})
-        if STICKY.search(why):
-            item.session.shouldstop = "a sticky error"
+        if STICKY.search(why) or self.late:  # a call that was interrupted may leave an error, too
+            item.session.shouldstop = "an error that stays"
 
     def write(self, row: dict[str, Any]) -> None:
         with self.results.open("a", encoding="utf-8") as file:
@@ -137,7 +142,7 @@ def run(command: list[str], environment: dict[str, str], results: Path, seconds:
         now = results.stat().st_size if results.exists() else 0
         if now != size:
             size, changed = now, time.monotonic()
-        if time.monotonic() - changed > IDLE * seconds:
+        if time.monotonic() - changed > IDLE * seconds + BEGINNING:
             process.kill()
             process.wait()
             return -signal.SIGKILL
