@@ -4,16 +4,19 @@ does not go: docs/corpus.md.
     git clone --bare https://github.com/OWNER/NAME corpus/OWNER+NAME    # each repository
     python tools/corpus.py corpus [--most N] [--seed S] [--results FILE] [--document FILE]
 
-A folder of the corpus is a checkout or a bare repository. Of each, `--most` files of PTX, CUDA C++
-and OpenCL C are drawn. Each is compiled, loaded, and its kernels are launched with drawn arguments
-(buffers for numbers of 64 bits, small numbers for others) on the reference machine and in compiled
-code, in a process of its own with limits of time and of instructions. Arguments that are drawn make
-faults: what counts is that both machines do the same. The page has counts, and no text of others.
+A folder of the corpus is a checkout or a bare repository. Every file of PTX that ptxas takes is
+loaded; that needs `warploom[ptxas]`. Of each repository, `--most` files of PTX, CUDA C++ and
+OpenCL C are drawn. Each is compiled with the folders that hold the headers it includes, loaded, and
+its kernels are launched with drawn arguments (buffers for numbers of 64 bits, small numbers for
+others) on the reference machine and in compiled code, in a process of its own with limits of time
+and of instructions. Arguments that are drawn make faults: what counts is that both machines do the
+same. The page has counts, and no text of others.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import random
@@ -23,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,21 +43,26 @@ INSTRUCTIONS = 200_000
 """Bound of a launch, of warps' instructions."""
 
 KERNELS, BLOCKS, THREADS, ELEMENTS = 6, 2, 64, 1 << 14
-OURS = ("load", "disagreement", "error", "time")
+OURS = ("refused", "load", "disagreement", "error", "time")
 """Outcomes that are for us to mend; the others are of the text or of the drawn arguments."""
+
+INCLUDE = re.compile(r"""^\s*#\s*include\s*[<"]([^>"]+)[>"]""", re.MULTILINE)
+TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
+OLDEST = 75
+"""The oldest architecture of ptxas today, for which it takes PTX of older ones, too."""
 
 
 # ---- one file, in a process of its own ----------------------------------------------------------
 
 
-def outcomes_of(file: Path) -> Iterator[tuple[str, str]]:
+def outcomes_of(file: Path, repository: Path | None) -> Iterator[tuple[str, str]]:
     """Yields the outcome of a file or of each of its kernels, and the cause."""
     from warploom.core.errors import WarploomError
     from warploom.ptx.parser import parse
     from warploom.ptx.verify import verify
 
     try:
-        ptx = compiled(file)
+        ptx = compiled(file, include_folders(file, repository) if repository else [])
     except WarploomError as error:
         yield "compile", cause(error)
         return
@@ -70,7 +78,64 @@ def outcomes_of(file: Path) -> Iterator[tuple[str, str]]:
         yield launched(ptx, entry)
 
 
-def compiled(file: Path) -> str:
+def loaded_as_ptxas_does(file: Path) -> Iterator[tuple[str, str]]:
+    """Yields whether a file of PTX that ptxas takes is loaded, by a device of its target; nothing
+    for a file that ptxas does not take."""
+    import warploom as wl
+
+    text = file.read_text("utf-8", errors="replace")
+    target = TARGET.search(text)
+    architecture = max(int(target[1]) if target else 0, OLDEST)
+    if not taken_by_ptxas(file, architecture):
+        return
+    try:
+        device = wl.Device(cc=f"{architecture // 10}.{architecture % 10}")
+        device.compile(text, "ptx")
+    except wl.WarploomError as error:
+        yield "refused", cause(error)
+    else:
+        yield "taken", ""
+
+
+def taken_by_ptxas(file: Path, architecture: int) -> bool:
+    """Returns whether ptxas makes machine code of a file for an architecture, or for the one with
+    all its own features."""
+    [folder, *_] = importlib.import_module("nvidia.cu13").__path__
+    for suffix in ("", "a"):
+        command = [f"{folder}/bin/ptxas", f"-arch=sm_{architecture}{suffix}", str(file)]
+        done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, check=False)
+        if done.returncode == 0:
+            return True
+    return False
+
+
+def include_folders(file: Path, repository: Path) -> list[Path]:
+    """Returns the folders of a repository in which a file, and what it includes, find headers that
+    are not beside them: of several, the one that is nearest to the file."""
+    by_name: dict[str, list[Path]] = defaultdict(list)
+    for header in repository.rglob("*.*"):
+        by_name[header.name].append(header)
+    found: dict[Path, None] = {}
+    waiting, seen = [file], {file}
+    while waiting:
+        text = waiting.pop().read_text("utf-8", errors="replace")
+        for name in INCLUDE.findall(text):
+            fitting = [h for h in by_name[Path(name).name] if str(h).endswith(f"/{name}")]
+            if fitting:
+                header = min(fitting, key=lambda header: distance(header, file))
+                found[Path(str(header).removesuffix(f"/{name}"))] = None
+                waiting += {header} - seen
+                seen.add(header)
+    return [*found]
+
+
+def distance(one: Path, other: Path) -> int:
+    """Returns how many folders lie between two files."""
+    common = len(os.path.commonpath([one, other]).split("/"))
+    return len(one.parts) + len(other.parts) - 2 * common
+
+
+def compiled(file: Path, folders: Sequence[Path]) -> str:
     """Returns the PTX of a file."""
     from warploom.frontends.cuda_cpp import compile_cuda
     from warploom.frontends.opencl import compile_opencl
@@ -79,7 +144,7 @@ def compiled(file: Path) -> str:
     if file.suffix == ".ptx":
         return text
     compiler = compile_cuda if file.suffix == ".cu" else compile_opencl
-    return compiler(text, str(file), COMPUTE_CAPABILITY)
+    return compiler(text, str(file), COMPUTE_CAPABILITY, [f"-I{folder}" for folder in folders])
 
 
 def launched(ptx: str, entry: Any) -> tuple[str, str]:
@@ -144,9 +209,12 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
 
 
-def judge(repository: str, file: Path) -> list[dict[str, str]]:
+def judge(
+    repository: str, file: Path, folder: Path, *, only_load: bool = False
+) -> list[dict[str, str]]:
     """Returns the outcomes of a file, by a process of its own."""
-    command = [sys.executable, __file__, "--one", str(file)]
+    command = [sys.executable, __file__, str(folder), "--one", str(file)]
+    command += ["--only-load"] if only_load else []
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limit, check=False
@@ -229,10 +297,13 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     for row in rows:
         counts[row["outcome"]][row["kind"]] += 1
     files: Counter[str] = Counter()
-    for kind, _, _ in {(row["kind"], row["repository"], row["file"]) for row in rows}:
+    drawn = [row for row in rows if row["outcome"] not in ("taken", "refused")]
+    for kind, _, _ in {(row["kind"], row["repository"], row["file"]) for row in drawn}:
         files[kind] += 1
     shown = {
-        "files": files,
+        "files that ptxas takes": counts["taken"] + counts["refused"],
+        "of these, files that load": counts["taken"],
+        "files drawn": files,
         "do not compile": counts["compile"],
         "compile, and are refused when loaded": counts["load"],
         "loaded": counts["loaded"],
@@ -265,9 +336,15 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("corpus.json"))
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "corpus.md")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--only-load", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
-        for outcome in outcomes_of(options.one):
+        judged = (
+            loaded_as_ptxas_does(options.one)
+            if options.only_load
+            else outcomes_of(options.one, options.corpus)
+        )
+        for outcome in judged:
             print(json.dumps(outcome), flush=True)
         return
     rng, rows = random.Random(options.seed), list[dict[str, str]]()
@@ -277,7 +354,9 @@ def main() -> None:
         for folder in folders:
             sources = checkout(folder, Path(scratch) / folder.name)
             for file in drawn(sources, options.most, rng):
-                waiting.append(pool.submit(judge, folder.name, file))
+                waiting.append(pool.submit(judge, folder.name, file, sources))
+            for file in sorted(sources.rglob("*.ptx")):
+                waiting.append(pool.submit(judge, folder.name, file, sources, only_load=True))
         for each in waiting:
             rows += each.result()
             options.results.write_text(json.dumps(rows, indent=1), encoding="utf-8")

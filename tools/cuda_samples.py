@@ -1,17 +1,20 @@
-"""Builds NVIDIA's cuda-samples by their own CMake files, runs them on the software GPU, and writes
-down how it went: docs/cuda_samples.md.
+"""Builds NVIDIA's cuda-samples by their own CMake files, or HeCBench's programs by their Makefiles,
+runs them on the software GPU, and writes down how it went: docs/cuda_samples.md, docs/hecbench.md.
 
     git clone https://github.com/NVIDIA/cuda-samples
     pip install 'warploom[nvcc]' nvidia-curand cmake ninja
     python tools/cuda_samples.py cuda-samples [--only REGEX] [--missing] [--build FOLDER]
         [--results FILE] [--document FILE]
+    git clone https://github.com/zjin-lcf/HeCBench
+    python tools/cuda_samples.py HeCBench [--most 60] [--seed 1] ...
 
 The compiler is the nvcc of the wheels behind Warploom's, which adds PTX where a sample asks for
 machine code alone. The one thing that is asked of CMake is the shared runtime
 (CMAKE_CUDA_RUNTIME_LIBRARY); architectures, -rdc=true and all else are the samples' own. Each runs
 with the arguments of their own list of tests (test_args.json); its exit status is the verdict.
 Samples that want graphics, MPI or libraries of NVIDIA's beyond the runtime are left out. Results
-are kept in a file, so that a run of some samples leaves the others as they were.
+are kept in a file, so that a run of some samples leaves the others as they were. What differs for
+HeCBench is in tools/hecbench.py.
 """
 
 from __future__ import annotations
@@ -20,12 +23,15 @@ import argparse
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import hecbench
 
 from warploom.clients.environment import environment_for
 from warploom.clients.settings import Settings
@@ -34,6 +40,9 @@ from warploom.clients.toolkit import front_toolkit, missing_wheels, wheel_toolki
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "h100"
 BUILD_SECONDS, RUN_SECONDS = 600, 240
+PROCESSOR_SECONDS = 60
+"""What a program of HeCBench may take; those of NVIDIA's samples are bounded by RUN_SECONDS."""
+
 WAIVED = 2
 """The exit status of a sample that finds that it cannot run on the device."""
 
@@ -102,29 +111,54 @@ def built(sample: Path, build: Path) -> Path | str:
         *("cmake", "-S", str(sample), "-B", str(build), "-G", "Ninja"),
         *(f"-DCMAKE_CUDA_COMPILER={toolkit}/bin/nvcc", "-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared"),
     ]
+    build.mkdir(parents=True, exist_ok=True)
     for command in (configure, ["cmake", "--build", str(build), "-j", "1"]):
-        try:
-            ended = subprocess.run(
-                command,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=BUILD_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"not built in {BUILD_SECONDS} s"
-        if ended.returncode:
-            (build / "failure.txt").write_text(ended.stdout + ended.stderr, "utf-8")
-            return "not built"
+        if failure := failure_of(command, environment, build):
+            return failure
     return build / sample.name
 
 
-def run(program: Path, sample: Path, arguments: list[str]) -> str:
+def made(folder: Path) -> Path | str:
+    """The program of a folder of HeCBench, or the last words of what failed to build it."""
+    path = f"{front_toolkit()}/bin:{wheel_toolkit()}/bin:{os.environ['PATH']}"
+    environment = {**os.environ, "WARPLOOM_PYTHON": sys.executable, "PATH": path}
+    command, program = hecbench.command(folder)
+    return failure_of(command, environment, folder) or program
+
+
+def failure_of(command: list[str], environment: dict[str, str], folder: Path) -> str:
+    """Runs a command that builds; returns what went wrong, if anything, and puts its words into a
+    file of a folder."""
+    try:
+        ended = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"not built in {BUILD_SECONDS} s"
+    if not ended.returncode:
+        return ""
+    words = ended.stdout + ended.stderr
+    (folder / "failure.txt").write_text(words, "utf-8")
+    missing = re.search(r"fatal error: (?:cannot open source file )?\"?([\w./]+)", words)
+    return f"not built: no file {missing[1]}" if missing else "not built"
+
+
+def limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
+
+
+def run(program: Path, arguments: list[str], *, hec: bool = False) -> str:
     """The verdict of a program, started where its files are."""
     try:
         ended = subprocess.run(
             [str(program), *arguments],
+            preexec_fn=limit if hec else None,
             cwd=program.parent,
             env=environment_for(Settings(DEVICE, report="short")),
             capture_output=True,
@@ -138,6 +172,10 @@ def run(program: Path, sample: Path, arguments: list[str]) -> str:
     (program.parent / "output.txt").write_text(f"{ended.stdout}\n{ended.stderr}", "utf-8")
     if ended.returncode == 0 and not HAS_RUN.search(ended.stderr):
         return "exit status 0, but no kernel ran"
+    if hec and ended.returncode in (-9, -24):
+        return f"beyond {PROCESSOR_SECONDS} s of processor time"
+    if hec and ended.returncode == 0:
+        return hecbench.verdict(ended.stdout)
     verdicts = {0: "passed", WAIVED: "waived"}
     return verdicts.get(ended.returncode, f"exit status {ended.returncode}")
 
@@ -150,8 +188,20 @@ def tried(sample: Path, build: Path, arguments: list[str]) -> Result:
     ready = time.perf_counter()
     if isinstance(program, str):
         return Result(sample.name, separate, program, ready - begun, 0.0)
-    verdict = run(program, sample, arguments)
+    verdict = run(program, arguments)
     return Result(sample.name, separate, verdict, ready - begun, time.perf_counter() - ready)
+
+
+def tried_program(folder: Path) -> Result:
+    """Build and run a program of HeCBench."""
+    begun = time.perf_counter()
+    program = made(folder)
+    ready = time.perf_counter()
+    separate = bool(re.search(r"-rdc=true|-dc\b", hecbench.makefile(folder)))
+    if isinstance(program, str):
+        return Result(folder.name, separate, program, ready - begun, 0.0)
+    verdict = run(program, hecbench.arguments(folder), hec=True)
+    return Result(folder.name, separate, verdict, ready - begun, time.perf_counter() - ready)
 
 
 def arguments_of(checkout: Path) -> dict[str, list[str]]:
@@ -180,14 +230,22 @@ verdict is their own, where a kernel has run: they compare with a result of the 
 Seconds are those of one core that others used too."""
 
 
-def document(results: list[Result]) -> str:
+HECBENCH_PREFACE = """\
+Programs of [HeCBench](https://github.com/zjin-lcf/HeCBench) that need no libraries of machine code,
+drawn ({drawn}), built by their own Makefiles with the nvcc of NVIDIA's wheels and run on a software
+H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). Arguments are those of their
+rule `run`, but that kernels are repeated once; a program has 60 s of processor time. Most exit with
+0 whatever they find: the verdict is what they print."""
+
+
+def document(results: list[Result], title: str, preface: str) -> str:
     """The page."""
     passed = [result for result in results if result.verdict == "passed"]
     separate = sum(result.separate for result in passed)
     lines = [
-        "# NVIDIA's cuda-samples",
+        f"# {title}",
         "",
-        *PREFACE.splitlines(),
+        *preface.splitlines(),
         "",
         f"**{len(passed)} of {len(results)} passed**, {separate} of them with separate compilation"
         " (`-rdc=true`).",
@@ -208,25 +266,40 @@ def main() -> None:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", help="samples whose names fit this expression")
     parser.add_argument("--missing", action="store_true", help="those that have no result yet")
+    parser.add_argument("--most", type=int, default=60, help="programs of HeCBench that are drawn")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "cuda-samples")
-    parser.add_argument("--results", type=Path, default=ROOT / "build" / "cuda_samples.json")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "cuda_samples.md")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--document", type=Path)
     given = parser.parse_args()
     if missing := missing_wheels():
         sys.exit(f"these wheels are missing: {', '.join(missing)}")
+    hec = hecbench.is_hecbench(given.checkout)
+    name = "hecbench" if hec else "cuda_samples"
+    kept: Path = given.results or ROOT / "build" / f"{name}.json"
     results: dict[str, dict[str, Any]] = {}
-    if given.results.exists():
-        results = json.loads(given.results.read_text("utf-8"))
-    arguments = arguments_of(given.checkout)
-    given.results.parent.mkdir(parents=True, exist_ok=True)
-    for sample in samples(given.checkout):
+    if kept.exists():
+        results = json.loads(kept.read_text("utf-8"))
+    arguments = {} if hec else arguments_of(given.checkout)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    drawn = hecbench.programs(given.checkout, given.most, given.seed) if hec else None
+    for sample in drawn or samples(given.checkout):
         if not re.search(given.only, sample.name) or (given.missing and sample.name in results):
             continue
-        result = tried(sample, given.build / sample.name, arguments.get(sample.name, []))
+        if hec:
+            result = tried_program(sample)
+        else:
+            result = tried(sample, given.build / sample.name, arguments.get(sample.name, []))
         print(f"{sample.name}: {result.verdict}", flush=True)
         results[sample.name] = asdict(result)
-        given.results.write_text(json.dumps(results, indent=1), "utf-8")
-    given.document.write_text(document([Result(**result) for result in results.values()]), "utf-8")
+        kept.write_text(json.dumps(results, indent=1), "utf-8")
+    preface = HECBENCH_PREFACE.format(drawn=f"`--most {given.most} --seed {given.seed}`")
+    page = document(
+        [Result(**result) for result in results.values()],
+        "Programs of HeCBench" if hec else "NVIDIA's cuda-samples",
+        preface if hec else PREFACE,
+    )
+    (given.document or ROOT / "docs" / f"{name}.md").write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

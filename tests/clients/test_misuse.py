@@ -93,3 +93,16 @@ def test_reads_of_what_nobody_wrote(run_program: RunProgram, how: str, read: str
     assert outcome.stdout == "end\n"
     assert len(re.findall("Error: Uninitialized __global__", outcome.stderr)) == bool(read)
     assert re.search(read, outcome.stderr)
+
+
+@pytest.mark.parametrize(
+    ("how", "notes"), [("managed", 1), ("mapped", 1), ("asked", 1), ("pinned", 0), ("device", 0)]
+)
+def test_memory_that_the_host_shares_with_kernels(
+    run_program: RunProgram, how: str, notes: int
+) -> None:
+    """What the host reads before it has waited is not promised (CUDA C++ Programming Guide,
+    "Mapped memory", "Coherency and concurrency"), and its reads are not seen: `check` says so."""
+    outcome = run_program("shared_memory_of_host.py", how, sanitize="race")
+    assert outcome.stdout == "end\n", outcome.stderr
+    assert outcome.stderr.count("which is not checked") == notes

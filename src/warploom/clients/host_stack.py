@@ -88,6 +88,24 @@ def is_program() -> bool:
     return not name.startswith("python")
 
 
+def library_at(address: int) -> str:
+    """Returns the name of the library that an address is in; nothing where that is the program
+    itself, or memory of no file."""
+    try:
+        file = _frame(ctypes.CDLL(None), address).file
+    except (OSError, AttributeError):  # the C library has no `dladdr`
+        return ""
+    name = Path(file).name
+    return name if ".so" in name else ""
+
+
+def calling_library() -> str:
+    """Returns the name of the library that has called a stand-in library; nothing where that is the
+    program itself."""
+    name = Path(frames[0].file).name if (frames := program_frames()) else ""
+    return name if ".so" in name else ""
+
+
 def program_frames() -> tuple[Frame, ...]:
     """Returns the frames of the program that has called a stand-in library, the innermost first;
     none where the C library has no `backtrace`."""

@@ -1,10 +1,12 @@
-"""NVIDIA's own compiler libraries, which the stand-ins of the same names forward to."""
+"""NVIDIA's own libraries: compilers, which the stand-ins of the same names forward to, and those
+that compute by machine code, which is said where a program meets it."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 import os
+import re
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +14,23 @@ from pathlib import Path
 from warploom.core.errors import WarploomError
 
 WHEELS = {"libnvJitLink.so.13": "nvidia-nvjitlink", "libnvrtc.so.13": "nvidia-cuda-nvrtc"}
+
+COMPUTING = re.compile(
+    r"lib(cublas|cublasLt|cudnn\w*|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|cusparseLt"
+    r"|cutensor\w*|nccl|npp\w+|nvjpeg\w*)\.so"
+)
+"""Names of libraries that compute."""
+
+
+def machine_code_of(library: str) -> str:
+    """Returns what to say of a library of NVIDIA's that a program has called, by its file's name;
+    nothing for others, such as compilers."""
+    if not COMPUTING.match(library):
+        return ""
+    return (
+        f"{library} computes by machine code for GPUs, of which there is no PTX, so that it cannot"
+        " be simulated: the call fails. Kernels of PTX run; of PyTorch, operators do as well."
+    )
 
 
 @lru_cache

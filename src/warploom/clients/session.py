@@ -96,6 +96,13 @@ class HostWork:
         self.seconds += seconds
 
 
+HOST_ACCESSES = (
+    "Note: the host and kernels share memory (managed, or mapped). A launch has ended here"
+    " when it returns, so that the host reads what kernels wrote; on a GPU only once it has waited"
+    " for them (cudaDeviceSynchronize, an event, a stream), which is not checked."
+)
+"""Printed with the findings: the host's own accesses are not seen."""
+
 EVENT_TIMES = (
     "times of events are those of the simulation on this computer, not a GPU's:"
     " `warploom time` models those"
@@ -123,6 +130,8 @@ class Session:
         self.if_nothing_ran = ""
         """The likely reason, reported at the end, where the process never launched a kernel."""
         self.launched = False
+        self.shares_memory = False
+        """Whether the host and kernels may access the same memory: managed or mapped."""
         self._reported = False
         self.at_report: list[Callable[[], object]] = []
         """Called before findings are reported."""
@@ -215,7 +224,7 @@ class Session:
     def _report_findings(self) -> None:
         """Writes what sanitizers found to standard error; ends the process where that is an error
         and the settings say so."""
-        from warploom.sanitize.summary import summarised
+        from warploom.sanitize.summary import PREFIX, summarised
 
         settings = self.settings
         for called in self.at_report:
@@ -226,6 +235,8 @@ class Session:
             findings = [*findings, *leaks([*alive_on_heap(self.device.memory), *self.alive()])]
         summary = summarised(findings, file, settings.sanitize_limit)
         sys.stdout.flush()
+        if "race" in settings.tools and self.shares_memory and self.launched:
+            print(PREFIX + HOST_ACCESSES, file=sys.stderr)
         print(summary.text(), file=sys.stderr, end="", flush=True)
         if settings.sanitize_sarif:
             write_text(settings.sanitize_sarif, summary.sarif())

@@ -9,6 +9,8 @@ from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, started_by, state
 from warploom.clients.driver.table import entry, registry
 from warploom.clients.driver.words import put, put_int, put_text, text_at
+from warploom.clients.host_stack import calling_library
+from warploom.clients.nvidia_libraries import machine_code_of
 from warploom.clients.session import session
 from warploom.clients.termination import before_termination
 
@@ -20,10 +22,14 @@ BUS_ID = "0000:01:00.0"
 STATIC_RUNTIME = (
     "This program has a CUDA runtime linked into it (nvcc's default; CuPy, Warp and cuBLAS, too),"
     " which asks for undocumented tables of NVIDIA's driver and stops without them. Build it with"
-    " `nvcc -cudart shared` (or `warploom nvcc`), load its kernels with the driver API, or use"
+    " `nvcc -cudart shared` (or `warploom nvcc`; CuPy's modules with Warploom's"
+    " tools/build_cupy.py), load its kernels with the driver API, or use"
     " PyTorch, numba-cuda, cuda.core, tinygrad or `from warploom import cuda`; docs/drop-in.md"
     " lists the clients."
 )
+
+_libraries: set[str] = set()
+"""Names of libraries that have asked for tables."""
 
 
 @entry("cuInit")
@@ -46,9 +52,14 @@ def driver_version(version: int) -> None:
 
 @entry("cuGetExportTable")
 def export_table(table: int, _identity: int) -> int:
-    """Returns what is not documented is not answered."""
+    """Does not answer, as tables are not documented. Says once of each library of NVIDIA's that it
+    stops here, whose own errors say that they are not initialised, or nothing."""
     put(table, 0)
     session().if_nothing_ran = STATIC_RUNTIME
+    library = calling_library()
+    if library not in _libraries:
+        _libraries.add(library)
+        raise DriverError(Result.NOT_SUPPORTED, machine_code_of(library))
     return Result.NOT_SUPPORTED
 
 

@@ -18,6 +18,9 @@ from warploom.clients.session import session
 from warploom.core.errors import WarploomError
 from warploom.machine.memory.device_memory import Bytes, unwritten_bits
 
+DEVICE_MAP = 2
+"""CU_MEMHOSTALLOC_DEVICEMAP: kernels access the pages."""
+
 PITCH = 512
 """Rows of cuMemAllocPitch begin at multiples of so many bytes, as on real devices."""
 
@@ -77,6 +80,7 @@ def alloc_managed(pointer: int, size: int, flags: int) -> None:
     if flags not in (1, 2):
         raise DriverError(Result.INVALID_VALUE)
     put(pointer, allocate(unsigned(size), "managed", flags))
+    session().shares_memory = True
 
 
 @entry("cuMemFree_v2")
@@ -120,6 +124,8 @@ def host_alloc(pointer: int, size: int, flags: int) -> None:
     state.device.memory.lend(address, length, pages, "host memory")
     state.allocations[address] = Owned("host", context, length, flags)
     put(pointer, address)
+    if flags & DEVICE_MAP:
+        session().shares_memory = True
 
 
 @entry("cuMemAllocHost_v2")
@@ -162,6 +168,7 @@ def device_pointer(pointer: int, address: int, flags: int) -> None:
     if flags or state.device.memory.find(unsigned(address)) is None:
         raise DriverError(Result.INVALID_VALUE)
     put(pointer, unsigned(address))
+    session().shares_memory = True
 
 
 @entry("cuMemHostGetFlags")

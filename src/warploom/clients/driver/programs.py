@@ -9,7 +9,9 @@ from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
+from warploom.clients.host_stack import library_at
 from warploom.clients.kept_ptx import kept_ptx
+from warploom.clients.nvidia_libraries import machine_code_of
 from warploom.core.errors import WarploomError
 from warploom.core.lazy import cached_property
 from warploom.host.kernel import Kernel
@@ -123,7 +125,8 @@ def load(image: int, name: str = "module") -> LoadedProgram:
     except NoPtx as missing:
         kept = kept_ptx(image)
         if kept is None:
-            raise DriverError(Result.NO_BINARY_FOR_GPU, str(missing)) from None
+            explained = machine_code_of(library_at(image)) or str(missing)
+            raise DriverError(Result.NO_BINARY_FOR_GPU, explained) from None
         text, others = kept, []
     try:
         return LoadedProgram(with_runtime(device, text, name, others))

@@ -12,6 +12,8 @@ from warploom.clients.driver.results import Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.table import before as driver_before
 from warploom.clients.driver.table import code_of, code_of_missing, finish
+from warploom.clients.host_stack import calling_library
+from warploom.clients.nvidia_libraries import machine_code_of
 from warploom.clients.registry import Registry, nothing
 
 _last: dict[int, int] = {}
@@ -63,7 +65,9 @@ def _before(name: str) -> Callable[[], None]:
 
 
 def _failed(error: BaseException, name: str) -> int:
-    return remember(code_of(error, name))
+    code = code_of(error, name)
+    # A library of NVIDIA's has errors of its own: left here, one would fail the program's launches.
+    return code if machine_code_of(calling_library()) else remember(code)
 
 
 def _missing(name: str, words: Sequence[int]) -> int:
