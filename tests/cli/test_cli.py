@@ -219,7 +219,7 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert '@"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
     assert refused.code == 2
-    assert "for --llvm, --ir, --passes and --plan: add one, or leave them out" in refused.err
+    assert "require one of --llvm, --ir, --passes and --plan: add one, or omit them" in refused.err
 
 
 def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
@@ -234,7 +234,7 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     assert parse_warp_ir("# " + each[-1]) == ir
     refused = warploom("ptx", ptx, "--ir", "--plan")
     assert refused.code == 2
-    assert "leave out the others" in refused.err
+    assert "use one of them" in refused.err
 
 
 def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:
@@ -280,7 +280,11 @@ def test_devices_lists_and_details(warploom) -> None:
 
 def test_help_says_it_all(warploom) -> None:
     output = " ".join(warploom("--help").out.split())
-    for part in ("0 ok", "1 results differ (explore), errors (check)", "(litmus), 2 bad usage"):
+    for part in (
+        "0 ok",
+        "1 results differ (explore), errors found (check)",
+        "(litmus), 2 invalid usage",
+    ):
         assert part in output
     output = warploom("run", "--help").out
     for option in ("--kernel", "--grid", "--shared", "--arg", "--save", "--max-instructions"):
@@ -389,7 +393,7 @@ def test_strict_target_refuses_what_is_newer(ptx: Path, warploom) -> None:
     assert "sm_75" in ended.err
     lenient = warploom("run", str(ptx), *PROFILE, "--device", "p100")
     assert lenient.code == 0
-    assert "The PTX is for sm_75" in lenient.out
+    assert "The PTX targets sm_75" in lenient.out
 
 
 # ---- occupancy ----------------------------------------------------------------------------------

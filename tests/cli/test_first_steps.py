@@ -180,10 +180,10 @@ def test_progress_says_what_happens() -> None:
     line = ProgressLine("k")
     assert line._status_text() == "compiling"  # pyright: ignore[reportPrivateUsage]
     line(3, 10)
-    assert line._status_text() == "3 of 10 blocks begun"  # pyright: ignore[reportPrivateUsage]
+    assert line._status_text() == "3 of 10 blocks started"  # pyright: ignore[reportPrivateUsage]
     line(10, 10)
     # All have begun; the last ones may run for ever.
-    assert line._status_text() == "10 of 10 blocks begun"  # pyright: ignore[reportPrivateUsage]
+    assert line._status_text() == "10 of 10 blocks started"  # pyright: ignore[reportPrivateUsage]
 
 
 def test_doctor_says_what_works(

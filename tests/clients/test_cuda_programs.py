@@ -88,7 +88,7 @@ def test_kernels_of_one_stream_that_wait_for_each_other_are_a_deadlock(
 ) -> None:
     outcome = run_program([*build("streams_that_wait.cu"), "one"])
     assert outcome.stdout.splitlines()[1:] == [f"{LAUNCH_TIMEOUT}"]
-    assert "launches that wait for its end in its stream: 1" in outcome.stderr
+    assert "launches queued behind it in its stream: 1" in outcome.stderr
     assert outcome.stderr.count("streams_that_wait.cu:9") == 1
 
 

@@ -220,4 +220,4 @@ def test_the_command_line(tmp_path: Path) -> None:
     arguments = ["--arg", "f32[1]=zeros", "--any-order", "--workers", "2"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "Blocks ran in any order" in done.stdout
+    assert "Blocks ran in arbitrary order" in done.stdout

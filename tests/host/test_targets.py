@@ -54,7 +54,7 @@ def test_old_devices_run_what_they_have() -> None:
     out, data = gpu.zeros(32, np.float32), np.arange(32, dtype=np.float32)
     run = gpu.compile(COPY)["copy"][1, 32](out, data)
     assert np.array_equal(out.copy_to_host(), data)
-    assert "The PTX is for sm_" in run.report()
+    assert "The PTX targets sm_" in run.report()
 
 
 @pytest.mark.parametrize(

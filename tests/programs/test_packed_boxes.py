@@ -196,16 +196,31 @@ def test_an_mbarrier_expects_the_bytes_without_gaps(engine: str) -> None:
 BROKEN: list[tuple[Packed, str, Change | None, str]] = [
     (DENSE[2], "add", None, "b4x16: reductions do not go"),
     (PADDED[4], "store", None, "b4x16_p64: stores do not go"),
-    (replace(PADDED[4], start=(3, 64)), "load", None, "128 divides the first coordinate"),
-    (replace(DENSE[2], start=(4, 47)), "load", None, "of b4x16 2 does"),
+    (
+        replace(PADDED[4], start=(3, 64)),
+        "load",
+        None,
+        "the first coordinate must be a multiple of 128",
+    ),
+    (replace(DENSE[2], start=(4, 47)), "load", None, "for b4x16, of 2"),
     (replace(STORED[1], start=(4, 16)), "store", None, "b6p2x16: 128 divides the first"),
-    (replace(PADDED[7], swizzle="128B_atom_64B"), "load", None, "b6x16_p32: the swizzle is none"),
-    (PADDED[4], "load", (maps.SWIZZLE_MODE, 0, maps.SWIZZLE_64B), "the swizzle is none"),
+    (
+        replace(PADDED[7], swizzle="128B_atom_64B"),
+        "load",
+        None,
+        "b6x16_p32: the swizzle must be none",
+    ),
+    (PADDED[4], "load", (maps.SWIZZLE_MODE, 0, maps.SWIZZLE_64B), "the swizzle must be none"),
     (PADDED[4], "load", (maps.FILL_MODE, 0, maps.FILL_NANS), "filled with zeros"),
-    (PADDED[4], "load", (maps.BOX_DIM, 0, 64), "a row of the box has 128 elements"),
+    (PADDED[4], "load", (maps.BOX_DIM, 0, 64), "a row of the box must have 128 elements"),
     (DENSE[2], "load", (maps.BOX_DIM, 0, 48), "a multiple of 32"),
     (PADDED[4], "load", (maps.GLOBAL_DIM, 0, 192), "innermost size of the tensor"),
-    (PADDED[4], "load", (maps.GLOBAL_STRIDE, 0, 144), "32 divides the address"),
+    (
+        PADDED[4],
+        "load",
+        (maps.GLOBAL_STRIDE, 0, 144),
+        "the address and the strides of the tensor must be multiples of 32",
+    ),
     (PADDED[6], "load", (maps.INTERLEAVE_LAYOUT, 0, maps.INTERLEAVE_16B), "interleaved"),
 ]
 

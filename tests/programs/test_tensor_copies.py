@@ -224,7 +224,7 @@ def test_misuse_is_a_fault(engine: str) -> None:
     line = gpu.tensor_map(data, (32,), shape=(256,))
     for given, changed, message in (
         (bytes(128), {}, "there is no tensor map at"),
-        (line, {}, "a tensor map of 1 dimensions, made for tile"),
+        (line, {}, "a tensor map of 1 dimensions, created for tile"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+16]")}, "is not a multiple of 128"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+2048]")}, "Invalid __shared__ copy"),
         (box, {"before": ""}, "mbarrier that is not initialised"),
@@ -232,7 +232,7 @@ def test_misuse_is_a_fault(engine: str) -> None:
         with pytest.raises(wl.MemoryFault, match=message):
             one(gpu, given, **changed)
     data.free()
-    with pytest.raises(wl.MemoryFault, match="Look at the tensor map"):
+    with pytest.raises(wl.MemoryFault, match="Check the tensor map"):
         one(gpu, box)
 
 

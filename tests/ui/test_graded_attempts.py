@@ -212,7 +212,7 @@ MEMORY = (
         memory=256,
     ),
     Attempt("large frames", kernel("volatile char a[1 << 30]; a[i] = 1;"), "bytes of local memory"),
-    Attempt("deep recursion", kernel("sum = deep(i);", DEEP), "stack of a thread is full"),
+    Attempt("deep recursion", kernel("sum = deep(i);", DEEP), "thread's call stack is full"),
     Attempt(
         "malloc without an end",
         kernel("while (true) *(char *)malloc(1 << 20) = 1;"),
