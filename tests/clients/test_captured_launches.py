@@ -240,7 +240,7 @@ def test_kernels_of_triton() -> None:
         (("--kernel", "nothing"), "no kernel that .* launches has such a name.* scale, total"),
         (("--launch", "9"), "--launch 9: .* makes 3 launches"),
         (("--grid", "2"), "--grid: .* is a program, which configures its own launches"),
-        (("--kernel", "("), "is no regular expression"),
+        (("--kernel", "("), "is not a valid regular expression"),
         (("--capture", "launch.txt"), "name a file that ends in .wlcore"),
     ],
 )

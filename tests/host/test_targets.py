@@ -72,7 +72,7 @@ def test_what_a_device_lacks_is_named_with_what_brought_it(
     with pytest.raises(wl.UnsupportedInstruction) as caught:
         gpu.compile(COPY)[kernel][1, 32](gpu.zeros(32, np.float64))
     assert instruction in str(caught.value)
-    assert f"compute capability {brought} brought it" in str(caught.value)
+    assert f"requires compute capability {brought}" in str(caught.value)
     assert caught.value.span.line > 1
 
 
@@ -90,7 +90,7 @@ ret;
 }}
 """
     wl.Device(cc="5.2", engine=engine).compile(source, "ptx")["k"][1, 32]()
-    with pytest.raises(wl.UnsupportedInstruction, match=r"compute capability 5\.2 brought it") as e:
+    with pytest.raises(wl.UnsupportedInstruction, match=r"compute capability 5\.2") as e:
         wl.Device(cc="5.0", engine=engine).compile(source, "ptx")["k"][1, 32]()
     assert e.value.span.line == 6
 

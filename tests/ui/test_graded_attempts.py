@@ -79,8 +79,8 @@ __kernel void sums(__global const float *points, __global float *out) {{ {inside
 """
 
 
-OUTSIDE = "which is outside of the kernel's folder"
-BY_NAME = "is not allowed in a source from outside"
+OUTSIDE = "which is outside the kernel's folder"
+BY_NAME = "is not allowed in an untrusted source"
 NO_HOST_CODE = "does not compile as CUDA C++"
 NOT_DONE = "Not yet."
 OUT_OF_TIME = "The run was stopped after"
