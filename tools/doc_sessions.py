@@ -32,7 +32,7 @@ INSTALLING = ("pip install", "python3 -m venv", "bin/activate", "make ")
 
 WANTED = re.compile(r"\.\.\.(\d+)")
 CHANGING = re.compile(
-    r"(?<=\bin )\d+\.\d{3} s of this\b.*|(?:host, )?(?:after )?\d+\.\d{3} s of compiling.*"
+    r"(?<=\bin )\d+\.\d{3} s on this\b.*|(?:host, )?(?:after )?\d+\.\d{3} s of compilation.*"
     r"|(?<=0x)[0-9a-f]{9,}"
 )
 

@@ -90,7 +90,7 @@ def test_contents_are_read_from_files(tmp_path: Path, suffix: str) -> None:
         ("i32[3]=1,2", "2 numbers for 3 elements"),
         ("f32[2]=uniform:1", "is none of zeros, ones"),
         ("f32[2]=none.csv", "none.csv cannot be loaded"),
-        ("{f99:1}", "a member's type is none of"),
+        ("{f99:1}", "a member's type is not one of"),
         ("{i8:300}", "does not fit its type"),
     ],
 )
@@ -121,7 +121,7 @@ def test_an_unknown_constant_names_those_that_exist(warploom: Called, file: Path
     assert "has no variable 'tabel'. Its variables: table" in err
     code, _, err = warploom(*launch, "--constant", "table=i32[8]=1")
     assert code == 2
-    assert "has 16 bytes, and the values 32" in err
+    assert "has 16 bytes, but the values have 32" in err
 
 
 def test_kernels_are_printed_with_commands_that_run(warploom: Called, file: Path) -> None:

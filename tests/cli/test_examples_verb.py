@@ -45,7 +45,7 @@ def test_files_that_exist_stay(
     assert (tmp_path / "saxpy.cu").read_text("utf-8") == "mine"
     assert (tmp_path / "notebooks" / "memory.ipynb").exists()
     assert called(monkeypatch, "examples", str(tmp_path)) == 0
-    assert "has all examples already" in capsys.readouterr().out
+    assert "already has all examples" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("version", "has"), [("standard", True), ("editable", False)])

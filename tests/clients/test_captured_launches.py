@@ -129,7 +129,7 @@ def test_the_list_of_launches_begins_with_the_costliest(app: Path) -> None:
     ]
     counts = [int(line[4].replace(",", "")) for line in lines if line[0].isdigit()]
     assert counts == sorted(counts, reverse=True)
-    assert "Shown is the costliest: launch 1, scale." in outcome.stderr
+    assert "Showing the most expensive one: launch 1, scale." in outcome.stderr
     assert "makes" not in succeeded("profile", "--launch", "3", str(app)).stderr
 
 
@@ -239,8 +239,8 @@ def test_kernels_of_triton() -> None:
     [
         (("--kernel", "nothing"), "no kernel that .* launches has such a name.* scale, total"),
         (("--launch", "9"), "--launch 9: .* makes 3 launches"),
-        (("--grid", "2"), "--grid: .* is a program, whose launches have their own"),
-        (("--kernel", "("), "is no regular expression"),
+        (("--grid", "2"), "--grid: .* is a program, which configures its own launches"),
+        (("--kernel", "("), "is not a valid regular expression"),
         (("--capture", "launch.txt"), "name a file that ends in .wlcore"),
     ],
 )
@@ -256,7 +256,7 @@ def test_launches_that_there_are_not(app: Path, options: tuple[str, ...], error:
         ("profile", ("--block", "64"), "--block: .* has its own"),
         ("time", ("--kernel", "scale"), "--kernel: .* has one launch"),
         ("sass", ("--launch", "1"), "--launch is for programs, and .* is a saved launch"),
-        ("tune", ("--space", "TILE=1,2"), "the kernels of .* are compiled already"),
+        ("tune", ("--space", "TILE=1,2"), "the kernels of .* are already compiled"),
     ],
 )
 def test_options_that_a_saved_launch_has_not(

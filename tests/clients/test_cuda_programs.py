@@ -88,7 +88,7 @@ def test_kernels_of_one_stream_that_wait_for_each_other_are_a_deadlock(
 ) -> None:
     outcome = run_program([*build("streams_that_wait.cu"), "one"])
     assert outcome.stdout.splitlines()[1:] == [f"{LAUNCH_TIMEOUT}"]
-    assert "launches that wait for its end in its stream: 1" in outcome.stderr
+    assert "launches queued behind it in its stream: 1" in outcome.stderr
     assert outcome.stderr.count("streams_that_wait.cu:9") == 1
 
 
@@ -110,7 +110,7 @@ def test_lines_are_those_of_the_source_or_it_is_said_how(
     subprocess.run([found_nvcc(), *plain], check=True)
     outcome = run_program([target])
     assert outcome.returncode == 0, outcome.stderr
-    assert "Compile with -lineinfo" in outcome.stderr
+    assert "compile with -lineinfo" in outcome.stderr
 
 
 def test_the_report_follows_the_programs_own_words(build: Build) -> None:
@@ -126,7 +126,7 @@ def test_the_report_follows_the_programs_own_words(build: Build) -> None:
     assert outcome.stdout.startswith("its own wordsWarploom ran 1 kernel")
     [line] = [line for line in outcome.stdout.splitlines() if "1 launch of 1x1x1" in line]
     assert " s after " in line
-    assert line.endswith("s of compiling")
+    assert line.endswith("s of compilation")
 
 
 def test_a_program_that_is_ended_has_its_report(build: Build) -> None:
@@ -180,7 +180,7 @@ def test_arguments_say_otherwise() -> None:
 def test_nvcc_refuses_what_ptxas_refuses(tmp_path: Path) -> None:
     """A block has 48 KB of static shared memory (CUDA C++ Programming Guide, "Shared Memory")."""
     if real_nvcc(os.environ.get("PATH", "")) is None:
-        pytest.skip("there is no nvcc")
+        pytest.skip("nvcc was not found")
     source = tmp_path / "large.cu"
     for bytes_of_block, taken in ((0xC000, True), (0x10000, False)):
         source.write_text(
@@ -217,7 +217,7 @@ def test_a_timeline_shows_how_streams_of_a_program_overlap(
 def test_a_program_of_hip(tmp_path: Path) -> None:
     """1.5 + 2; memory of the host is no memory of the device."""
     if not libraries_are_built() or real_nvcc(os.environ.get("PATH", "")) is None:
-        pytest.skip("there is no nvcc, or no stand-in libraries")
+        pytest.skip("nvcc was not found, or no stand-in libraries")
     command = [sys.executable, "-m", "warploom.cli", "run", str(PROGRAMS / "vadd.hip")]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr

@@ -57,5 +57,5 @@ def test_tensor_maps_and_clusters(run_program: RunProgram) -> None:
     refused = "CUDA_ERROR_INVALID_VALUE"
     clusters = 2 * 132 // 4  # of 2,048 threads an SM, with 132 SMs
     assert outcome.stdout.splitlines() == ["True", f"{refused} {refused}", f"{clusters} 8"]
-    assert "it is 1 to 256" in outcome.stderr
+    assert "must be from 1 to 256" in outcome.stderr
     assert "defect" not in outcome.stderr

@@ -74,7 +74,7 @@ def test_machine_code_alone_is_refused() -> None:
     only = fat_binary((2, 80, PLAIN, b"machine code", 0))
     assert not has_ptx(b"before" + only)
     for image in (only, b"\x7fELF" + bytes(64)):
-        with pytest.raises(NoPtx, match="keep PTX"):
+        with pytest.raises(NoPtx, match="include PTX"):
             ptx_of(image, (8, 0))
 
 

@@ -106,12 +106,12 @@ def test_what_is_not_known_is_refused(fault: Path, tmp_path: Path) -> None:
     with pytest.raises(WarploomError, match="unknown field `more`"):
         open_core(changed(fault, to, more=1))
     memory = json.loads(zipfile.ZipFile(fault).read("core.json"))["memory"]
-    with pytest.raises(WarploomError, match="an allocation is not in its memory"):
+    with pytest.raises(WarploomError, match="an allocation is outside its memory"):
         open_core(changed(fault, to, memory={**memory, "capacity": 256}))
     with pytest.raises(WarploomError, match="its memory is at 0x10"):
         open_core(changed(fault, to, memory={**memory, "base": 16}))
     to.write_bytes(fault.read_bytes()[:-100])
-    with pytest.raises(WarploomError, match="is not a core file"):
+    with pytest.raises(WarploomError, match="is not a Warploom core file"):
         open_core(to)
     with pytest.raises(WarploomError, match="No such file"):
         open_core(tmp_path / "none.wlcore")

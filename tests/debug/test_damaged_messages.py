@@ -84,4 +84,4 @@ def test_arguments_of_other_types_are_refused() -> None:
     ]
     assert "has another type" in responses["setBreakpoints"]["message"]
     [output] = [each["body"]["output"] for each in answers if each.get("event") == "output"]
-    assert "the launch configuration is wrong: Expected `str`, got `int`" in output
+    assert "the launch configuration is invalid: Expected `str`, got `int`" in output

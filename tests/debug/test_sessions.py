@@ -303,11 +303,11 @@ def test_a_read_of_what_nobody_wrote_is_stopped_at() -> None:
     def script(session: Talk) -> None:
         session.say("catch uninitialized")
         said = session.say("run")
-        assert "Nobody has written these bytes" in said
+        assert "These bytes were never written" in said
         assert (session.session.focus.warp, session.line()) == (1, line(UNWRITTEN, "2.0f"))
         # Back over it, and to the same access from behind.
         session.say("goto 1000000")
-        assert "Nobody has written these bytes" in session.say("reverse-continue")
+        assert "These bytes were never written" in session.say("reverse-continue")
         assert session.line() == line(UNWRITTEN, "y[threadIdx.x] =")
 
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)

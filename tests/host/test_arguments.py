@@ -110,7 +110,7 @@ def test_structures_go_by_value(memory: DeviceMemory) -> None:
     assert packed(memory, declared, pair).data == expected
     assert packed(memory, declared, expected).data == expected
     assert packed(memory, declared, np.array([1, 2], np.int64)).data == struct.pack("<2q", 1, 2)
-    with pytest.raises(LaunchError, match="structure of 16 bytes, and this has 3"):
+    with pytest.raises(LaunchError, match="structure of 16 bytes, but this has 3"):
         packed(memory, declared, b"abc")
     with pytest.raises(LaunchError, match="structure of 16 bytes, passed by value"):
         packed(memory, declared, 5)
@@ -162,5 +162,5 @@ def test_a_refused_launch_leaves_no_copies(memory: DeviceMemory) -> None:
 
 
 def test_the_number_of_arguments_is_checked(memory: DeviceMemory) -> None:
-    with pytest.raises(LaunchError, match=r"k takes 2 arguments \(\.u64 a, \.u32 b\), and got 1"):
+    with pytest.raises(LaunchError, match=r"k takes 2 arguments \(\.u64 a, \.u32 b\), but got 1"):
         packed(memory, ".param .u64 a, .param .u32 b", 1)

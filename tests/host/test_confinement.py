@@ -166,5 +166,5 @@ def test_messages_about_files_outside_are_withheld(folder: Path) -> None:
 
 def test_a_header_that_is_no_file_is_refused(folder: Path) -> None:
     os.mkfifo(folder / "pipe.h")
-    with pytest.raises(CompileError, match="no file of source"):
+    with pytest.raises(CompileError, match="not a source file"):
         check(folder, '#include "pipe.h"')

@@ -54,7 +54,7 @@ def test_old_devices_run_what_they_have() -> None:
     out, data = gpu.zeros(32, np.float32), np.arange(32, dtype=np.float32)
     run = gpu.compile(COPY)["copy"][1, 32](out, data)
     assert np.array_equal(out.copy_to_host(), data)
-    assert "The PTX is for sm_" in run.report()
+    assert "The PTX targets sm_" in run.report()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_a_device_lacks_is_named_with_what_brought_it(
     with pytest.raises(wl.UnsupportedInstruction) as caught:
         gpu.compile(COPY)[kernel][1, 32](gpu.zeros(32, np.float64))
     assert instruction in str(caught.value)
-    assert f"compute capability {brought} brought it" in str(caught.value)
+    assert f"requires compute capability {brought}" in str(caught.value)
     assert caught.value.span.line > 1
 
 
@@ -90,7 +90,7 @@ ret;
 }}
 """
     wl.Device(cc="5.2", engine=engine).compile(source, "ptx")["k"][1, 32]()
-    with pytest.raises(wl.UnsupportedInstruction, match=r"compute capability 5\.2 brought it") as e:
+    with pytest.raises(wl.UnsupportedInstruction, match=r"compute capability 5\.2") as e:
         wl.Device(cc="5.0", engine=engine).compile(source, "ptx")["k"][1, 32]()
     assert e.value.span.line == 6
 

@@ -28,10 +28,10 @@ BYTES = np.zeros((4, 4), np.uint8)
         (FLOATS, {"mipmaps": [FLOATS], "normalized": True}, r"level 1 .* shape \(2, 2\) belongs"),
         (FLOATS.astype(np.float64), {}, "texels of float64 do not exist"),
         (FLOATS, {"channels": 3}, "1, 2 or 4 channels"),
-        (FLOATS, {"channels": 2}, "the last axis holds them"),
+        (FLOATS, {"channels": 2}, "the last axis must hold them"),
         (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 axes of space"),
         (FLOATS, {"cube": True}, "6 square faces"),
-        (BYTES, {"border": 0.5}, "a border of integers"),
+        (BYTES, {"border": 0.5}, "an integer border"),
     ],
 )
 def test_what_does_not_go_together(array: Any, options: dict[str, Any], reason: str) -> None:
@@ -63,7 +63,7 @@ def test_handles_end() -> None:
     kernel = other.compile('extern "C" __global__ void k(cudaTextureObject_t t, int n) {}')["k"]
     with pytest.raises(wl.LaunchError, match="belongs to another device"):
         kernel[1, 1](texture, 1)
-    with pytest.raises(wl.LaunchError, match="is no cudaTextureObject_t"):
+    with pytest.raises(wl.LaunchError, match="is not a cudaTextureObject_t"):
         kernel[1, 1](other.texture(FLOATS), other.texture(FLOATS))
 
 

@@ -66,7 +66,7 @@ def test_files(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("abc", "neither a number nor a buffer"),
-        ("f31[4]=ones", "its type is none of f16"),
+        ("f31[4]=ones", "its type is not one of f16"),
         ("f32[x]=ones", "its shape is not numbers"),
         ("f32[-4]=ones", "its shape is negative"),
         ("f32[4]=twos", "none of zeros, ones, arange"),

@@ -61,7 +61,7 @@ def remedy(module: Any, name: str, *more: int) -> str:
         ("fixed", (), "Make the __shared__ array", "extern"),
         ("halo", (), "if (i >= 0)", "for a tail"),
         ("tail", (), "if (i < n)", "halo"),
-        ("chosen", (1000,), "make the array longer", "for a tail"),
+        ("chosen", (1000,), "make the array larger", "for a tail"),
         ("chosen", (-10,), "if (i >= 0)", "for a tail"),
     ],
 )

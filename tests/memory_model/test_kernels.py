@@ -187,7 +187,9 @@ def test_what_is_not_explored_is_refused_with_its_line(
 
 
 def test_too_many_threads_are_refused(loaded: wl.Module) -> None:
-    with pytest.raises(LaunchError, match="256 threads; all outcomes can be found of 128 at most"):
+    with pytest.raises(
+        LaunchError, match="256 threads; all outcomes can be found only for at most 128"
+    ):
         wl.litmus(loaded["counted"][2, 128], np.zeros(2, np.int32))
 
 

@@ -196,16 +196,31 @@ def test_an_mbarrier_expects_the_bytes_without_gaps(engine: str) -> None:
 BROKEN: list[tuple[Packed, str, Change | None, str]] = [
     (DENSE[2], "add", None, "b4x16: reductions do not go"),
     (PADDED[4], "store", None, "b4x16_p64: stores do not go"),
-    (replace(PADDED[4], start=(3, 64)), "load", None, "128 divides the first coordinate"),
-    (replace(DENSE[2], start=(4, 47)), "load", None, "of b4x16 2 does"),
+    (
+        replace(PADDED[4], start=(3, 64)),
+        "load",
+        None,
+        "the first coordinate must be a multiple of 128",
+    ),
+    (replace(DENSE[2], start=(4, 47)), "load", None, "for b4x16, of 2"),
     (replace(STORED[1], start=(4, 16)), "store", None, "b6p2x16: 128 divides the first"),
-    (replace(PADDED[7], swizzle="128B_atom_64B"), "load", None, "b6x16_p32: the swizzle is none"),
-    (PADDED[4], "load", (maps.SWIZZLE_MODE, 0, maps.SWIZZLE_64B), "the swizzle is none"),
+    (
+        replace(PADDED[7], swizzle="128B_atom_64B"),
+        "load",
+        None,
+        "b6x16_p32: the swizzle must be none",
+    ),
+    (PADDED[4], "load", (maps.SWIZZLE_MODE, 0, maps.SWIZZLE_64B), "the swizzle must be none"),
     (PADDED[4], "load", (maps.FILL_MODE, 0, maps.FILL_NANS), "filled with zeros"),
-    (PADDED[4], "load", (maps.BOX_DIM, 0, 64), "a row of the box has 128 elements"),
+    (PADDED[4], "load", (maps.BOX_DIM, 0, 64), "a row of the box must have 128 elements"),
     (DENSE[2], "load", (maps.BOX_DIM, 0, 48), "a multiple of 32"),
     (PADDED[4], "load", (maps.GLOBAL_DIM, 0, 192), "innermost size of the tensor"),
-    (PADDED[4], "load", (maps.GLOBAL_STRIDE, 0, 144), "32 divides the address"),
+    (
+        PADDED[4],
+        "load",
+        (maps.GLOBAL_STRIDE, 0, 144),
+        "the address and the strides of the tensor must be multiples of 32",
+    ),
     (PADDED[6], "load", (maps.INTERLEAVE_LAYOUT, 0, maps.INTERLEAVE_16B), "interleaved"),
 ]
 
@@ -224,22 +239,34 @@ def test_maps_of_packed_elements_that_are_refused() -> None:
     gpu.tensor_map(data, (4, 128), type="b6x16_p32", swizzle="128B_atom_64B")
     padded, six, dense = ({"type": type} for type in ("b4x16_p64", "b6x16_p32", "b4x16"))
     cases: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
-        ((4, 64), padded, "box of 64 elements of b4x16_p64: 128 are right"),
-        ((4, 48), dense, "a multiple of 32 is right"),
+        ((4, 64), padded, "box of 64 elements of b4x16_p64: the number of elements must be 128"),
+        ((4, 48), dense, "must be a multiple of 32"),
         ((4, 128), {**dense, "swizzle": "32B"}, "innermost box of 64 bytes: with swizzle 32B"),
-        ((4, 128), {**padded, "shape": (8, 320), "strides": (192,)}, "320: 128 divides it"),
-        ((4, 128), {**dense, "shape": (8, 31), "strides": (192,)}, "31: 2 divides it"),
-        ((4, 128), {**six, "strides": (208,), "shape": (7, 256)}, "208 bytes: 32 divides it"),
-        ((4, 128), {**six, "offset": 16, "shape": (4, 256)}, "32 does not divide it"),
-        ((4, 128), {**padded, "swizzle": "128B_atom_64B"}, "does not go with it"),
-        ((4, 128), {**padded, "swizzle": "64B"}, "does not go with it"),
-        ((4, 128), {**six, "swizzle": "128B_atom_32B_flip_8B"}, "does not go with it"),
-        ((4, 128), {**dense, "fill": "nans"}, "b4x16 has none"),
-        ((1, 1, 128), {**six, "shape": (2, 4, 256), "interleave": "16B"}, "b6x16_p32 has none"),
-        ((4, 128), {**six, "shape": (9, 256)}, "goes beyond the end"),
+        (
+            (4, 128),
+            {**padded, "shape": (8, 320), "strides": (192,)},
+            "320 must be a multiple of 128",
+        ),
+        ((4, 128), {**dense, "shape": (8, 31), "strides": (192,)}, "31 must be a multiple of 2"),
+        (
+            (4, 128),
+            {**six, "strides": (208,), "shape": (7, 256)},
+            "208 bytes must be a multiple of 32",
+        ),
+        ((4, 128), {**six, "offset": 16, "shape": (4, 256)}, "must be a multiple of 32"),
+        ((4, 128), {**padded, "swizzle": "128B_atom_64B"}, "does not support swizzle"),
+        ((4, 128), {**padded, "swizzle": "64B"}, "does not support swizzle"),
+        ((4, 128), {**six, "swizzle": "128B_atom_32B_flip_8B"}, "does not support swizzle"),
+        ((4, 128), {**dense, "fill": "nans"}, "b4x16 has no NaNs"),
+        (
+            (1, 1, 128),
+            {**six, "shape": (2, 4, 256), "interleave": "16B"},
+            "b6x16_p32 does not support an interleave",
+        ),
+        ((4, 128), {**six, "shape": (9, 256)}, "extends past the end"),
     ]
     for box, options, message in cases:
         with pytest.raises(wl.WarploomError, match=message):
             gpu.tensor_map(data, box, **options)
-    with pytest.raises(wl.WarploomError, match="b6x16_p32: 128 are right"):
+    with pytest.raises(wl.WarploomError, match="b6x16_p32: the number of elements must be 128"):
         gpu.im2col_map(data, (0,), (0,), 64, 4, shape=(2, 4, 256), type="b6x16_p32")

@@ -224,7 +224,7 @@ def test_misuse_is_a_fault(engine: str) -> None:
     line = gpu.tensor_map(data, (32,), shape=(256,))
     for given, changed, message in (
         (bytes(128), {}, "there is no tensor map at"),
-        (line, {}, "a tensor map of 1 dimensions, made for tile"),
+        (line, {}, "a tensor map of 1 dimensions, created for tile"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+16]")}, "is not a multiple of 128"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+2048]")}, "Invalid __shared__ copy"),
         (box, {"before": ""}, "mbarrier that is not initialised"),
@@ -232,7 +232,7 @@ def test_misuse_is_a_fault(engine: str) -> None:
         with pytest.raises(wl.MemoryFault, match=message):
             one(gpu, given, **changed)
     data.free()
-    with pytest.raises(wl.MemoryFault, match="Look at the tensor map"):
+    with pytest.raises(wl.MemoryFault, match="Check the tensor map"):
         one(gpu, box)
 
 
@@ -252,15 +252,15 @@ def test_maps_that_are_refused() -> None:
     gpu = wl.Device("h100")
     words = gpu.to_device(WORDS)
     cases: list[tuple[tuple[int, int], dict[str, Any], str]] = [
-        ((4, 300), {}, "it is 1 to 256"),
-        ((4, 3), {}, "innermost box of 12 bytes: 16 divides it"),
+        ((4, 300), {}, "must be from 1 to 256"),
+        ((4, 3), {}, "innermost box of 12 bytes: the size must be a multiple of 16"),
         ((4, 32), {"swizzle": "64B"}, "with swizzle 64B at most 64"),
-        ((4, 8), {"strides": (40,)}, "stride of 40 bytes: 16 divides it"),
+        ((4, 8), {"strides": (40,)}, "stride of 40 bytes must be a multiple of 16"),
         ((4, 8), {"fill": "nans"}, "u32 has none"),
-        ((4, 8), {"element_strides": (9, 1)}, "it is 1 to 8"),
-        ((4, 8), {"offset": 4, "shape": (4, 8), "strides": (64,)}, "16 does not divide it"),
+        ((4, 8), {"element_strides": (9, 1)}, "must be from 1 to 8"),
+        ((4, 8), {"offset": 4, "shape": (4, 8), "strides": (64,)}, "must be a multiple of 16"),
         ((4, 8), {"interleave": "16B"}, "rank 2: it is 3 to 5"),
-        ((4, 8), {"shape": (17, 16)}, "goes beyond the end"),
+        ((4, 8), {"shape": (17, 16)}, "extends past the end"),
     ]
     for box, options, message in cases:
         with pytest.raises(wl.WarploomError, match=message):

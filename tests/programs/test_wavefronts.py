@@ -371,7 +371,7 @@ def test_what_is_defined_for_32_lanes_is_refused(statement: str) -> None:
 
 
 def test_a_device_says_what_it_cannot_be() -> None:
-    with pytest.raises(wl.WarploomError, match="the compiled engine runs warps of 32 lanes"):
+    with pytest.raises(wl.WarploomError, match="the compiled engine requires warps of 32 lanes"):
         wl.Device(warp_size=64, engine="compiled")
     with pytest.raises(wl.WarploomError, match="32 or 64 lanes"):
         wl.Device(warp_size=48)

@@ -147,7 +147,7 @@ Launched = Callable[[], dict[str, Advice]]
             lambda: advice("copy", 68, 256, floats(N), N),
         ),
         (
-            "divergence inside warps",
+            "divergence within warps",
             lambda: advice("by_lane", 8, 256, N),
             lambda: advice("by_warp", 8, 256, N),
         ),
@@ -177,7 +177,7 @@ Launched = Callable[[], dict[str, Advice]]
             lambda: advice("padded", 2, 1024, N),
         ),
         (
-            "constant memory by lane",
+            "diverging constant memory accesses",
             lambda: advice("lane_constant", 16, 256, N),
             lambda: advice("same_constant", 16, 256, N, 3),
         ),
@@ -199,7 +199,7 @@ def test_lanes_lost_are_counted() -> None:
 
 
 def test_divergence_says_where_and_how_often() -> None:
-    found = advice("by_lane", 8, 256, N)["divergence inside warps"]
+    found = advice("by_lane", 8, 256, N)["divergence within warps"]
     assert place(found) == line("if (threadIdx.x % 2)")
     assert "64 of the 64" in found.evidence  # 8 blocks of 8 warps, each once
 
@@ -253,5 +253,5 @@ def test_the_grid_is_measured_against_the_capacity() -> None:
 
 
 def test_constants_by_lane_are_32_words() -> None:
-    found = advice("lane_constant", 16, 256, N)["constant memory by lane"]
+    found = advice("lane_constant", 16, 256, N)["diverging constant memory accesses"]
     assert "4,096 passes for 128 requests" in found.evidence

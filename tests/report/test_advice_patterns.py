@@ -232,20 +232,20 @@ PIXELS = small(np.uint8)
         (
             "swapped thread indices",
             ("row_by_x", (32, 32), (32, 8), floats(), floats(), WIDTH),
-            "threadIdx.x steps 4,096 bytes, threadIdx.y 4",
+            "threadIdx.x has a stride of 4,096 bytes, threadIdx.y 4",
             "Swap threadIdx.x and threadIdx.y",
         ),
         (
             "swapped thread indices",
             ("row_by_x", (64, 64), (16, 16), floats(), floats(), WIDTH),
-            "threadIdx.x steps 4,096 bytes, threadIdx.y 4",
+            "threadIdx.x has a stride of 4,096 bytes, threadIdx.y 4",
             "Swap threadIdx.x and threadIdx.y",
         ),
         # (x * 1024 + y) * 4 + z floats: 16,384 bytes along x, 4 along z.
         (
             "swapped thread indices",
             ("plane_by_x", 64, (32, 4, 4), floats(), floats(), WIDTH),
-            "threadIdx.x steps 16,384 bytes, threadIdx.z 4",
+            "threadIdx.x has a stride of 16,384 bytes, threadIdx.z 4",
             "Swap threadIdx.x and threadIdx.z",
         ),
         # 8 bytes of each of four rows: a quarter of each sector.
@@ -258,33 +258,33 @@ PIXELS = small(np.uint8)
         (
             "narrow block",
             ("col_by_x", (1024, 8), (1, 128), floats(), floats(), WIDTH),
-            "the block is 1 wide, so that lanes are 4,096 bytes apart",
+            "the block is 1 thread wide, so lanes are 4,096 bytes apart",
             "(32x4 instead of 1x128)",
         ),
         # Each thread walks along its own row of 256 floats.
         (
             "strided access",
             ("row_sum", 16, 256, floats(), floats(), 256),
-            "lanes are 1,024 bytes apart, and each thread walks on element by element",
-            "make threadIdx.x the index that the loop walks along",
+            "lanes are 1,024 bytes apart, and each thread accesses one element after the other",
+            "use threadIdx.x for the index that the loop advances",
         ),
         (
             "strided access",
             ("row_of_4", 64, 256, floats(), floats()),
             "lanes are 32 bytes apart, and each thread loads 8 elements in a row",
-            "Let neighbouring lanes take neighbouring elements",
+            "Let neighbouring lanes access neighbouring elements",
         ),
         (
             "strided access",
             ("transpose", (32, 128), (32, 8), floats(), floats(), WIDTH),
-            "lanes are 4,096 bytes apart, as down a column of a matrix",
-            "Stage a tile in shared memory",
+            "lanes are 4,096 bytes apart, as in a column of a matrix",
+            "Stage a tile of 32 rows of 33 elements in shared memory",
         ),
         (
             "strided access",
             ("column_by_block", 1024, 256, floats(), floats(), WIDTH),
             "blockIdx.x steps 4 bytes",
-            "Take the column from threadIdx.x, and the row from blockIdx.x",
+            "Compute the column from threadIdx.x, and the row from blockIdx.x",
         ),
         (
             "strided access",
@@ -295,7 +295,7 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("reals", 256, 256, floats(), floats()),
-            "took 8 transactions, where 4 would do; lanes are 8 bytes apart",
+            "took 8 transactions where 4 would do; lanes are 8 bytes apart",
             "(float2)",
         ),
         (
@@ -308,14 +308,14 @@ PIXELS = small(np.uint8)
         (
             "misaligned access",
             ("shifted", 256, 256, floats(), floats()),
-            "the worst request took 5 transactions, where 4 would do",
-            "Begin arrays and rows at multiples of 32 bytes",
+            "the worst request took 5 transactions where 4 would do",
+            "Align arrays and rows to 32 bytes",
         ),
         (
             "misaligned access",
             ("shifted_out", 256, 256, floats(), floats()),
-            "12 bytes after the start of a sector",
-            "Begin arrays and rows at multiples of 32 bytes",
+            "12 bytes after a sector boundary",
+            "Align arrays and rows to 32 bytes",
         ),
         (
             "scattered access",
@@ -331,29 +331,29 @@ PIXELS = small(np.uint8)
         ),
         # Each of 2,048 warps loses half of 40 iterations.
         (
-            "divergence inside warps",
+            "divergence within warps",
             ("odd_lanes", 256, 256, floats()),
             "2,048 of the 2,048 times",
-            "Let the condition be the same for all lanes",
+            "Make the condition the same for all lanes",
         ),
         (
-            "divergence inside warps",
+            "divergence within warps",
             ("ragged", 256, 256, floats(), integers(high=64)),
-            "issue slots were lost",
-            "Let the condition be the same for all lanes",
+            "issue slots",
+            "Make the condition the same for all lanes",
         ),
         # 65,536 lanes in 2,048 warps add to one word; by warp 2,048 lanes do.
         (
             "atomics on one address",
             ("total", 256, 256, integers(), integers()),
             "65,536 passes for 2,048 requests to one address of global memory",
-            "let one thread of each block do the atomic",
+            "let one thread per block do the atomic",
         ),
         (
             "atomics on one address",
             ("total_by_warp", 256, 256, integers(), integers()),
             "2,048 passes for 2,048 requests to one address of global memory",
-            "let one thread of each block do the atomic",
+            "let one thread per block do the atomic",
         ),
         (
             "atomics on one address",
@@ -377,13 +377,13 @@ PIXELS = small(np.uint8)
         (
             "narrow access",
             ("invert", 256, 256, PIXELS, PIXELS),
-            "2,048 requests of 1 byte for each lane: a register holds 4",
+            "2,048 requests of 1 byte per lane: a 4-byte register holds 4",
             "uchar4",
         ),
         (
             "narrow access",
             ("halves", 256, 256, small(np.int16), small(np.int16)),
-            "2,048 requests of 2 bytes for each lane: a register holds 2",
+            "2,048 requests of 2 bytes per lane: a 4-byte register holds 2",
             "short2",
         ),
         # 32 warps store in each of 64 iterations.
@@ -400,13 +400,13 @@ PIXELS = small(np.uint8)
             "Keep the value in a local variable",
         ),
         (
-            "barrier that orders nothing",
+            "unnecessary barrier",
             ("barrier_at_end", 256, 256, floats(), floats()),
             "warps executed it 2,048 times",
             "Remove the barrier",
         ),
         (
-            "barrier that orders nothing",
+            "unnecessary barrier",
             ("barrier_twice", 256, 256, floats(), floats()),
             "warps executed it 2,048 times",
             "Remove the barrier",
@@ -415,8 +415,8 @@ PIXELS = small(np.uint8)
         (
             "unused shared memory",
             ("half_used", 256, 256, floats(), floats()),
-            "a block has 20,000 bytes of shared memory and touches 1,024",
-            "Ask for 1,024 bytes: 8 blocks fit then, and 100 % of the warps",
+            "a block has 20,000 bytes of shared memory but uses only 1,024",
+            "Request 1,024 bytes: 8 blocks then fit, and occupancy rises to 100 %",
         ),
     ],
 )
@@ -431,7 +431,7 @@ def test_a_pattern_gets_its_remedy(
 def test_shared_memory_of_the_launch_that_no_access_touches() -> None:
     """48 KiB for a block of 8 warps: three blocks, 24 of 64 warps. 1,024 bytes leave all 64."""
     one = found("unused shared memory", "uses_1k", 256, 256, floats(), floats(), shared=48 << 10)
-    assert "49,152 bytes of shared memory and touches 1,024" in one.evidence
+    assert "49,152 bytes of shared memory but uses only 1,024" in one.evidence
 
 
 @pytest.mark.parametrize(
@@ -444,15 +444,15 @@ def test_shared_memory_of_the_launch_that_no_access_touches() -> None:
         ("array of structures", ("row_of_4", 64, 256, floats(), floats())),
         ("misaligned access", ("words", 256, 256, integers(), integers())),
         ("scattered access", ("words", 256, 256, integers(), integers())),
-        ("divergence inside warps", ("leader", 256, 256, floats())),
-        ("divergence inside warps", ("total_by_block", 256, 256, integers(), integers())),
+        ("divergence within warps", ("leader", 256, 256, floats())),
+        ("divergence within warps", ("total_by_block", 256, 256, integers(), integers())),
         ("atomics on one address", ("total_by_block", 256, 256, integers(), integers())),
         ("array in local memory", ("unrolled", 4, 256, floats(), floats())),
         ("narrow access", ("words", 256, 256, integers(), integers())),
         ("store in each iteration", ("sum_in_register", 4, 256, floats(), floats(), 64)),
-        ("barrier that orders nothing", ("barrier_once", 256, 256, floats(), floats())),
+        ("unnecessary barrier", ("barrier_once", 256, 256, floats(), floats())),
         # Each round reads what the one before has written: the loop's barrier leads to itself.
-        ("barrier that orders nothing", ("tree_in_a_loop", 256, 256, floats(), floats())),
+        ("unnecessary barrier", ("tree_in_a_loop", 256, 256, floats(), floats())),
         ("unused shared memory", ("barrier_once", 256, 256, floats(), floats())),
     ],
 )

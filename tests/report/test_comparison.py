@@ -54,7 +54,7 @@ def test_without_times_the_least_time_decides_then_the_counts() -> None:
     before["ceilings"] = [{"part": "global memory", "seconds": 1e-6}]
     after["ceilings"] = [{"part": "instructions", "seconds": 2e-6}]
     assert compared(before, after).verdict == (
-        "Worse: 2 times as slow (least time at the device's peaks: 1 us, then 2 us)."
+        "Worse: 2 times as slow (lower bound of the time at the device's peaks: 1 us, then 2 us)."
     )
 
 
@@ -76,8 +76,7 @@ def test_a_change_against_the_verdict_is_named() -> None:
         report(us=2.0, global_store_sectors=1_000), report(us=1.0, shared_store_wavefronts=500)
     )
     assert found.reason == (
-        "By global store sectors, 1,000 then 0 (gone); in spite of shared wavefronts, 0 then 500"
-        " (new)."
+        "By global store sectors, 1,000 then 0 (gone); despite shared wavefronts, 0 then 500 (new)."
     )
 
 
@@ -113,7 +112,7 @@ def test_launches_are_added_up() -> None:
     found = compared(program, report(warp_instructions=150))
     assert (found.before.launches, found.after.launches) == (3, 1)
     assert found.rows[0].before == 300
-    assert found.notes == ("Totals are of 3 launches, then 1: counts are sums.",)
+    assert found.notes == ("Totals are sums over 3 launches, then 1.",)
 
 
 def test_copies_products_and_spills_have_rows() -> None:

@@ -26,7 +26,7 @@ def test_rows_that_meet_in_banks() -> None:
     run = gpu.compile(ROWS.replace("PITCH", "128"), "ptx")["k"][1, 32]()
     assert run.counters.shared_store_bank_conflicts == 4 * 7
     (found,) = [each for each in run.summary.advice if each.rule == "bank conflicts"]
-    assert "exclusive-or the number of the 16 bytes" in found.text
+    assert "XOR the index of the 16-byte chunk" in found.text
     run = gpu.compile(ROWS.replace("PITCH", "144"), "ptx")["k"][1, 32]()
     assert run.counters.shared_store_bank_conflicts == 0
     assert all(each.rule != "bank conflicts" for each in run.summary.advice)
@@ -71,7 +71,7 @@ def test_matrices_of_warp_groups_without_a_swizzle() -> None:
     plain = operand(PLAIN, 1024 >> 4 << 16 | 128 >> 4 << 32)
     assert plain.counters.shared_store_bank_conflicts == 4 * (32 - 4)
     (found,) = [each for each in plain.summary.advice if each.rule == "bank conflicts"]
-    assert "swizzle of 128 bytes" in found.text
+    assert "128-byte swizzle" in found.text
     assert "matrix descriptor" in found.text
     swizzled = operand(SWIZZLED, 1024 >> 4 << 32 | 1 << 62)
     assert swizzled.counters.shared_store_bank_conflicts == 0

@@ -55,7 +55,7 @@ def test_places_that_leak_are_reported_once() -> None:
         "Leaked 24 bytes of device memory, the first at 0x100",
         "    made by f (a.cu:3)",
         "    called by main (a.cu:9)",
-        "    Nobody has freed it at the end of the program. Free it with cudaFree.",
+        "    It was not freed by the end of the program. Free it with cudaFree.",
     ]
 
 

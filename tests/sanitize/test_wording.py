@@ -32,7 +32,7 @@ def test_kernels_of_opencl_get_its_terms() -> None:
         "Race reported between Read access\n"
         "    at thread.cl:8 by thread (0, 0, 0) in block (0, 0, 0)\n"
         "    in __shared__ memory: the block's shared memory, byte 64 of 512\n"
-        "    Put __syncthreads() between them, or __syncwarp() in a warp."
+        "    Put __syncthreads() between them, or __syncwarp() within a warp."
     )
     assert in_words_of_source(message) == (
         "Race reported between Read access\n"

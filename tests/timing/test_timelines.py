@@ -83,7 +83,7 @@ def test_the_page_shows_streams_and_resident_kernels():
     assert page.count("kernel: 100% of the block slots") == 1
     widths = [float(text) for text in re.findall(r'height="80.0" width="([0-9.]+)"', page)]
     assert widths == [pytest.approx(WIDTH * 4 / 6, abs=0.1)] * 2
-    assert "6,000,000.0 us; one after the other 8,000,000.0 us" in page
+    assert "6,000,000.0 us; without overlap 8,000,000.0 us" in page
     assert "stream 1" in page
     assert "stream 2" in page
     assert "No launch and no copy" in timeline_page("H100", [])

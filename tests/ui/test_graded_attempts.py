@@ -79,8 +79,8 @@ __kernel void sums(__global const float *points, __global float *out) {{ {inside
 """
 
 
-OUTSIDE = "which is outside of the kernel's folder"
-BY_NAME = "is not allowed in a source from outside"
+OUTSIDE = "which is outside the kernel's folder"
+BY_NAME = "is not allowed in an untrusted source"
 NO_HOST_CODE = "does not compile as CUDA C++"
 NOT_DONE = "Not yet."
 OUT_OF_TIME = "The run was stopped after"
@@ -212,7 +212,7 @@ MEMORY = (
         memory=256,
     ),
     Attempt("large frames", kernel("volatile char a[1 << 30]; a[i] = 1;"), "bytes of local memory"),
-    Attempt("deep recursion", kernel("sum = deep(i);", DEEP), "stack of a thread is full"),
+    Attempt("deep recursion", kernel("sum = deep(i);", DEEP), "thread's call stack is full"),
     Attempt(
         "malloc without an end",
         kernel("while (true) *(char *)malloc(1 << 20) = 1;"),

@@ -43,7 +43,7 @@ def test_a_run_of_the_page_includes_no_file_of_others(secret: Path) -> None:
     given = outcome(request(f'#include "{secret}"\n{KERNEL}'))
     assert isinstance(given, Refusal)
     assert given.kind == "compile"
-    assert "outside of the kernel's folder" in given.message
+    assert "outside the kernel's folder" in given.message
     assert SECRET not in given.message
 
 
@@ -106,7 +106,7 @@ def lesson(tmp_path: Path, old: str, new: str) -> Path:
 
 def test_a_lesson_from_a_file_includes_no_file_of_others(tmp_path: Path, secret: Path) -> None:
     file = lesson(tmp_path, "source = '''\n", f"source = '''\n#include \"{secret}\"\n")
-    with pytest.raises(WarploomError, match="outside of the kernel's folder"):
+    with pytest.raises(WarploomError, match="outside the kernel's folder"):
         CliRunner().invoke(
             app, ["learn", str(file), "--export", str(tmp_path / "p.html")], catch_exceptions=False
         )
@@ -128,7 +128,7 @@ def test_a_learners_kernel_includes_no_file_of_others(tmp_path: Path, secret: Pa
     kernel.write_text(f'#include "{secret}"\n{KERNEL}', "utf-8")
     result = CliRunner().invoke(app, ["learn", "structures", "--check", str(kernel)])
     assert result.exit_code == 1
-    assert "outside of the kernel's folder" in result.output
+    assert "outside the kernel's folder" in result.output
     assert SECRET not in result.output
 
 

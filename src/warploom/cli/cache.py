@@ -12,11 +12,11 @@ from warploom.report.console import terminal
 
 KINDS = {
     "kernel": "machine code of kernels",
-    "function": "functions that the code of many kernels calls",
-    "seconds": "times in baseline code, by which kernels are optimised",
+    "function": "functions shared by the code of many kernels",
+    "seconds": "block counts of baseline code, which decide which kernels are optimized",
     "ptx": "PTX of CUDA C++ sources",
-    "ptxas": "registers of kernels by NVIDIA's assembler",
-    "machinecode": "machine code of NVIDIA's assembler, for modelled time",
+    "ptxas": "register counts from NVIDIA's assembler",
+    "machinecode": "machine code from NVIDIA's assembler, for modelled time",
     "flow": "how often blocks of machine code run, for modelled time",
 }
 """What entries of a kind hold. All other kinds are names of the engine's own functions."""

@@ -41,8 +41,8 @@ ALL_TOOLS = ",".join(PROGRAM_TOOLS)
 Tool = Annotated[
     str, typer.Option("--tool", metavar="NAMES", help=f"Tools to run: any of {ALL_TOOLS}.")
 ]
-ErrorExitcode = Annotated[int, typer.Option(help="The exit status where there are errors.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most findings to show.")]
+ErrorExitcode = Annotated[int, typer.Option(help="The exit status if there are errors.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of findings to show.")]
 Suppress = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A file of accepted findings, with reasons.")
 ]
@@ -65,7 +65,7 @@ class FindingOptions:
         names = tuple(name.strip() for name in self.tool.split(","))
         for name in names:
             if name not in PROGRAM_TOOLS:
-                raise WarploomError(f"--tool: there is no tool {name!r}; there are {ALL_TOOLS}")
+                raise WarploomError(f"--tool: there is no tool {name!r}; choose from {ALL_TOOLS}")
         return names
 
     def summary(self, findings: list[Finding]) -> Summary:

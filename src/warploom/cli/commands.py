@@ -57,7 +57,9 @@ COMMANDS = {
     "debug": Command("debug", "debug", FIND, "Step through a launch, forward and back."),
     "profile": Command("profile", "profile", MEASURE, "Report what a launch cost, with advice."),
     "time": Command("time", "time", MEASURE, "Model a launch's time and what bounds it."),
-    "compare": Command("compare", "compare", MEASURE, "Compare two runs: better, worse, by what."),
+    "compare": Command(
+        "compare", "compare", MEASURE, "Compare two runs and explain the difference."
+    ),
     "tune": Command("tune", "tune", MEASURE, "Try many configurations and rank them."),
     "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
     "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
@@ -66,8 +68,8 @@ COMMANDS = {
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
     "kernels": Command("starting.kernels", "kernels", LOOK, "List a file's kernels, ready to run."),
-    "devices": Command("devices", "devices", LOOK, "List the devices, or the facts of one."),
-    "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform, and how it is found."),
+    "devices": Command("devices", "devices", LOOK, "List the devices, or the properties of one."),
+    "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform, and how to find it."),
     "validate": Command(
         "validate", "validate", LOOK, "Compare modelled times with published ones."
     ),

@@ -27,8 +27,9 @@ from warploom.report.export import as_json as report_as_json
 Run = Annotated[
     Path,
     typer.Argument(
-        help="A report (.json, of `warploom profile --json` or `warploom run --json FILE program`),"
-        " a saved launch (.wlcore), or a file with kernels, launched as the options say."
+        help="A report (.json, from `warploom profile --json` or `warploom run --json FILE "
+        "program`), a saved launch (.wlcore), or a file with kernels, which is launched with "
+        "the given options."
     ),
 ]
 
@@ -41,7 +42,7 @@ def compare(
     rules: RuleOptions,
     after_kernel: Annotated[
         str | None,
-        typer.Option(help="The kernel of the second file, where it is not that of --kernel."),
+        typer.Option(help="The kernel in the second file, if it differs from --kernel."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -78,7 +79,7 @@ def _report(path: Path, launched: LaunchOptions, rules: RuleOptions) -> object:
         try:
             return decode_json(read_text(path))
         except ValueError as error:
-            raise WarploomError(f"{path} is no JSON: {error}") from None
+            raise WarploomError(f"{path} is not valid JSON: {error}") from None
     target = Target(str(path))
     given = LaunchOptions(device=launched.device) if target.is_saved else launched
     run = launch(target.source(given, **rules.given(), record=True)).run

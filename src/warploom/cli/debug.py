@@ -20,21 +20,21 @@ from warploom.host.requests import prepared
 
 Ex = Annotated[
     list[str] | None,
-    typer.Option("-c", "-ex", "--command", metavar="COMMAND", help="Do a command; repeatable."),
+    typer.Option(
+        "-c", "-ex", "--command", metavar="COMMAND", help="Run a debugger command; repeatable."
+    ),
 ]
 Script = Annotated[
-    Path | None, typer.Option("-x", "--script", help="Do the commands of a file first.")
+    Path | None, typer.Option("-x", "--script", help="First run the commands in a file.")
 ]
-Batch = Annotated[bool, typer.Option("--batch", help="Leave when the commands are done.")]
+Batch = Annotated[bool, typer.Option("--batch", help="Exit after the commands.")]
 Optimized = Annotated[
     bool,
     typer.Option(
         "--optimized", help="Compile with optimization; most local variables are then unavailable."
     ),
 ]
-OneKernel = Annotated[
-    str, typer.Option("--kernel", help="Debug launches of this kernel only, not of all.")
-]
+OneKernel = Annotated[str, typer.Option("--kernel", help="Debug only launches of this kernel.")]
 
 DEBUG_BUILD = "-G"
 """The compiler's option for code in which every variable can be seen."""
@@ -91,7 +91,7 @@ def debug(
 
 
 def debug_core(
-    file: Annotated[Path, typer.Argument(help="A core file, as --core writes it.")],
+    file: Annotated[Path, typer.Argument(help="A core file written by --core.")],
     command: Ex = None,
     script: Script = None,
     batch: Batch = False,

@@ -65,10 +65,11 @@ class LaunchConfiguration(msgspec.Struct, rename="camel", forbid_unknown_fields=
 
 def debug_adapter(
     dap: Annotated[
-        bool, typer.Option("--dap", help="Serve one client on the standard streams.")
+        bool, typer.Option("--dap", help="Serve one client on standard input and output.")
     ] = False,
     port: Annotated[
-        int | None, typer.Option(help="Serve one client on this port of the local host; 0: any.")
+        int | None,
+        typer.Option(help="Serve one client on this port of the local host; 0: any free port."),
     ] = None,
 ) -> None:
     """Serve an editor by the Debug Adapter Protocol."""
@@ -145,15 +146,15 @@ def _configuration(given: dict[str, Any]) -> LaunchConfiguration:
     }
     if unknown := own.keys() - set(known):
         raise WarploomError(
-            f"the launch configuration has {', '.join(sorted(unknown))}, which is unknown; it may"
-            f" have {', '.join(sorted(known))}"
+            f"the launch configuration has unknown settings: {', '.join(sorted(unknown))}; the "
+            f"valid ones are {', '.join(sorted(known))}"
         )
     if "program" not in own:
         raise WarploomError("the launch configuration has no `program`: a .cu, .ptx or .py file")
     try:
         return msgspec.convert(own, LaunchConfiguration)
     except msgspec.ValidationError as error:
-        raise WarploomError(f"the launch configuration is wrong: {error}") from None
+        raise WarploomError(f"the launch configuration is invalid: {error}") from None
 
 
 def _launch(file: Path, asked: LaunchConfiguration) -> None:
@@ -180,10 +181,10 @@ def _launch(file: Path, asked: LaunchConfiguration) -> None:
 def _run_program(file: Path, asked: LaunchConfiguration, given: Collection[str]) -> None:
     """Runs a Python program in this process, with the settings that are given."""
     if file.suffix != ".py":
-        raise WarploomError(f"{file} is no .cu, .ptx, .cl or .py file")
+        raise WarploomError(f"{file} is not a .cu, .ptx, .cl or .py file")
     if READY not in os.environ:
         raise WarploomError(
-            "programs need the stand-ins for NVIDIA's libraries, which are not built"
+            "programs need Warploom's versions of NVIDIA's libraries, which are not built"
         )
     names = {each.name for each in fields(Settings)} & set(given)
     use(**{"device": "h100", **{name: getattr(asked, name) for name in names}})

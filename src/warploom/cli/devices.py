@@ -21,7 +21,7 @@ _NOT_FACTS = ("name", "title", "sources")
 
 def devices(
     name: Annotated[
-        str | None, typer.Argument(help="A device of the list, to see all facts of it.")
+        str | None, typer.Argument(help="A device from the list; shows all its properties.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -73,12 +73,11 @@ def _multiprocessors(spec: DeviceSpec) -> str:
     """Returns what the device consists of, in a sentence."""
     timing, threads = find_timing(spec), spec.max_threads_per_sm
     return (
-        f"{spec.title}: {spec.sms} multiprocessors (SMs), each with"
-        f" {timing.schedulers} scheduler{'s' * (timing.schedulers > 1)},"
-        f" {timing.lanes_fp32:g} cores, {spec.registers_per_sm:,} registers and"
-        f" {spec.shared_bytes_per_sm >> 10} KiB of shared memory, for up to"
-        f" {spec.max_warps_per_sm} warps ({threads:,} threads). {spec.sms * threads:,} threads are"
-        f" resident at once on the whole device."
+        f"{spec.title}: {spec.sms} multiprocessors (SMs), each with {timing.schedulers} "
+        f"scheduler{'s' * (timing.schedulers > 1)}, {timing.lanes_fp32:g} cores, "
+        f"{spec.registers_per_sm:,} registers and {spec.shared_bytes_per_sm >> 10} KiB of shared "
+        f"memory, for up to {spec.max_warps_per_sm} warps ({threads:,} threads). The whole device "
+        f"holds {spec.sms * threads:,} resident threads."
     )
 
 
@@ -100,7 +99,8 @@ def opencl(
         bool,
         typer.Option(
             "--icd",
-            help="Write a file for OpenCL's loader that names the platform; print its path.",
+            help="Write a file that registers the platform with OpenCL's loader, and print its "
+            "path.",
         ),
     ] = False,
 ) -> None:
@@ -115,7 +115,10 @@ def opencl(
 
         print(vendor_file())
         return
-    print("Platform: Warploom (NVIDIA CUDA), one device: that of `warploom run --device NAME`")
+    print(
+        "Platform: Warploom (NVIDIA CUDA), with one device: the one selected by `warploom run "
+        "--device NAME`"
+    )
     print(f"Compiler: {opencl_is_missing() or 'clang, libclc and libdevice are installed'}")
     table = Table(box=None, pad_edge=False)
     for heading in ("Device", "Product", "OpenCL", "Local memory"):

@@ -20,7 +20,10 @@ from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
 from warploom.observe.origins import Cause
 
-COMPLETE = "Warps took turns at accesses that conflict in every order that can make a difference."
+COMPLETE = (
+    "Wherever the order of conflicting accesses can make a difference, the warps were run in "
+    "every such order."
+)
 
 RUNS = 100
 """How many orders of a launch are run where the user does not say."""
@@ -38,14 +41,16 @@ def explore(
     warp_size: WarpSize = 32,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help=f"How many legal orders to run: {RUNS}, or {ORDERS} of streams."),
+        typer.Option(
+            min=1, help=f"Number of legal orders to run: {RUNS}, or {ORDERS} with --streams."
+        ),
     ] = None,
     streams: Annotated[
         bool,
         typer.Option(
             "--streams",
-            help="Run the whole program each time, with the work of its streams in another order,"
-            " and compare what it prints.",
+            help="Rerun the whole program with the work of its streams in different orders, and "
+            "compare its output.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
@@ -90,7 +95,7 @@ def _as_text(found: Exploration) -> str:
     if found.first is None or found.second is None:
         alike = f"{orders} orders, one result"
         error = found.outcomes[0].error
-        text = f"{alike}: every one fails.\n{error}" if error else f"{alike}."
+        text = f"{alike}: all of them fail.\n{error}" if error else f"{alike}."
         text += f"\n  {COMPLETE}" if found.complete else ""
         return f"{text}\n{_uninterrupted(found)}" if found.uninterrupted else text
     lines = [f"{orders} orders, {found.results} different results."]
@@ -111,7 +116,7 @@ def _as_text(found: Exploration) -> str:
         lines += [f"    {_cause(cause)}" for cause in found.causes]
     else:
         lines.append(f"  {found.note}")
-    lines.append(f"  To see the second again: {_again(found.second.order)}")
+    lines.append(f"  To reproduce the second result: {_again(found.second.order)}")
     return "\n".join(lines)
 
 
@@ -131,12 +136,12 @@ def _again(order: Order) -> str:
 
 def _cause(cause: Cause) -> str:
     first, second = (
-        f"what {source} wrote" if source else "what was there before"
+        f"the value that {source} wrote" if source else "the initial value"
         for source in (cause.first, cause.second)
     )
     if cause.reader:
-        return f"{cause.reader} finds\n      {first},\n      or {second}"
-    return f"the last to write is\n      {cause.first},\n      or {cause.second}"
+        return f"{cause.reader} reads\n      {first},\n      or {second}"
+    return f"the last write is by\n      {cause.first},\n      or {cause.second}"
 
 
 def _as_json(found: Exploration) -> dict[str, Any]:

@@ -42,7 +42,7 @@ MARKS = {DONE: "✓", READ: "·"}
 @grouped
 def learn(
     name: Annotated[
-        str | None, typer.Argument(help="A lesson of the list, or a file of one (.toml).")
+        str | None, typer.Argument(help="A lesson from the list, or a lesson file (.toml).")
     ] = None,
     *,
     check: Annotated[
@@ -51,7 +51,7 @@ def learn(
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option(metavar="KERNEL.cu", help="Write the kernel that the task begins with."),
+        typer.Option(metavar="KERNEL.cu", help="Write the task's starting kernel to a file."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the grade as JSON.")] = False,
     page: PageOptions,
@@ -68,13 +68,15 @@ def learn(
     file = start or check
     if name is None and file is None:
         if export is not None:
-            raise WarploomError("--export writes the page of a lesson: name it")
+            raise WarploomError("--export writes the page of a lesson: add the lesson's name")
         _list()
         return
     lesson = _lesson(name or (file.name.partition(".")[0] if file else ""))
     if start is not None:
         _write_new(start, starting_source(lesson))
-        print(f"{start} is where the task begins. {lesson.task.ask if lesson.task else ''}")
+        print(
+            f"{start} is the starting point of the task. {lesson.task.ask if lesson.task else ''}"
+        )
         return
     if check is not None:
         _grade(lesson, check, page.limits(), as_json=as_json)
@@ -117,8 +119,8 @@ def _lesson(name: str) -> Lesson:
     if lesson is None:
         hint = nearest(name, (one.id for one in lessons()))
         raise WarploomError(
-            f"there is no lesson {name!r}. {hint} `warploom learn` lists them; a file of a lesson"
-            f" ends in {SUFFIX}."
+            f"there is no lesson {name!r}. {hint} `warploom learn` lists the lessons; the name of "
+            f"a lesson file ends in {SUFFIX}."
         )
     return lesson
 

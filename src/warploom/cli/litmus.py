@@ -23,7 +23,8 @@ HOLDS_NOT = 1
 """The exit code where the question of a litmus test has the answer no."""
 
 File = Annotated[
-    Path, typer.Argument(help="A litmus test (.litmus), or a kernel (.cu, .ptx) to launch small.")
+    Path,
+    typer.Argument(help="A litmus test (.litmus), or a kernel (.cu, .ptx) with a small launch."),
 ]
 
 
@@ -37,14 +38,15 @@ def litmus(
     rounds: Annotated[
         int,
         typer.Option(
-            min=1, help="Most times that a thread may execute one instruction of the program."
+            min=1,
+            help="Maximum number of times that a thread executes one instruction of the program.",
         ),
     ] = ROUNDS,
     graphs: Annotated[
         bool, typer.Option("--graphs", help="Show an execution for every outcome.")
     ] = False,
     dot: Annotated[
-        Path | None, typer.Option(help="A folder for the executions as Graphviz files.")
+        Path | None, typer.Option(help="Write the executions as Graphviz files into this folder.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -78,15 +80,15 @@ def _as_text(found: WeakOutcomes, *, graphs: bool) -> str:
     if found.answer is not None:
         lines.append(f"The condition holds: {'yes' if found.answer else 'no'}.")
     if found.longer:
-        lines.append("Loops may be repeated more often than was looked at: --rounds looks further.")
+        lines.append("Loops may run for more iterations than were explored: raise --rounds.")
     if found.stuck:
-        lines.append("In some executions threads wait at a barrier for ever.")
+        lines.append("In some executions, threads wait at a barrier forever.")
     return "\n".join(lines)
 
 
 def _outcome_lines(one: WeakOutcome, *, graph: bool) -> list[str]:
     values = ", ".join(f"{label} = {value}" for label, value in one.values.items())
-    kind = "" if one.interleaved else "   weak: no interleaving gives it"
+    kind = "" if one.interleaved else "   weak: impossible under any interleaving"
     return [f"  {values or 'nothing is written'}{kind}"] + [f"      {e}" for e in one.graph] * graph
 
 

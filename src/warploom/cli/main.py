@@ -48,13 +48,14 @@ def _version(wanted: bool) -> None:
 app = typer.Typer(
     name="warploom",
     cls=LazyCommands,
-    help="Run CUDA kernels without a GPU, and see what one would hide.",
+    help="Run CUDA kernels without a GPU, and find bugs that a GPU would hide.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 ok, 1 results differ (explore), errors (check) or a condition does not"
-    " hold (litmus), 2 bad usage, 3 compile or PTX error, 4 launch refused, 5 kernel fault.",
+    epilog="Exit codes: 0 success, 1 results differ (explore), errors found (check) or a "
+    "condition does not hold (litmus), 2 invalid usage, 3 compile or PTX error, 4 launch "
+    "refused, 5 kernel fault.",
 )
 
 

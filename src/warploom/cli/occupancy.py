@@ -34,7 +34,9 @@ class BlockOptions:
     shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory per block.")] = 0
     registers: Annotated[
         int | None,
-        typer.Option(help="Registers per thread, instead of the count by ptxas or the estimate."),
+        typer.Option(
+            help="Registers per thread. Default: the count reported by ptxas, or an estimate."
+        ),
     ] = None
 
     def demand(self, chosen: Kernel | None) -> tuple[Demand, Resources]:
@@ -55,7 +57,9 @@ class BlockOptions:
     def _given_registers(self) -> int:
         """Returns the registers per thread. Raises WarploomError where they are not given."""
         if self.registers is None:
-            raise WarploomError("name the file of a kernel, or its --registers per thread")
+            raise WarploomError(
+                "give the file of a kernel, or the registers per thread with --registers"
+            )
         return self.registers
 
 
@@ -68,7 +72,7 @@ class SweepOptions:
         typer.Option("--sweep", help="Plot occupancy over block size, registers, shared memory."),
     ] = False
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the sweep to a file.")
+        Path | None, typer.Option(metavar="FILE.svg", help="Write the plot to a file.")
     ] = None
 
 
@@ -131,11 +135,11 @@ def _print(
     limits = ", ".join(f"{name} {n}" for name, n in found.limits.items() if n is not None)
     console.print(f"blocks per SM by resource: {limits}")
     if len(spec.shared_capacities) > 1:
-        console.print(f"shared memory of the SM set to {found.shared_carveout:,} bytes at least")
+        console.print(f"shared memory of the SM set to at least {found.shared_carveout:,} bytes")
     for step in steps:
         console.print(
-            f"to gain: {step.resource} {step.before:,} -> {step.after:,} gives"
-            f" {100 * step.occupancy.fraction:.1f} %"
+            f"to improve occupancy: {step.resource} {step.before:,} -> {step.after:,} gives "
+            f"{100 * step.occupancy.fraction:.1f} %"
         )
 
 

@@ -25,21 +25,22 @@ from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
-    "An argument, in the kernel's order: a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT with TYPE"
-    " f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a number,"
-    " numbers with commas, random[:SEED], uniform:LOW:HIGH[:SEED], normal:MEAN:SD[:SEED], or a file"
-    " (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure, local:BYTES local memory for an OpenCL"
-    " kernel. A buffer may have a name before it (y:f32[64]=ones). Default: its position."
+    "An argument, in the kernel's order: a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT with "
+    "TYPE f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a "
+    "number, comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], "
+    "normal:MEAN:SD[:SEED], or a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure, "
+    "local:BYTES local memory for an OpenCL kernel. A name may precede a buffer (y:f32[64]=ones). "
+    "Default name: its position."
 )
 
 File = Annotated[
     Path, typer.Argument(help="A CUDA C++ (.cu), HIP (.hip), OpenCL C (.cl) or PTX (.ptx) file.")
 ]
 KernelName = Annotated[
-    str | None, typer.Option(help="The kernel to launch; needed where there are several.")
+    str | None, typer.Option(help="The kernel to launch; required if the file has several.")
 ]
-Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks of the grid, as 16x8.")]
-Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads per block, as 16x8.")]
+Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks in the grid, such as 16x8.")]
+Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads per block, such as 16x8.")]
 Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory per block.")]
 Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
 Constant = Annotated[
@@ -51,17 +52,17 @@ Constant = Annotated[
     ),
 ]
 DeviceName = Annotated[
-    str | None, typer.Option(help="A device of `warploom devices`. Default: h100.")
+    str | None, typer.Option(help="A device listed by `warploom devices`. Default: h100.")
 ]
 Engine = Annotated[
     str | None,
     typer.Option(
-        help=f"Engine to use: {' or '.join(ENGINES)}. Default: compiled, or reference if it cannot"
-        " run the kernel."
+        help=f"Engine to use: {' or '.join(ENGINES)}. Default: compiled, or reference if the "
+        "compiled engine cannot run the kernel."
     ),
 ]
 WarpSize = Annotated[
-    int, typer.Option(metavar="32|64", help="Lanes of a warp; 64 for AMD's wavefronts.")
+    int, typer.Option(metavar="32|64", help="Lanes per warp; 64 for AMD's wavefronts.")
 ]
 CompilerOption = Annotated[
     list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
@@ -78,23 +79,30 @@ StrictTarget = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option(help="Refuse arguments of other types than the source declares for them."),
+    typer.Option(help="Refuse arguments whose types differ from those in the source."),
 ]
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
 L1 = Annotated[
     bool | None,
-    typer.Option("--l1/--no-l1", help="Cache global loads in L1, on devices with that choice."),
+    typer.Option(
+        "--l1/--no-l1", help="Cache global loads in L1, on devices where this is optional."
+    ),
 ]
 BankBytes = Annotated[
-    int | None, typer.Option(help="Width of the banks of shared memory on 3.x: 4 or 8.")
+    int | None,
+    typer.Option(help="Width of the shared memory banks on compute capability 3.x: 4 or 8."),
 ]
 Cooperative = Annotated[
-    bool, typer.Option(help="A cooperative launch: all blocks run at once, or none does.")
+    bool,
+    typer.Option(
+        help="A cooperative launch: all blocks are resident at once, or the launch is refused."
+    ),
 ]
 ClusterDims = Annotated[
     str,
     typer.Option(
-        metavar="X[xY[xZ]]", help="Blocks of a cluster, as 2x1, where the kernel does not say."
+        metavar="X[xY[xZ]]",
+        help="Blocks per cluster, such as 2x1, if the kernel does not specify them.",
     ),
 ]
 Schedule = Annotated[
@@ -106,24 +114,24 @@ Core = Annotated[
     str,
     typer.Option(
         metavar="FILE.wlcore",
-        help="Save a launch that goes wrong to a file, for `warploom debug FILE.wlcore`; %p in the"
-        " name stands for the number of the process.",
+        help="If a launch fails, save it to a file for `warploom debug FILE.wlcore`; %p in the "
+        "name stands for the process ID.",
     ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Most threads that share the blocks, if results stay the same and it saves"
-        " time. Default: one per core.",
+        help="Maximum number of threads that run blocks in parallel, if results stay the same "
+        "and it saves time. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
     bool,
     typer.Option(
         "--any-order",
-        help="Run blocks on several threads even if they may conflict: any legal result, not the"
-        " same each time.",
+        help="Run blocks on several threads even if they may conflict: the result is legal, but "
+        "may differ from run to run.",
     ),
 ]
 Scheduler = Annotated[

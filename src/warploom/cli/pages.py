@@ -25,10 +25,11 @@ class PageOptions:
     """Options for serving the page."""
 
     seconds: Annotated[
-        float, typer.Option(help="How long a run from the page, or of a graded kernel, may take.")
+        float, typer.Option(help="Time limit for a run from the page, or of a graded kernel.")
     ] = 30.0
     memory: Annotated[
-        int, typer.Option(help="How many MiB a run from the page, or of a graded kernel, may use.")
+        int,
+        typer.Option(help="Memory limit in MiB for a run from the page, or of a graded kernel."),
     ] = 4096
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True
 
@@ -47,7 +48,7 @@ class PageOptions:
         serve(Viewer(show, traces, self.limits()), lambda url: self._opened(url + place))
 
     def _opened(self, url: str) -> None:
-        print(f"The page is at {url}\nCtrl-C ends it.", flush=True)
+        print(f"The page is at {url}\nPress Ctrl-C to stop.", flush=True)
         if self.browser:
             webbrowser.open(url)
 

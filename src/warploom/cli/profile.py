@@ -34,14 +34,14 @@ def profile(
     terms: Annotated[
         str | None,
         typer.Option(
-            help=f"The words of the report: {', '.join(VOCABULARIES)}. Default: those of the"
-            " program's language."
+            help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: that of the "
+            "program's language."
         ),
     ] = None,
     time: Annotated[
         bool,
         typer.Option(
-            "--time", help="Also model the launch's time: sections on schedulers and stalls."
+            "--time", help="Also model the launch's time: adds sections on schedulers and stalls."
         ),
     ] = False,
     as_json: Json = False,

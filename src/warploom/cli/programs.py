@@ -26,50 +26,54 @@ Program = Annotated[
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the program.")]
 DeviceName = Annotated[str, typer.Option(help="A device of `warploom devices`.")]
 Memory = Annotated[
-    str, typer.Option(metavar="SIZE", help="The device's memory, such as 512M; else the product's.")
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Size of the device's memory, such as 512M. Default: that of the real device.",
+    ),
 ]
 CachingAllocator = Annotated[
     bool,
     typer.Option(
         "--caching-allocator",
-        help="Let PyTorch's allocator keep freed memory, as on a GPU: the end of a tensor is then"
-        " not the end of an allocation, and accesses past it are not found.",
+        help="Let PyTorch's allocator keep freed memory, as on a GPU. An access past the end of "
+        "a tensor is then not found if it stays within the cached allocation.",
     ),
 ]
 Timeline = Annotated[
     bool,
     typer.Option(
         "--timeline",
-        help="Model the time of each launch and copy, and report at the end when each ran in its"
-        " stream, and which overlapped.",
+        help="Model the time of each launch and copy, and report at the end when each ran in its "
+        "stream and which ones overlapped.",
     ),
 ]
 TimelinePage = Annotated[
     str,
     typer.Option(
         metavar="FILE.html",
-        help="Write the timeline as a page, with the kernels that are resident at each moment;"
-        " %p in the name stands for the number of the process. Implies --timeline.",
+        help="Write the timeline as a page that also shows which kernels are resident at each "
+        "moment; %p in the name stands for the process ID. Implies --timeline.",
     ),
 ]
 StreamOrder = Annotated[
     str,
     typer.Option(
-        help=f"When work of streams runs: {', '.join(STREAM_ORDERS)}. Late: when the host waits for"
-        " it, and not before; random: in an order that the seed chooses, when the host waits for"
-        " anything."
+        help=f"When work in streams runs: {', '.join(STREAM_ORDERS)}. late: only when the host "
+        "waits for it; random: when the host waits for anything, in an order chosen by the "
+        "seed."
     ),
 ]
 ReportKind = Annotated[
-    str, typer.Option(help=f"What to report at the end, on standard error: {', '.join(REPORTS)}.")
+    str, typer.Option(help=f"Reports to print at the end, on standard error: {', '.join(REPORTS)}.")
 ]
 JsonFile = Annotated[
     str,
     typer.Option(
         "--json",
         metavar="FILE",
-        help="Write the report of all kernels as JSON; %p in the name stands for the number of the"
-        " process, where there are several.",
+        help="Write the report of all kernels as JSON; %p in the name stands for the process ID, "
+        "for programs with several processes.",
     ),
 ]
 

@@ -50,7 +50,7 @@ class ProgressLine:
     def _status_text(self) -> str:
         """Returns what happens now: before the first report of blocks, the program is compiled."""
         begun, total = self._blocks
-        return f"{begun:,} of {total:,} blocks begun" if total else "compiling"
+        return f"{begun:,} of {total:,} blocks started" if total else "compiling"
 
     def _show(self) -> None:
         if self._ended.wait(PATIENCE):

@@ -25,15 +25,15 @@ def ptx(
     ] = None,
     source: Annotated[bool, typer.Option(help="Show the source lines.")] = True,
     llvm: Annotated[
-        bool, typer.Option("--llvm", help="Print the LLVM IR of a kernel instead, before passes.")
+        bool, typer.Option("--llvm", help="Print the LLVM IR of a kernel before the passes.")
     ] = False,
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Print the access plans of a kernel instead."),
+        typer.Option("--plan", help="Print only the access plans of a kernel."),
     ] = False,
     ir: Annotated[
         bool,
-        typer.Option("--ir", help="Print a kernel's Warp IR after the compiler's passes instead."),
+        typer.Option("--ir", help="Print a kernel's Warp IR after the compiler's passes."),
     ] = False,
     passes: Annotated[
         bool,
@@ -46,12 +46,14 @@ def ptx(
     kernel: Annotated[
         str | None,
         typer.Option(
-            help="The kernel of --llvm, --ir, --passes or --plan; needed where there are several."
+            help="The kernel of --llvm, --ir, --passes or --plan; required if the file has several."
         ),
     ] = None,
     block: Annotated[
         str | None,
-        typer.Option(metavar="X[,Y[,Z]]", help="Threads per block for these. Default: 256."),
+        typer.Option(
+            metavar="X[,Y[,Z]]", help="Threads per block for these options. Default: 256."
+        ),
     ] = None,
 ) -> None:
     """Print the PTX of a program, each source line above the instructions that it became.
@@ -62,15 +64,15 @@ def ptx(
     """
     if llvm + ir + passes + plan > 1:
         raise typer.BadParameter(
-            "--llvm, --ir, --passes and --plan print one thing each: leave out the others"
+            "--llvm, --ir, --passes and --plan exclude each other: use one of them"
         )
     if not (llvm or ir or passes or plan) and (kernel is not None or block is not None):
         raise typer.BadParameter(
-            "--kernel and --block are for --llvm, --ir, --passes and --plan: add one, or leave them"
-            " out"
+            "--kernel and --block require one of --llvm, --ir, --passes and --plan: add one, or "
+            "omit them"
         )
     if baseline and not llvm:
-        raise typer.BadParameter("--baseline is for --llvm: add it, or leave it out")
+        raise typer.BadParameter("--baseline requires --llvm: add it, or omit --baseline")
     module = Device(device).load(file, option or ())
     if llvm or ir or passes or plan:
         chosen = module[kernel or only_kernel(module)]

@@ -37,8 +37,8 @@ Expect = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=CONTENT",
-        help="Compare a buffer after the launch with a file (NAME=FILE.npy) or a content as --arg"
-        " has it (NAME=ones); the exit status is 1 if they differ.",
+        help="Compare a buffer after the launch with a file (NAME=FILE.npy) or with content in "
+        "the format of --arg (NAME=ones); the exit status is 1 if they differ.",
     ),
 ]
 
@@ -49,15 +49,15 @@ MOST_BUFFERS = 3
 """The buffers that are shown without --details."""
 
 Details = Annotated[
-    bool, typer.Option("--details", help="Print all tables of the report, and the whole advice.")
+    bool, typer.Option("--details", help="Print all tables of the report and all advice.")
 ]
 Sections = Annotated[
     list[str] | None,
     typer.Option(
         "--section",
         metavar="NAME",
-        help="Print a section of the report alone: launch, occupancy, instruction, memory, source,"
-        " advice.",
+        help="Print only this section of the report: launch, occupancy, instruction, memory, "
+        "source, advice.",
     ),
 ]
 

@@ -40,7 +40,7 @@ class Outputs:
     """The files that are written beside the report."""
 
     roofline: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the roofline into a file.")
+        Path | None, typer.Option(metavar="FILE.svg", help="Write the roofline plot to a file.")
     ] = None
     perfetto: Annotated[
         Path | None,
@@ -57,7 +57,7 @@ class Outputs:
         ),
     ] = None
     sm: Annotated[
-        int, typer.Option(min=0, help="The SM whose warps --perfetto and --trace show.")
+        int, typer.Option(min=0, help="The SM whose warps are shown by --perfetto and --trace.")
     ] = 0
 
 
@@ -71,14 +71,16 @@ class ModelOptions:
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Most threads that share the SMs; the result does not depend on it."
+            min=1,
+            help="Maximum number of threads that simulate SMs in parallel; the result does not "
+            "depend on it.",
         ),
     ] = None
 
 
 DIVERGED = (
-    "The sides of divergent branches follow each other here; from compute capability 7.0 on\n"
-    "hardware may overlap them, which no published source measures."
+    "The model runs the sides of divergent branches one after the other; from compute capability "
+    "7.0 on,\nhardware may overlap them, which no published source measures."
 )
 
 
@@ -131,7 +133,7 @@ def time(
 def _draw(made: Timing, file: Path) -> None:
     line = roofline_of(made)
     if line is None:
-        raise WarploomError("there is no roofline: the kernel computes nothing")
+        raise WarploomError("there is no roofline: the kernel has no floating-point operations")
     write_text(file, as_svg(line))
     print(as_text(line), file=sys.stderr)
 
@@ -145,7 +147,9 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
             'a trace for Perfetto needs its package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
-    left_out = ", no more: the limit is reached" if count >= MOST_STATES else ""
+    left_out = (
+        ("; the rest was left out because the limit is reached") if count >= MOST_STATES else ""
+    )
     print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
 
 
@@ -155,7 +159,7 @@ def _write_trace(trace: Trace, file: Path) -> None:
     assert modelled is not None
     left_out = f"; {modelled.left_out:,} cycles of warps left out" if modelled.left_out else ""
     print(
-        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} states of the warps of SM"
-        f" {modelled.sm}{left_out}. `warploom view {file}` shows them.",
+        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} states of the warps of SM "
+        f"{modelled.sm}{left_out}. View it with `warploom view {file}`.",
         file=sys.stderr,
     )

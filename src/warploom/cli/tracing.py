@@ -28,17 +28,17 @@ class TraceOptions:
     engine: Annotated[
         str,
         typer.Option(
-            help="What records: reference (everything), compiled (fast, without registers), or"
-            " automatic: by the size of the launch."
+            help="Engine for recording: reference (records everything), compiled (fast, without "
+            "registers), or automatic (by the size of the launch)."
         ),
     ] = AUTOMATIC
-    trace_warps: Annotated[int, typer.Option(min=1, help="Most warps to record.")] = 64
-    trace_steps: Annotated[int, typer.Option(min=1, help="Most steps to record of each warp.")] = (
-        100_000
-    )
+    trace_warps: Annotated[int, typer.Option(min=1, help="Maximum number of warps to record.")] = 64
+    trace_steps: Annotated[
+        int, typer.Option(min=1, help="Maximum number of steps to record per warp.")
+    ] = 100_000
     trace_block: Annotated[
         list[int] | None,
-        typer.Option(help="Record this block instead of the first ones that run; repeatable."),
+        typer.Option(help="Record this block instead of the first blocks that run; repeatable."),
     ] = None
 
 
@@ -48,7 +48,7 @@ def request_of(
     """Returns the launch as the page has it, so that it can change it."""
     if launched.constant:
         raise WarploomError(
-            "the page takes no --constant: give the variable its values in the source."
+            "the page does not support --constant: initialize the variable in the source."
         )
     source, _ = source_of(file)
     return LaunchRequest(

@@ -36,9 +36,9 @@ from warploom.tuning.result import OBJECTIVES, Tuned
 from warploom.tuning.space import AXES, LAUNCH, parse_space
 
 SPACE_HELP = (
-    "What to try: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE for block, grid (16 or 16x8),"
-    " block_size_x, _y, _z, shared, regs, device; any other NAME is a macro of the source. Several"
-    " with commas, or a .json file with a dictionary of lists."
+    "The search space: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE for block, grid (16 or 16x8), "
+    "block_size_x, _y, _z, shared, regs, device; any other NAME is a macro of the source. "
+    "Separate several with commas, or give a .json file with a dictionary of lists."
 )
 
 
@@ -50,7 +50,8 @@ class SearchOptions:
         list[str] | None,
         typer.Option(
             metavar="EXPRESSION",
-            help="Try only what satisfies this, such as 'block_size_x * TILE <= 1024'.",
+            help="Try only configurations that satisfy this condition, such as 'block_size_x * "
+            "TILE <= 1024'.",
         ),
     ] = None
     problem_size: Annotated[
@@ -59,11 +60,11 @@ class SearchOptions:
             "--problem-size",
             "--elements",
             metavar="X[xY[xZ]]",
-            help="Total threads: the grid gets as many blocks as cover them.",
+            help="Total number of threads: the grid gets enough blocks to cover them.",
         ),
     ] = None
     objective: Annotated[
-        str, typer.Option(help=f"What to minimise, with commas: {', '.join(OBJECTIVES)}.")
+        str, typer.Option(help=f"Objectives to minimize, comma-separated: {', '.join(OBJECTIVES)}.")
     ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
@@ -74,13 +75,15 @@ class SearchOptions:
         int | None,
         typer.Option(
             min=1,
-            help="Replay only this number of waves of blocks, and execute only what they need.",
+            help="Replay only this number of waves of blocks, and execute only the blocks that "
+            "they need.",
         ),
     ] = None
     stop_early: Annotated[
         bool,
         typer.Option(
-            "--stop-early", help="Do not replay what cannot be faster than the best so far."
+            "--stop-early",
+            help="Skip the replay of configurations that cannot beat the best so far.",
         ),
     ] = False
 
@@ -93,8 +96,8 @@ class HardwareOptions:
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help="Correct modelled times by measured ones: a cache file of Kernel Tuner, or T4"
-            " results.",
+            help="Correct modelled times with measured ones: a cache file of Kernel Tuner, or T4 "
+            "results.",
         ),
     ] = None
     measure: Annotated[
@@ -119,13 +122,14 @@ class DivisionOptions:
         str,
         typer.Option(
             metavar="EXPRESSION,...",
-            help="Divide the problem in x by the product of these, not by the block's threads.",
+            help="Compute the grid size in x by dividing the problem size by the product of these "
+            "parameters. Default: the block size.",
         ),
     ] = ""
     grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for y.")] = ""
     grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for z.")] = ""
     block_size_names: Annotated[
-        str, typer.Option(metavar="NAME,...", help="The parameters that are the block.")
+        str, typer.Option(metavar="NAME,...", help="The parameters that set the block size.")
     ] = ",".join(AXES)
 
 
@@ -158,7 +162,7 @@ def tune(
         _check_shapes(target.path, wanted)
     if hardware.format not in FORMATS:
         raise WarploomError(
-            f"--format: there is no format {hardware.format!r}; choose of {', '.join(FORMATS)}"
+            f"--format: there is no format {hardware.format!r}; choose from {', '.join(FORMATS)}"
         )
     tuned = _tuned(file, launched, wanted, (search, division, hardware), spread)
     if hardware.write:
@@ -184,11 +188,13 @@ def _tuned(
     search, division, hardware = options
     if launched.cluster_dims:
         raise WarploomError(
-            "tune takes no --cluster-dims: write __cluster_dims__(x, y, z) into the kernel, with"
-            " macros of --space for its numbers."
+            "tune does not support --cluster-dims: write __cluster_dims__(x, y, z) in the kernel, "
+            "with macros from --space for its numbers."
         )
     if launched.constant:
-        raise WarploomError("tune takes no --constant: give the variable its values in the source.")
+        raise WarploomError(
+            "tune does not support --constant: initialize the variable in the source."
+        )
     arguments = parse_arguments(launched.arg or ())
     values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
     size = search.problem_size
@@ -247,8 +253,8 @@ def _check_names(file: Path, space: dict[str, list[Any]]) -> None:
         near = get_close_matches(name, (*LAUNCH, *AXES), 1)
         meant = f" Did you mean {near[0]}?" if near else ""
         raise WarploomError(
-            f"--space: {name} is none of {', '.join((*LAUNCH, *AXES))}, and {file.name} has no"
-            f" macro of that name.{meant}"
+            f"--space: {name} is not one of {', '.join((*LAUNCH, *AXES))}, and {file.name} has no "
+            f"macro of that name.{meant}"
         )
 
 
@@ -258,8 +264,8 @@ def _check_shapes(file: Path, space: dict[str, list[Any]]) -> None:
     for name in space:
         if name not in shapes:
             raise WarploomError(
-                f"--space: {name} is none of {', '.join(shapes)}: the kernels of {file} are"
-                f" compiled already. Tune a .cu file with the kernel for macros and registers."
+                f"--space: {name} is not one of {', '.join(shapes)}: the kernels of {file} are "
+                "already compiled. To tune macros and registers, use a .cu file with the kernel."
             )
 
 
@@ -273,6 +279,6 @@ def space_of(text: str) -> dict[str, list[Any]]:
         isinstance(values, list) for values in cast(dict[str, Any], content).values()
     ):
         raise WarploomError(
-            f'--space {text} is no dictionary of lists, such as {{"block_size_x": [64, 128]}}'
+            f'--space {text} is not a dictionary of lists, such as {{"block_size_x": [64, 128]}}'
         )
     return cast(dict[str, list[Any]], content)

@@ -28,10 +28,11 @@ def validate(
     machine: Annotated[
         bool,
         typer.Option(
-            "--counts", help="Executed machine instructions and registers in place of times."
+            "--counts",
+            help="Compare counts of executed machine instructions and registers instead of times.",
         ),
     ] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that share the figures.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes to use.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Hold the modelled time against published figures of hardware, by PTX and by machine code.

@@ -31,12 +31,16 @@ class AddedOptions:
     """Options for what the trace has beside the steps."""
 
     time: Annotated[
-        bool, typer.Option("--time", help="Also model the time: a track for each warp of an SM.")
+        bool,
+        typer.Option("--time", help="Also model the time: adds a track for each warp of an SM."),
     ] = False
     scheduler: Scheduler = None
     sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0
     check: Annotated[
-        bool, typer.Option("--check", help="Check the launch for races and mark what is found.")
+        bool,
+        typer.Option(
+            "--check", help="Check the launch for races and other errors, and mark the findings."
+        ),
     ] = False
 
     def to(self, request: LaunchRequest) -> LaunchRequest:
@@ -68,7 +72,7 @@ def view(
     added: AddedOptions,
     outputs: OutputOptions,
     step: Annotated[
-        int, typer.Option(min=0, help="Open at this step: its number in the recording.")
+        int, typer.Option(min=0, help="Open at this step of the recording (its number).")
     ] = 0,
     warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
 ) -> None:

@@ -21,14 +21,14 @@ def check_binary(path: Path) -> None:
         return
     if SHARED_RUNTIME not in data:
         raise WarploomError(
-            f"{path} has NVIDIA's CUDA runtime linked into it, which talks to NVIDIA's driver in"
-            f" ways that are not documented. Link the shared one: `nvcc -cudart shared`; with CMake"
-            f" set CMAKE_CUDA_RUNTIME_LIBRARY to Shared. Its kernels can also be run one by one:"
-            f" `nvcc -ptx -lineinfo`, then `warploom run FILE.ptx --kernel NAME`."
+            f"{path} has NVIDIA's CUDA runtime linked statically, which uses undocumented "
+            "interfaces of NVIDIA's driver. Link the shared runtime: `nvcc -cudart shared`; with "
+            "CMake, set CMAKE_CUDA_RUNTIME_LIBRARY to Shared. Its kernels can also be run one by "
+            "one: `nvcc -ptx -lineinfo`, then `warploom run FILE.ptx --kernel NAME`."
         )
     if not has_ptx(data):
         raise WarploomError(
-            f"{path} has machine code for GPUs and no PTX, and machine code cannot be run here."
-            f" Build it with PTX in it: `nvcc -arch=compute_80`, or -gencode"
-            f" arch=compute_80,code=compute_80."
+            f"{path} has machine code for GPUs but no PTX, and machine code cannot be run here. "
+            "Include PTX in the build: `nvcc -arch=compute_80`, or -gencode "
+            "arch=compute_80,code=compute_80."
         )

@@ -44,10 +44,10 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
     outer = os.environ if outer is None else outer
     if not libraries_are_built():
         raise WarploomError(
-            "the stand-ins for NVIDIA's libraries are not built: they need Linux and a C compiler"
-            " when Warploom is installed from source. Install gcc or clang, then `pip install"
-            " --force-reinstall --no-deps` Warploom (in a checkout: `python"
-            " tools/build_driver.py`). `from warploom import cuda` works without them."
+            "Warploom's versions of NVIDIA's libraries are not built: they need Linux and a C "
+            "compiler when Warploom is installed from source. Install gcc or clang, then run `pip "
+            "install --force-reinstall --no-deps` for Warploom (in a checkout: `python "
+            "tools/build_driver.py`). `from warploom import cuda` works without them."
         )
     preloaded = [str(LIBRARIES / name) for name in PRELOADED]
     return {

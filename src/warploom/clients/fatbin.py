@@ -22,9 +22,9 @@ PTX, MACHINE = 1, 2
 LZ4, ZSTD = 0x2000, 0x8000
 
 MACHINE_CODE = (
-    "this is machine code for a GPU (a cubin), which cannot be run here: have the compiler keep"
-    " PTX (nvcc -arch=compute_80 or -gencode arch=compute_80,code=compute_80; NVRTC with"
-    " --gpu-architecture=compute_80), or load the PTX itself"
+    "this is machine code for a GPU (a cubin), which cannot be run here: make the compiler "
+    "include PTX (nvcc -arch=compute_80 or -gencode arch=compute_80,code=compute_80; NVRTC with "
+    "--gpu-architecture=compute_80), or load the PTX itself"
 )
 
 MOST_BYTES = 1 << 28
@@ -99,7 +99,7 @@ def _pointers(address: int) -> Iterator[int]:
 def _fat_binary_at(address: int) -> bytes:
     _, _, header, size = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
     if header + size >= 1 << 31:
-        raise NoPtx(f"the fat binary is damaged: it says that it has {size:,} bytes")
+        raise NoPtx(f"the fat binary is damaged: its header states a size of {size:,} bytes")
     return ctypes.string_at(address, header + size)
 
 
@@ -151,7 +151,7 @@ def _entries(data: bytes, at: int) -> Iterator[_Entry]:
             raise Damaged("its header is cut off")
         _, _, header, size = _HEADER.unpack_from(data, at)
         if header < _HEADER.size:
-            raise Damaged(f"its header says that it has {header} bytes")
+            raise Damaged(f"its header states a header size of {header} bytes")
         at, end = at + header, at + header + size
         while at + _ENTRY.size <= min(end, len(data)):
             entry, at = _entry(data, at)
@@ -165,7 +165,7 @@ def _entry(data: bytes, at: int) -> tuple[_Entry, int]:
     kind, _, offset, length, compressed, _, _, _, architecture = found[:9]
     flags, plain = found[11], found[13]
     if offset < _ENTRY.size:
-        raise Damaged(f"an entry says that its header has {offset} bytes")
+        raise Damaged(f"an entry states a header size of {offset} bytes")
     stored = compressed if flags & (LZ4 | ZSTD) else length
     start = at + offset
     if start + stored > len(data):
@@ -180,7 +180,7 @@ def _plain(entry: _Entry) -> bytes:
     if not entry.flags & (LZ4 | ZSTD):
         return stored
     if entry.size > MOST_BYTES:
-        raise NoPtx(f"its PTX has {entry.size:,} bytes, and at most {MOST_BYTES:,} are read")
+        raise NoPtx(f"its PTX has {entry.size:,} bytes, but at most {MOST_BYTES:,} are supported")
     unpack = unpack_zstd if entry.flags & ZSTD else unpack_lz4
     try:
         return unpack(stored, entry.size)

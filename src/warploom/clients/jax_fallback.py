@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 
 REASON = (
-    "warploom: JAX computes on the CPU here and not on the software GPU: its CUDA plugin needs"
-    " libraries of NVIDIA's (cuDNN, CUPTI, cuBLAS, ...) that have no stand-in. Kernels of Numba,"
-    " Triton, PyTorch, cuda.core or CUDA C++ run on the software GPU."
+    "warploom: JAX computes on the CPU here, not on the software GPU: its CUDA plugin needs "
+    "NVIDIA libraries (cuDNN, CUPTI, cuBLAS, ...) that Warploom does not replace. Kernels of "
+    "Numba, Triton, PyTorch, cuda.core or CUDA C++ run on the software GPU."
 )
 
 

@@ -62,8 +62,8 @@ def found_nvcc() -> str:
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     if nvcc is None:
         raise CompileError(
-            f"there is no nvcc: none is on the PATH, and {_lacking()}. Install its wheels with"
-            f" `{INSTALL}`, and the C++ compiler that it calls (Debian: apt-get install g++)."
+            f"nvcc was not found: it is not on the PATH, and {_lacking()}. Install its wheels "
+            f"with `{INSTALL}`, and the C++ compiler that it calls (Debian: apt-get install g++)."
         )
     return nvcc
 
@@ -110,9 +110,9 @@ def build_program(source: Path, options: Sequence[str] = ()) -> Path:
         nvcc = found_nvcc()
     except CompileError as missing:
         raise CompileError(
-            f"{source} has a main, so it is a whole program, and building it needs nvcc; {missing}"
-            f" Without it, launch one of its kernels: `warploom run {source} --kernel NAME --grid"
-            f" ... --block ...`."
+            f"{source} has a main function, so it is a whole program, which needs nvcc; {missing} "
+            f"Without it, launch one of its kernels: `warploom run {source} --kernel NAME --grid "
+            "... --block ...`."
         ) from None
     text = source.read_bytes()
     name = hashlib.sha256(str(source.absolute()).encode() + b"\0" + text).hexdigest()[:16]
@@ -126,5 +126,5 @@ def build_program(source: Path, options: Sequence[str] = ()) -> Path:
         check=False,
     )
     if made.returncode:
-        raise CompileError(f"nvcc does not take {source}:\n{made.stderr.strip()}", made.stderr)
+        raise CompileError(f"nvcc cannot compile {source}:\n{made.stderr.strip()}", made.stderr)
     return target

@@ -22,7 +22,7 @@ from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda
 from warploom.host.programs.sources import read_source
 
-VERSION = "nvcc, with Warploom in front of it: kernels become PTX"
+VERSION = "nvcc through Warploom: kernels become PTX"
 
 KINDS = ("cubin", "fatbin", "ptx")
 """What may be asked for of kernels; all of them become PTX."""
@@ -75,7 +75,7 @@ def _next(words: Iterator[str], option: str) -> str:
     try:
         return next(words)
     except StopIteration:
-        raise CompileError(f"the option {option} wants a value") from None
+        raise CompileError(f"the option {option} requires a value") from None
 
 
 def compile_kernels(request: Request) -> None:
@@ -83,9 +83,9 @@ def compile_kernels(request: Request) -> None:
     NVRTC's log where the source does not compile."""
     if not request.kind or len(request.sources) != 1:
         raise CompileError(
-            "there is no nvcc here but Warploom's stand-in, which compiles the kernels of one file"
-            " (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need NVIDIA's own nvcc, on"
-            f" the PATH or from its wheels: pip install {INSTALL}"
+            "nvcc is not installed; this is Warploom's replacement, which only compiles the "
+            "kernels of one file (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need "
+            f"NVIDIA's nvcc, on the PATH or from its wheels: pip install {INSTALL}"
         )
     [source] = request.sources
     text = read_source(source)

@@ -42,7 +42,7 @@ def real_library(soname: str) -> ctypes.CDLL:
         if path.exists() and not _is_stand_in(path):
             mode = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
             return ctypes.CDLL(str(path), mode=mode)
-    raise WarploomError(f"{soname} is not found: pip install {WHEELS[soname]}")
+    raise WarploomError(f"{soname} was not found: pip install {WHEELS[soname]}")
 
 
 def _folders() -> list[Path]:

@@ -19,7 +19,10 @@ def main(arguments: list[str]) -> int:
     target = next((b for a, b in pairwise(arguments) if a == "-o"), None)
     sources = [a for a in arguments if a.endswith(".ptx")]
     if target is None or len(sources) != 1:
-        print(f"ptxas (Warploom's): cannot tell input from output in {arguments}", file=sys.stderr)
+        print(
+            f"ptxas (Warploom's): cannot tell the input from the output in {arguments}",
+            file=sys.stderr,
+        )
         return 1
     shutil.copyfile(sources[0], target)
     return 0

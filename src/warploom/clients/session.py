@@ -104,8 +104,8 @@ HOST_ACCESSES = (
 """Printed with the findings: the host's own accesses are not seen."""
 
 EVENT_TIMES = (
-    "times of events are those of the simulation on this computer, not a GPU's:"
-    " `warploom time` models those"
+    "times of events are those of the simulation on this computer, not of a GPU: use `warploom "
+    "time` to model GPU times"
 )
 
 
@@ -340,7 +340,7 @@ def _launches(one: KernelRuns) -> str:
 
 def _compiling(seconds: float) -> str:
     """Returns words on the time that compiling took, where it is long enough to be seen."""
-    return f" after {seconds:.3f} s of compiling" if seconds >= 0.0005 else ""
+    return f" after {seconds:.3f} s of compilation" if seconds >= 0.0005 else ""
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

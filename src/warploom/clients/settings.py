@@ -71,11 +71,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
-            raise WarploomError(f"there is no report {self.report!r}; there are {REPORTS}")
+            raise WarploomError(f"there is no report {self.report!r}; choose from {REPORTS}")
         if self.stream_order not in STREAM_ORDERS:
             orders = ", ".join(STREAM_ORDERS)
             raise WarploomError(
-                f"there is no stream order {self.stream_order!r}: choose of {orders}"
+                f"there is no stream order {self.stream_order!r}; choose from {orders}"
             )
 
     def checked(self) -> Settings:
@@ -86,8 +86,8 @@ class Settings:
         schedule_of(find_device(self.device), self.schedule, self.seed, ORDERS[self.any_order])
         if self.timeline and (self.engine != "compiled" or self.sanitize):
             raise WarploomError(
-                "a timeline is of launches that the compiled engine records, without checks: leave"
-                " out --timeline, or --engine and the checks"
+                "a timeline requires launches recorded by the compiled engine, without checks: "
+                "omit --timeline, or --engine and the checks"
             )
         return self
 
@@ -159,7 +159,9 @@ def bytes_of(text: str) -> int:
     try:
         size = int(float(number) * UNITS[unit])
     except (ValueError, KeyError, OverflowError):
-        raise WarploomError(f"{text!r} is no amount of memory; write 512M or 16G") from None
+        raise WarploomError(f"{text!r} is not a valid memory size; write 512M or 16G") from None
     if size <= 0:
-        raise WarploomError(f"a device with {text} of memory runs nothing; give it some")
+        raise WarploomError(
+            f"a device with {text} of memory cannot run anything; choose a larger size"
+        )
     return size

@@ -118,8 +118,8 @@ class Packer:
         if len(values) != len(self._packings):
             wanted = ", ".join(packing.declared for packing in self._packings) or "none"
             raise LaunchError(
-                f"{self.name} takes {len(self._packings)} arguments ({wanted}), and got"
-                f" {len(values)}."
+                f"{self.name} takes {len(self._packings)} arguments ({wanted}), but got "
+                f"{len(values)}."
             )
         packed = Arguments(bytearray(self._size), strict, local_end=self._local_start)
         try:
@@ -158,7 +158,7 @@ class _Packing:
         if isinstance(value, LocalMemory):
             return self._local(value, packed)
         if self.parameter.pointer_space is Space.SHARED:
-            raise self._refuse(value, "points to local memory: give it LocalMemory(bytes)")
+            raise self._refuse(value, "points to local memory: pass LocalMemory(bytes)")
         if isinstance(value, np.ndarray):
             return self._borrow(cast(Array, value), packed)
         if self.parameter.type.kind is Kind.FLOAT:
@@ -174,14 +174,14 @@ class _Packing:
         if not isinstance(value, (bytes, bytearray, memoryview, np.generic, np.ndarray)):
             raise self._refuse(
                 value,
-                f"is a structure of {size} bytes, passed by value: give it bytes or a NumPy"
-                f" structured scalar",
+                f"is a structure of {size} bytes, passed by value: pass bytes or a NumPy "
+                "structured scalar",
             )
         if isinstance(value, (np.generic, np.ndarray)):
             value = in_device_order(np.asarray(cast(Array, value)))
         data = bytes(value) if isinstance(value, (bytes, bytearray)) else value.tobytes()
         if len(data) != size:
-            raise self._refuse(value, f"is a structure of {size} bytes, and this has {len(data)}")
+            raise self._refuse(value, f"is a structure of {size} bytes, but this has {len(data)}")
         return data
 
     def _pointer(self, buffer: Buffer, packed: Arguments) -> bytes:
@@ -196,7 +196,7 @@ class _Packing:
     def _handle(self, value: Handle, packed: Arguments) -> bytes:
         """Returns a texture or a surface by its number."""
         if not self._takes_pointers:
-            raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
+            raise self._refuse(value, "is not a cudaTextureObject_t or cudaSurfaceObject_t")
         self.memory.check_owner(value.memory, self.what, value)
         packed.handles.append(value)
         return value.handle.to_bytes(8, "little")
@@ -204,7 +204,7 @@ class _Packing:
     def _local(self, value: LocalMemory, packed: Arguments) -> bytes:
         """Returns the offset in shared memory of a local-memory argument, and advance past it."""
         if self.parameter.pointer_space is not Space.SHARED:
-            raise self._refuse(value, "is no pointer to local memory")
+            raise self._refuse(value, "is not a pointer to local memory")
         start = packed.local_end
         packed.local_end += value.padded_bytes
         return start.to_bytes(self.parameter.size, "little")
@@ -212,7 +212,7 @@ class _Packing:
     def _borrow(self, host: Array, packed: Arguments) -> bytes:
         """Returns a host array: copied to the device now, and back after the launch."""
         if not self._takes_pointers:
-            raise self._refuse(host, "takes a number: take one element, such as x[0]")
+            raise self._refuse(host, "takes a number: pass one element, such as x[0]")
         if packed.strict and host.dtype not in self._fitting:
             self._check_elements("array", host.dtype)
         name = f"{self.source.name} ({self.what})" if self.source.name else self.what

@@ -61,7 +61,7 @@ class Buffer:
     def address(self) -> int:
         """Returns where it begins; WarploomError after `free()`."""
         if not self._release.alive:
-            raise WarploomError(f"{self.name} was freed and is gone; make a new buffer")
+            raise WarploomError(f"{self.name} has been freed; create a new buffer")
         return self._address
 
     @property
@@ -97,8 +97,8 @@ def upload(memory: DeviceMemory, host: Any, name: str, *, constant: bool = False
     array = np.asarray(host)
     if array.dtype.hasobject:
         raise LaunchError(
-            f"{name}: an array of {array.dtype} holds Python objects, which a device cannot read;"
-            f" give its elements a number type"
+            f"{name}: an array of {array.dtype} holds Python objects, which a device cannot read; "
+            "use a numeric element type"
         )
     buffer = Buffer(memory, array.shape, array.dtype, name, constant=constant)
     if buffer.nbytes:

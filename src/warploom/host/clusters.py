@@ -38,16 +38,15 @@ def cluster_of(function: Function, asked: Dim3 | None) -> tuple[Dim3, bool]:
             named = (x, y, z)
     if named is not None and asked is not None and asked != named:
         raise LaunchError(
-            f"{function.name} wants clusters of {list(named)} blocks (__cluster_dims__ or"
-            f" .reqnctapercluster), and the launch asks for {list(asked)}. Leave"
-            f" `cluster_dims` out."
+            f"{function.name} requires clusters of {list(named)} blocks (__cluster_dims__ or "
+            f".reqnctapercluster), but the launch requests {list(asked)}. Omit `cluster_dims`."
         )
     directives = {directive for directive, _ in function.directives}
     found = named or asked
     if found is None and "explicitcluster" in directives:
         raise LaunchError(
-            f"{function.name} wants a launch that names its clusters (.explicitcluster): pass"
-            f" cluster_dims=(x, y, z)."
+            f"{function.name} requires a launch that specifies its clusters (.explicitcluster): "
+            "pass cluster_dims=(x, y, z)."
         )
     return found or ALONE, found is not None
 
@@ -57,11 +56,13 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
     x, y, z = cluster
     size = x * y * z
     if min(cluster) < 1:
-        raise LaunchError(f"a cluster of {list(cluster)} blocks makes no sense: each is 1 or more")
+        raise LaunchError(
+            f"invalid cluster of {list(cluster)} blocks: each dimension must be at least 1"
+        )
     if size > 1 and spec.compute_capability < SINCE:
         raise LaunchError(
-            f"clusters of {size} blocks: {spec.title} (compute capability {spec.cc}) has none,"
-            f" which came with 9.0. Launch without, or take a newer device."
+            f"clusters of {size} blocks: {spec.title} (compute capability {spec.cc}) does not "
+            "support clusters, which require 9.0. Launch without them, or choose a newer device."
         )
     limit = MOST_BLOCKS
     for directive, values in function.directives:
@@ -69,13 +70,13 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
             limit = min(limit, int(values[0]))
     if size > limit:
         raise LaunchError(
-            f"a cluster of {list(cluster)} = {size} blocks is too large: at most {limit}.",
+            f"a cluster of {list(cluster)} = {size} blocks is too large: the limit is {limit}.",
             resource="blocks of a cluster",
             requested=size,
             limit=limit,
         )
     if any(n % part for n, part in zip(grid, cluster, strict=True)):
         raise LaunchError(
-            f"a grid of {list(grid)} blocks has no whole number of clusters of {list(cluster)}:"
-            f" make each size of the grid a multiple."
+            f"a grid of {list(grid)} blocks cannot be divided into clusters of {list(cluster)}: "
+            "make each dimension of the grid a multiple."
         )

@@ -28,7 +28,8 @@ SUFFIXES = (".npy", ".csv", ".txt", ".bin")
 """The files that hold contents."""
 
 KINDS = (
-    "zeros, ones, arange, a number, numbers with commas, random, uniform:LOW:HIGH, normal:MEAN:SD"
+    "zeros, ones, arange, a number, comma-separated numbers, random, uniform:LOW:HIGH, "
+    "normal:MEAN:SD"
 )
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -62,7 +63,7 @@ def make_content(content: str, element: Element, count: int) -> Array:
         drawn = draw(float(found["first"]), float(found["second"]), count)
         whole = np.floor(drawn) if issubclass(element, np.integer) else drawn
         return _converted(whole, element)
-    raise ContentError(f"{content!r} is none of {KINDS}, or a file ({', '.join(SUFFIXES)})")
+    raise ContentError(f"{content!r} is not one of {KINDS}, or a file ({', '.join(SUFFIXES)})")
 
 
 def read_array(file: str, element: Element | None = None) -> Array:
@@ -88,7 +89,7 @@ def _loaded(file: Path, element: Element | None) -> Array:
     with file.open("rb") as opened:
         loaded: Any = np.load(opened, allow_pickle=False)
     if not isinstance(loaded, np.ndarray):
-        raise ContentError(f"{file} holds several arrays, and one is needed (np.save)")
+        raise ContentError(f"{file} holds several arrays; save a single one (np.save)")
     return cast(Array, loaded)
 
 
@@ -104,7 +105,9 @@ def _written(content: str, element: Element, count: int) -> Array:
     try:
         numbers = [_number(number, element) for number in content.split(",")]
     except (ValueError, OverflowError):
-        raise ContentError(f"{content!r} has a number that is no {np.dtype(element)}") from None
+        raise ContentError(
+            f"{content!r} has a number that does not fit {np.dtype(element)}"
+        ) from None
     if len(numbers) == 1:
         return np.full(count, numbers[0], element)
     if len(numbers) != count:

@@ -137,7 +137,9 @@ class Device(MakesTextures, MakesTensorMaps):
         if record and self.engine != "compiled":
             raise WarploomError("only the compiled engine records launches for timing")
         if sampled and not record:
-            raise WarploomError("sampled=True is for timing: make the device with record=True too")
+            raise WarploomError(
+                "sampled=True is for timing: create the device with record=True too"
+            )
         self._strict_target = strict_target
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
@@ -237,7 +239,7 @@ class Device(MakesTextures, MakesTensorMaps):
         """
         named = names or [name_of(source, number) for number, source in enumerate(sources, 1)]
         if not sources or len(named) != len(sources):
-            raise WarploomError(f"there are {len(sources)} sources to link, {len(named)} names")
+            raise WarploomError(f"there are {len(sources)} sources to link, but {len(named)} names")
         cc = self.spec.compute_capability
         parts = [
             part_of(source, name, cc, options, self.spec.warp_size)
@@ -296,7 +298,7 @@ class Device(MakesTextures, MakesTensorMaps):
         """
         if not self._context.record:
             raise WarploomError(
-                "a timeline is of launches that are recorded: make the device with record=True"
+                "a timeline requires recorded launches: create the device with record=True"
             )
         from warploom.host.timelines import Timeline
 

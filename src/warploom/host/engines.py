@@ -33,8 +33,8 @@ def choose_engine(name: str | None, spec: DeviceSpec) -> str:
         return "compiled" if spec.warp_size == WARP_SIZE else "reference"
     if name == "compiled" and spec.warp_size != WARP_SIZE:
         raise WarploomError(
-            f"the compiled engine runs warps of {WARP_SIZE} lanes, not of {spec.warp_size}: leave"
-            f" the engine out, or take the engine 'reference'"
+            f"the compiled engine requires warps of {WARP_SIZE} lanes, not {spec.warp_size}: omit "
+            "the engine, or use the engine 'reference'"
         )
     return name
 

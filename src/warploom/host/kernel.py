@@ -24,8 +24,9 @@ class Kernel(LaunchableKernel):
         given = _tuple(configuration)
         if not 2 <= len(given) <= 4:
             raise LaunchError(
-                f"{self.name}[...] takes grid, block and, if wanted, a stream and bytes of dynamic"
-                f" shared memory; it got {len(given)} values. Try {self.name}[blocks, threads]."
+                f"{self.name}[...] takes grid, block and, optionally, a stream and bytes of "
+                f"dynamic shared memory; it got {len(given)} values. Try {self.name}[blocks, "
+                "threads]."
             )
         grid, block, stream, shared = given + (None, None, None, 0)[len(given) :]
         if not (stream is None or isinstance(stream, Stream) or _is_zero(stream)):
@@ -37,7 +38,7 @@ class Kernel(LaunchableKernel):
             self.context.memory.check_owner(stream.memory, f"{self.name}[...]", "its stream")
         [dynamic] = _integers("shared memory", "a number of bytes", shared, 1)
         if dynamic < 0:
-            raise LaunchError(f"{self.name}[...]: {dynamic} bytes of shared memory make no sense")
+            raise LaunchError(f"{self.name}[...]: invalid size of shared memory: {dynamic} bytes")
         return Launcher(self, _dims("grid", grid), _dims("block", block), stream or None, dynamic)
 
     def __repr__(self) -> str:
@@ -59,7 +60,7 @@ def _integers(what: str, wanted: str, given: Any, most: int) -> tuple[int, ...]:
     except TypeError:
         numbers = ()
     if not 1 <= len(numbers) <= most:
-        raise LaunchError(f"the {what} of a launch is {wanted}, not {given!r}")
+        raise LaunchError(f"the {what} of a launch must be {wanted}, not {given!r}")
     return numbers
 
 

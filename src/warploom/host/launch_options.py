@@ -51,7 +51,7 @@ def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:
     for one in given:
         if len(one) != 2:
             raise LaunchError(
-                f"turns name each warp by two numbers, its block and its number in the block, like"
-                f" (0, 3); this is {tuple(one)}"
+                "turns identify each warp by two numbers, its block and its index in the block, "
+                f"such as (0, 3); this is {tuple(one)}"
             )
     return tuple((block, number) for block, number in given)

@@ -24,7 +24,7 @@ class LocalMemory:
     def __post_init__(self) -> None:
         if self.nbytes <= 0:
             raise LaunchError(
-                f"local memory of {self.nbytes} bytes is none; give it a size above 0"
+                f"invalid size of local memory: {self.nbytes} bytes; it must be greater than 0"
             )
 
     @property

@@ -80,9 +80,7 @@ class Module:
         opaque = {v.name for v in self.ir.variables if v.type.name in OPAQUE}
         if variable not in opaque:
             known = ", ".join(sorted(opaque)) or "none"
-            raise WarploomError(
-                f"{self.name} has no texture variable {variable!r}; what it has: {known}"
-            )
+            raise WarploomError(f"{self.name} has no texture variable {variable!r}; it has {known}")
         [address] = self.image.addresses((variable,))
         self._context.memory.write(address, handle.handle.to_bytes(8, "little"))
         self._bound[variable] = handle
@@ -102,8 +100,8 @@ class Module:
         data = np.ascontiguousarray(in_device_order(values)).tobytes()
         if len(data) > size:
             raise WarploomError(
-                f"{self.name}: the variable {variable} has {size:,} bytes, and the values"
-                f" {len(data):,}."
+                f"{self.name}: the variable {variable} has {size:,} bytes, but the values have "
+                f"{len(data):,}."
             )
         self._context.memory.write(address, data)
 

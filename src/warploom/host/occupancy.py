@@ -27,9 +27,9 @@ def occupancy(
     given = (registers_per_thread, shared_bytes_per_block, barriers_per_block)
     if block_size < 1 or min(given) < 0:
         raise LaunchError(
-            f"a block of {block_size} threads with {registers_per_thread} registers each,"
-            f" {shared_bytes_per_block} bytes of shared memory and {barriers_per_block} barriers"
-            f" makes no sense: a block has a thread at least, and nothing less than 0"
+            f"invalid block of {block_size} threads with {registers_per_thread} registers each, "
+            f"{shared_bytes_per_block} bytes of shared memory and {barriers_per_block} barriers: "
+            "a block must have at least one thread, and nothing may be negative"
         )
     if isinstance(device, str):
         device = find_device(device)

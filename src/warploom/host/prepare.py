@@ -77,9 +77,9 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     resident = _resident_blocks(kernel, launch)
     if asked.cooperative and launch.blocks > resident:
         raise LaunchError(
-            f"a cooperative launch of {kernel.program.title} needs all its {launch.blocks:,} blocks"
-            f" resident at once; {context.spec.name} holds {resident:,} of this kind. Launch"
-            f" fewer blocks, and let each do more.",
+            f"in a cooperative launch of {kernel.program.title}, all {launch.blocks:,} blocks "
+            f"must be resident at once, but {context.spec.name} holds {resident:,} of them. "
+            "Launch fewer blocks, and let each do more.",
             resource="resident blocks",
             requested=launch.blocks,
             limit=resident,
@@ -130,8 +130,8 @@ def _check_directives(function: Function, block: Dim3) -> None:
             )
         if directive == "reqntid" and (*numbers, 1, 1)[:3] != block:
             raise LaunchError(
-                f"{function.name} wants blocks of exactly {numbers} threads (.reqntid), not"
-                f" {list(block)}.",
+                f"{function.name} requires blocks of exactly {numbers} threads (.reqntid), not "
+                f"{list(block)}.",
                 resource="threads",
                 requested=threads,
                 limit=limit,

@@ -180,9 +180,9 @@ class ReadyLaunch:
     def _no_capacity(self, blocks: int) -> DeadlockError:
         """Returns the error of a launch that can never begin."""
         return DeadlockError(
-            f"{self.kernel.program.title} can never begin: {blocks:,} blocks of kernels that wait"
-            f" for memory occupy {self.kernel.context.spec.title}, and none of its own fits beside"
-            f" them. Launch fewer blocks of a kernel that waits for another one.",
+            f"{self.kernel.program.title} can never start: {blocks:,} blocks of kernels that "
+            f"wait for memory occupy {self.kernel.context.spec.title}, and none of its own blocks "
+            "fits. Launch fewer blocks of a kernel that waits for another one.",
             (),
         )
 
@@ -198,8 +198,8 @@ def work_of(
     debugger = debugging.debugger_of(kernel) if debugging.attached else None
     if observation is not None and (debugger is not None or tools):
         raise LaunchError(
-            f"{kernel.name} cannot be observed and {'sanitized' if tools else 'debugged'}"
-            f" in one launch. Launch it once for each."
+            f"{kernel.name} cannot be observed and {'sanitized' if tools else 'debugged'} in the "
+            "same launch. Launch it once for each."
         )
     if debugger is not None:
         return partial(ready.execute, _debugged(kernel, debugger), progress), None

@@ -85,7 +85,7 @@ def dims(option: str, text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in re.split("[x,]", text))
     except ValueError:
         raise WarploomError(
-            f"{option} {text!r} is no shape. Write numbers with x between them, such as 16x8."
+            f"{option} {text!r} is not valid. Write numbers separated by x, such as 16x8."
         ) from None
 
 
@@ -94,7 +94,7 @@ def only_kernel(module: Module) -> str:
     if len(module.kernels) != 1:
         names = ", ".join(map(kernel_title, module.kernels)) or "none"
         raise WarploomError(
-            f"{module.name}: name the kernel to launch (--kernel). Its kernels: {names}."
+            f"{module.name}: choose the kernel to launch with --kernel. Its kernels: {names}."
         )
     return module.kernels[0]
 

@@ -188,8 +188,8 @@ class Run:
         found = self.kernel.assembly
         if isinstance(found, NoAssembly):
             raise WarploomError(
-                f"there is no machine code of {self.kernel.program.title} to count in:"
-                f" {found.reason}"
+                f"there is no machine code of {self.kernel.program.title} in which to count: "
+                f"{found.reason}"
             )
         return MachineCounts(found.matching, self.tally)
 

@@ -73,7 +73,7 @@ def buffer_names(texts: Sequence[str]) -> tuple[str, ...]:
             continue
         name = found["name"] or str(position)
         if name in names:
-            raise WarploomError(f"--arg {text!r}: another buffer is called {name} already.")
+            raise WarploomError(f"--arg {text!r}: another buffer is already called {name}.")
         names.append(name)
     return tuple(names)
 
@@ -103,7 +103,7 @@ def _number(text: str) -> int | float:
         except ValueError:
             continue
         if isinstance(number, float) and math.isinf(number) and "inf" not in text.lower():
-            raise _unreadable(text, "it is beyond the largest f64")
+            raise _unreadable(text, "it is greater than the largest f64")
         return number
     raise _unreadable(text, "it is neither a number nor a buffer")
 
@@ -111,11 +111,11 @@ def _number(text: str) -> int | float:
 def _content(text: str, type: str, shape: str, content: str) -> Array:
     dtype = DTYPES.get(type)
     if dtype is None:
-        raise _unreadable(text, f"its type is none of {', '.join(DTYPES)}")
+        raise _unreadable(text, f"its type is not one of {', '.join(DTYPES)}")
     try:
         dims = tuple(int(n) for n in re.split("[x,]", shape))
     except ValueError:
-        raise _unreadable(text, "its shape is not numbers with x between them") from None
+        raise _unreadable(text, "its shape is not numbers separated by x") from None
     if min(dims) < 0:
         raise _unreadable(text, "its shape is negative")
     try:
@@ -125,7 +125,8 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
     except (MemoryError, ValueError, OverflowError):
         size = math.prod(dims) * np.dtype(dtype).itemsize
         raise LaunchError(
-            f"--arg {text!r}: the host has no memory for its {size:,} bytes. Make it smaller.",
+            f"--arg {text!r}: the host does not have enough memory for its {size:,} bytes. Make "
+            "it smaller.",
             resource="host memory",
             requested=size,
         ) from None
@@ -138,7 +139,7 @@ def _structure(text: str, members: str) -> np.void:
     for member in members.split(","):
         type, _, number = member.strip().partition(":")
         if type not in DTYPES:
-            raise _unreadable(text, f"a member's type is none of {', '.join(DTYPES)}")
+            raise _unreadable(text, f"a member's type is not one of {', '.join(DTYPES)}")
         fields.append((f"member{len(fields)}", DTYPES[type]))
         values.append(_number(number))
     try:
@@ -154,8 +155,8 @@ def assignment(option: str, text: str) -> tuple[str, Array]:
     found = _parse(content, 0) if equals and name else None
     if not isinstance(found, BufferArgument):
         raise WarploomError(
-            f"{option} {text!r} is not NAME=TYPE[SHAPE]=CONTENT or NAME=FILE.npy, such as"
-            f" table=f32[64]=arange."
+            f"{option} {text!r} must be NAME=TYPE[SHAPE]=CONTENT or NAME=FILE.npy, such as "
+            "table=f32[64]=arange."
         )
     return name, found.content
 

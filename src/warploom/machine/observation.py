@@ -67,9 +67,9 @@ class ObservedLaunch:
         failed = self.table.failed  # 1 plus the kind, 0 if none has failed
         if failed:
             raise WarploomError(
-                f"on_{KINDS[failed - 1]} of the observer {self.observation.name} raised an"
-                f" exception, and was not called again. Look for an index beyond its state, or a"
-                f" division by zero."
+                f"on_{KINDS[failed - 1]} of the observer {self.observation.name} raised an "
+                "exception and was not called again. Look for an out-of-range index into its "
+                "state, or a division by zero."
             )
 
 

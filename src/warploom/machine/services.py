@@ -139,9 +139,10 @@ class Services:
             block, thread = self._thread_of(call, lane)
             line = self.program.line(call.instruction)
             raise KernelFault(
-                f"free of {address:#x}, which no malloc of a kernel gave, or which is free already"
-                f"\n    at {line} in kernel {self.program.title}, by thread {thread} in block"
-                f" {block}\n    Free each allocation once, and only what malloc gave.",
+                f"free of {address:#x}, which malloc in a kernel did not return, or which is "
+                f"already freed\n    at {line} in kernel {self.program.title}, by thread {thread} "
+                f"in block {block}\n    Free each allocation once, and only pointers that malloc "
+                "returned.",
                 kernel=self.program.name,
                 line=line,
                 block=block,

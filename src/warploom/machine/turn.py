@@ -342,12 +342,12 @@ def refuse_in_launch(action: str) -> None:
     ("launch a kernel")."""
     if _thread.calls_back:
         raise LaunchError(
-            f"cannot {action} from the output callback: the kernel that prints waits for the"
-            f" callback to return. Keep the text, and {action} after the launch has ended."
+            f"cannot {action} from the output callback: the printing kernel waits for the "
+            f"callback to return. Keep the text, and {action} after the launch has ended."
         )
     if _thread.launches:
         raise LaunchError(
-            f"cannot {action} from a signal handler or a finalizer while this thread launches a"
-            f" kernel, which waits for the handler to return. Set a flag there, and {action} after"
-            f" the launch has ended; Ctrl-C ends a launch."
+            f"cannot {action} from a signal handler or a finalizer while this thread launches a "
+            "kernel, which waits for the handler to return. Set a flag in the handler, and "
+            f"{action} after the launch has ended; Ctrl-C ends a launch."
         )

@@ -49,8 +49,8 @@ class RunTotals:
                 reports = [msgspec.convert(data, ReportData)]
         except msgspec.ValidationError as error:
             raise WarploomError(
-                f"{name} is no report: {error}. Write one with `warploom profile --json` or"
-                f" `warploom run --json FILE program`."
+                f"{name} is not a report: {error}. Write one with `warploom profile --json` or "
+                "`warploom run --json FILE program`."
             ) from None
         if not reports:
             raise WarploomError(f"{name} is the report of a program that launched no kernel")
@@ -288,7 +288,9 @@ def _gain(before: RunTotals, after: RunTotals, rows: Sequence[Row]) -> tuple[flo
     if before.seconds and after.seconds:
         return before.seconds / after.seconds, "modelled time"
     if before.least_seconds and after.least_seconds:
-        return before.least_seconds / after.least_seconds, "least time at the device's peaks"
+        return before.least_seconds / after.least_seconds, (
+            "lower bound of the time at the device's peaks"
+        )
     slots = [sum(q.slots * q.value(one.counts) for q in QUANTITIES) for one in (before, after)]
     return (slots[0] / slots[1] if slots[1] else 1.0), "counted slots"
 
@@ -296,7 +298,10 @@ def _gain(before: RunTotals, after: RunTotals, rows: Sequence[Row]) -> tuple[flo
 def _verdict(before: RunTotals, after: RunTotals, gain: float, basis: str) -> str:
     times = {
         "modelled time": (before.seconds, after.seconds),
-        "least time at the device's peaks": (before.least_seconds, after.least_seconds),
+        "lower bound of the time at the device's peaks": (
+            before.least_seconds,
+            after.least_seconds,
+        ),
     }.get(basis)
     shown = f": {_time(times[0])}, then {_time(times[1])}" if times and all(times) else ""
     if abs(gain - 1) < SAME:
@@ -325,7 +330,7 @@ def _reason(rows: Sequence[Row], gain: float) -> str:
     against = [row for row in changed if row.slots * sign < 0]
     parts = [f"By {_shown(along[0])}"] if along else ["No count explains it"]
     if against and (not along or abs(against[0].slots) > SMALL * abs(along[0].slots)):
-        parts.append(f"in spite of {_shown(against[0])}")
+        parts.append(f"despite {_shown(against[0])}")
     return "; ".join(parts) + "."
 
 
@@ -339,9 +344,7 @@ def _differences(before: RunTotals, after: RunTotals) -> tuple[str, ...]:
     if before.device != after.device:
         notes.append(f"The devices differ: {before.device}, then {after.device}.")
     if before.launches != after.launches:
-        notes.append(
-            f"Totals are of {before.launches:,} launches, then {after.launches:,}: counts are sums."
-        )
+        notes.append(f"Totals are sums over {before.launches:,} launches, then {after.launches:,}.")
     return tuple(notes)
 
 
@@ -356,12 +359,12 @@ def _misleading(ratios: Sequence[Row], rows: Sequence[Row], gain: float) -> tupl
             total = totals.get(rule.total)
             if total is not None and total.after < total.before:
                 notes.append(
-                    f"{row.name} looks worse ({row.before:,.3g}, then {row.after:,.3g}), but the"
-                    f" total fell: {rule.total} {total.change}. The total is what costs."
+                    f"{row.name} looks worse ({row.before:,.3g}, then {row.after:,.3g}), but the "
+                    f"total fell: {rule.total} {total.change}. The total determines the cost."
                 )
         if row.name.startswith("Theoretical Occupancy") and change < 0 and gain > 1 + SAME:
             notes.append(
-                f"Occupancy fell ({row.before:,.3g} %, then {row.after:,.3g} %), and the run is"
-                f" faster all the same: fewer warps are enough where each has more to do."
+                f"Occupancy fell ({row.before:,.3g} %, then {row.after:,.3g} %), but the run is "
+                "faster: fewer warps are enough if each has more independent work."
             )
     return tuple(notes)

@@ -89,7 +89,7 @@ def _parts(
     if 0 < lanes < warp_size / 2:
         executed += f", {lanes:.1f} lanes active"
     if counts.selects:
-        executed += ", both sides of a choice computed and one selected"
+        executed += ", both sides of a conditional computed and one selected"
     yield Part("instructions", counts.warp_instructions, executed)
     for space in ("global", "local"):
         more = _sum(counts, space, "transactions") - _sum(counts, space, "requests")
@@ -100,9 +100,9 @@ def _parts(
     wide = _sum(counts, "shared", "wavefronts") - conflicts - _sum(counts, "shared", "requests")
     yield Part("shared memory", max(0, wide), "shared: accesses wider than a word")
     passes = counts.constant_load_transactions - counts.constant_load_requests
-    yield Part("constant memory", max(0, passes), "constant: lanes name different words")
+    yield Part("constant memory", max(0, passes), "constant: lanes access different words")
     passes = counts.atomic_passes - counts.atomic_requests
-    yield Part("atomics", max(0, passes), "atomics: lanes name one address")
+    yield Part("atomics", max(0, passes), "atomics: lanes access the same address")
 
 
 def _pattern(counts: Counts, space: str, example: Example | None) -> str:
@@ -112,10 +112,10 @@ def _pattern(counts: Counts, space: str, example: Example | None) -> str:
     each = _sum(counts, space, "transactions") / requests if requests else 0
     text = f"{each:.1f} transactions per request"
     if example is None:
-        return f"{text} (the fewest)"
+        return f"{text} (optimal)"
     stride = example.stride
     where = f"stride {stride} bytes" if stride else "scattered"
-    return f"{text} ({example.best} is best), {where}"
+    return f"{text} (optimal: {example.best}), {where}"
 
 
 def _sum(counts: Counts, space: str, field: str) -> int:

@@ -62,12 +62,12 @@ def render_text(report: Report, terms: str | None = None, parts: Parts | None = 
 
 
 def _compiling(seconds: float) -> str:
-    return f", after {seconds:,.3f} s of compiling" if seconds >= 0.0005 else ""
+    return f", after {seconds:,.3f} s of compilation" if seconds >= 0.0005 else ""
 
 
 def _tier(tier: str) -> str:
     """Returns words for a time in baseline code, which implies nothing about longer runs."""
-    return ", in baseline code (longer runs get optimised code)" if tier == "baseline" else ""
+    return ", in baseline code (longer runs get optimized code)" if tier == "baseline" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def render(
         _print_source_counters(report, console, say)
     if parts.details and chosen is None:
         console.print(
-            "Counted: in the execution. Modelled: computed from the device's facts. Instructions"
-            " are those of PTX, not a GPU's own.",
+            "Counted: during execution. Modelled: computed from the device's specifications. "
+            "Instructions are PTX instructions, not machine instructions.",
             style="dim",
         )
 
@@ -116,7 +116,7 @@ def _chosen(report: Report, names: Sequence[str]) -> frozenset[str] | None:
         fit = [title for title in titles if title.lower().startswith(name.lower())]
         if not fit:
             raise WarploomError(
-                f"the report has no section {name!r}. Its sections: {', '.join(titles)}."
+                f"the report has no section {name!r}. Its sections are {', '.join(titles)}."
             )
         chosen.update(fit)
     return frozenset(chosen)
@@ -132,19 +132,19 @@ def _print_head(report: Report, console: Console) -> None:
     console.print(
         Text.assemble(
             (read_symbol(facts.kernel).template, "bold"),
-            f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
-            f" {facts.engine} engine in {facts.seconds:,.3f} s of this host"
-            f"{_compiling(facts.compile_seconds)}{_tier(facts.tier)}",
+            f" on {facts.spec.title} (compute capability {facts.spec.cc}), run by the "
+            f"{facts.engine} engine in {facts.seconds:,.3f} s on this "
+            f"host{_compiling(facts.compile_seconds)}{_tier(facts.tier)}",
         )
     )
     if facts.newer_target is not None:
         console.print(
-            f"The PTX is for {facts.newer_target}, which this device is older than; it has every"
-            f" instruction in it. A driver would refuse it (--strict-target)."
+            f"The PTX targets {facts.newer_target}, which is newer than this device; the device "
+            "supports all instructions in it, but a driver would refuse it (--strict-target)."
         )
     if facts.any_order:
         console.print(
-            "Blocks ran in any order: another launch may leave another result, and other counts."
+            "Blocks ran in arbitrary order: another launch may give different results and counts."
         )
 
 

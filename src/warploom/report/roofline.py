@@ -123,9 +123,9 @@ def as_svg(line: Roofline) -> str:
             f"{10.0**decade:g}</text>"
         )
     parts.append(
-        f'<text x="{LEFT + WIDTH / 2}" y="{TOP + HEIGHT + 40}" text-anchor="middle">'
-        f"{escape(unit.unit)} a byte; upwards: {escape(unit.name)} {escape(unit.unit)} a second"
-        f"</text>"
+        f'<text x="{LEFT + WIDTH / 2}" y="{TOP + HEIGHT + 40}" '
+        f'text-anchor="middle">{escape(unit.unit)} per byte; vertical axis: {escape(unit.name)} '
+        f"{escape(unit.unit)} per second</text>"
     )
     first = min(ridges)
     parts.append(

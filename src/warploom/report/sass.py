@@ -122,9 +122,8 @@ def render_sass(
         _add(table, row)
     console.print(table)
     console.print(
-        "Warps of PTX: counted. Warps of machine code: from machine code, worked out from those"
-        f" ({100 * machine.confidence:.0f} % agree). Stalls: modelled. docs/machine_code.md says"
-        " how.",
+        "Warps of PTX: counted. Warps of machine code: derived from those "
+        f"({100 * machine.confidence:.0f} % agree). Stalls: modelled. See docs/machine_code.md.",
         style="dim",
     )
 

@@ -217,7 +217,7 @@ def instruction_statistics(counters: Counters) -> Section:
         ("Barriers", "inst", counters.barriers),
     ]
     if counters.selects:
-        given.append(("Selects (choices without a branch)", "inst", counters.selects))
+        given.append(("Selects (conditionals without a branch)", "inst", counters.selects))
     return Section("Instruction Statistics", tuple(_counted(*line) for line in given))
 
 

@@ -41,7 +41,7 @@ GLOSSARY = (
         "sub-group",
         "sub-group",
         "wavefront",
-        "the threads that one instruction is issued for: 32, on AMD's GCN and CDNA 64",
+        "the threads for which one instruction is issued together: 32, on AMD's GCN and CDNA 64",
     ),
     Entry("block", "work-group", "work-group", "block", "threads that share memory and barriers"),
     Entry("grid", "NDRange", "ND-range", "grid", "all blocks of a launch"),
@@ -50,50 +50,70 @@ GLOSSARY = (
         "active lanes",
         "active lanes",
         "execution mask",
-        "the lanes that an instruction acts on",
+        "the lanes for which an instruction takes effect",
     ),
-    Entry("SM", "compute unit", "compute unit", "compute unit", "the processor of a block"),
+    Entry("SM", "compute unit", "compute unit", "compute unit", "the processor that runs a block"),
     Entry(
         "CUDA core",
         "processing element",
         "processing element",
         "lane of a SIMD unit",
-        "what computes one lane's single-precision result in a cycle",
+        "the unit that computes one lane's single-precision result per cycle",
     ),
-    Entry("register", "register", "register", "VGPR", "a thread's own storage on the chip"),
+    Entry("register", "register", "register", "VGPR", "on-chip storage private to a thread"),
     Entry(
-        "global memory", "global memory", "global memory", "global memory", "all blocks access it"
+        "global memory",
+        "global memory",
+        "global memory",
+        "global memory",
+        "memory that all blocks can access",
     ),
     Entry(
         "shared memory",
         "local memory",
         "local memory",
         "shared memory (LDS)",
-        "memory of a block, on the chip",
+        "on-chip memory of a block",
     ),
     Entry(
         "local memory",
         "private memory",
         "private memory",
         "private memory",
-        "a thread's own, in device memory",
+        "memory private to a thread, in device memory",
     ),
     Entry(
         "constant memory",
         "constant memory",
         "constant memory",
         "constant memory",
-        "read-only, one word to all",
+        "read-only memory that serves one word at a time to all lanes",
     ),
     Entry(
-        "barrier", "barrier", "group_barrier", "barrier", "where threads of a block wait for others"
+        "barrier",
+        "barrier",
+        "group_barrier",
+        "barrier",
+        "a point where the threads of a block wait for each other",
     ),
-    Entry("atomic", "atomic", "atomic_ref", "atomic", "a read, change and write as one operation"),
-    Entry("sector", "sector", "sector", "sector", "32 bytes of memory, aligned: a cache's unit"),
+    Entry(
+        "atomic", "atomic", "atomic_ref", "atomic", "a read-modify-write performed as one operation"
+    ),
+    Entry(
+        "sector",
+        "sector",
+        "sector",
+        "sector",
+        "32 aligned bytes of memory: the unit of a cache transfer",
+    ),
     Entry("line", "cache line", "cache line", "cache line", "128 bytes of memory, aligned"),
     Entry("bank", "bank", "bank", "bank", "a part of shared memory that serves one word at a time"),
     Entry(
-        "occupancy", "occupancy", "occupancy", "occupancy", "warps on an SM over those it can hold"
+        "occupancy",
+        "occupancy",
+        "occupancy",
+        "occupancy",
+        "resident warps on an SM as a share of the maximum",
     ),
     Entry(
         "divergence",
@@ -105,21 +125,25 @@ GLOSSARY = (
 )
 
 ARCHITECTURE = {
-    "SIMT": "Single instruction, multiple threads: one instruction is issued for all threads of a"
-    " warp, whose program is written for one thread.",
-    "warp": "The word is from weaving, which the threads of a program are also from: the warp is"
-    " the set of parallel threads on a loom, the first technology of parallel threads (Lindholm and"
-    " others, IEEE Micro 28 (2), 2008).",
-    "half-warp, quarter-warp": "16 and 8 neighbouring lanes: before 2.0 memory served half-warps;"
-    " accesses of 8 and 16 bytes per lane are served by halves and quarters still.",
-    "active block, active warp": "A block that is resident on a multiprocessor, and its warps:"
-    " registers and shared memory are theirs until the block ends.",
-    "selected": "A warp of which the scheduler issues an instruction in this cycle.",
-    "eligible": "A warp that could issue in this cycle; of several one is selected.",
-    "stalled": "A warp that cannot issue in this cycle; Nsight Compute's reasons are in the tips of"
-    " the Time view and in [timing.md](timing.md).",
-    "coalescing": "Serving the accesses of a warp by as few transactions as their addresses allow.",
-    "convergence, reconvergence": "Lanes that had taken different branches run together again.",
+    "SIMT": "Single instruction, multiple threads: one instruction is issued for all threads of "
+    "a warp, but the program is written for one thread.",
+    "warp": 'The word comes from weaving, like "thread": the warp is the set of parallel threads '
+    "on a loom, the first technology of parallel threads (Lindholm and others, IEEE Micro "
+    "28 (2), 2008).",
+    "half-warp, quarter-warp": "16 and 8 neighbouring lanes: before compute capability 2.0, "
+    "memory served half-warps; accesses of 8 and 16 bytes per lane are "
+    "still served by halves and quarters.",
+    "active block, active warp": "A block that is resident on a multiprocessor, and its warps: "
+    "they hold their registers and shared memory until the block "
+    "ends.",
+    "selected": "A warp for which the scheduler issues an instruction in this cycle.",
+    "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
+    "stalled": "A warp that cannot issue in this cycle; the tips of the Time view and "
+    "[timing.md](timing.md) list Nsight Compute's reasons.",
+    "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
+    " allow.",
+    "convergence, reconvergence": "The point at which lanes that had diverged execute together"
+    " again.",
 }
 """Words of the architecture, each with what it means."""
 
@@ -167,7 +191,7 @@ def translator(vocabulary: str) -> Callable[[str], str]:
     "threadIdx.x" and other code stay as they are. WarploomError for a vocabulary that is none.
     """
     if vocabulary not in VOCABULARIES:
-        raise WarploomError(f"the terms {vocabulary!r} are none of {', '.join(VOCABULARIES)}")
+        raise WarploomError(f"unknown terms {vocabulary!r}; choose from {', '.join(VOCABULARIES)}")
     phrases = _PHRASES.get(vocabulary, {})
     if not phrases:
         return lambda text: text
@@ -188,14 +212,14 @@ def glossary_page() -> str:
     lines = [
         "# Glossary",
         "",
-        "CUDA's words are used throughout. `warploom profile --terms opencl` (or `sycl`, `hip`)"
-        " writes a report in the others.",
+        "CUDA's terms are used throughout. `warploom profile --terms opencl` (or `sycl`, `hip`) "
+        "writes a report with the terms of another language.",
         "",
-        "| CUDA | OpenCL | SYCL | HIP | what it is |",
+        "| CUDA | OpenCL | SYCL | HIP | meaning |",
         "| --- | --- | --- | --- | --- |",
         *(f"| {e.cuda} | {e.opencl} | {e.sycl} | {e.hip} | {e.meaning} |" for e in GLOSSARY),
         "",
-        "## Words of the architecture",
+        "## Terms of the architecture",
         "",
         *(f"- *{name}*: {meaning}" for name, meaning in ARCHITECTURE.items()),
         "",

@@ -45,7 +45,7 @@ def with_time(report: Report, timing: Timing) -> Report:
         "Bottleneck (modelled)",
         "",
         timing.bound,
-        "`warploom time` says at which lines warps wait, and for what.",
+        "`warploom time` shows at which lines warps wait, and for what.",
     )
     sections = (*report.sections, *time_sections(timing))
     advice = (bottleneck, *report.advice)
@@ -172,7 +172,8 @@ def render_time(timing: Timing, console: Console) -> None:
     console.print(_stalled_lines(timing))
     console.print(Text(timing.bound[:1].upper() + timing.bound[1:] + ".", style="bold"))
     console.print(
-        "All of this is modelled: docs/timing.md says how, and which figures are estimates.",
+        "All these figures are modelled: docs/timing.md explains how, and which figures are "
+        "estimates.",
         style="dim",
     )
 

@@ -23,8 +23,8 @@ def timeline_text(device: str, works: Sequence[ScheduledWork]) -> str:
     names = stream_names(works)
     width = max(len("stream"), *map(len, names.values()))
     lines = [
-        f"Timeline on {device} (modelled): {microseconds(end)} us; one after the other"
-        f" {microseconds(alone)} us",
+        f"Timeline on {device} (modelled): {microseconds(end)} us; without overlap "
+        f"{microseconds(alone)} us",
         "",
         f"{'begin':>12} {'end':>12}  {'stream':<{width}}  {'':{BAR}}  work (times in us)",
     ]

@@ -68,10 +68,9 @@ def timeline_page(device: str, works: Sequence[ScheduledWork]) -> str:
     alone = sum(work.work.demand.seconds for work in works)
     return _page(
         title,
-        f"<h1>{escape(title)}</h1>"
-        f"<p>{microseconds(drawing.end)} us; one after the other {microseconds(alone)} us. Every"
-        " time is modelled; that of the host between its calls counts as none.</p>"
-        f"{_svg(drawing)}{_table(drawing)}",
+        f"<h1>{escape(title)}</h1><p>{microseconds(drawing.end)} us; without overlap "
+        f"{microseconds(alone)} us. All times are modelled; the host's time between its calls is "
+        f"not counted.</p>{_svg(drawing)}{_table(drawing)}",
     )
 
 
@@ -88,8 +87,8 @@ def _svg(drawing: _Drawing) -> str:
     names = list(dict.fromkeys(drawing.streams.values()))
     top = len(names) * ROW + AXIS
     parts = [
-        f'<svg viewBox="0 0 {LEFT + WIDTH + 8} {top + SLOTS + 16}" role="img"'
-        ' aria-label="Works of each stream over time, and the share of block slots of each kernel">'
+        f'<svg viewBox="0 0 {LEFT + WIDTH + 8} {top + SLOTS + 16}" role="img" aria-label="Work of '
+        'each stream over time, and the share of block slots of each kernel">'
     ]
     for row, name in enumerate(names):
         parts.append(f'<text x="0" y="{row * ROW + 16}">stream {escape(name)}</text>')

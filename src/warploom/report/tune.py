@@ -63,7 +63,7 @@ def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> 
     """Prints the report, with the first `top` of the configurations, all of the Pareto set, and as
     many configurations to measure. Raises WarploomError where none ran."""
     best = tuned.best
-    again = f", {tuned.reused} of them known from the cache" if tuned.reused else ""
+    again = f", {tuned.reused} of them from the cache" if tuned.reused else ""
     console.print(f"{len(tuned.trials)} configurations{again}, {len(tuned.refused)} did not run")
     console.print(_ranking(tuned, top))
     _print_refused(tuned.refused, console)
@@ -77,8 +77,8 @@ def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> 
     if measure:
         _print_plan(tuned.measure(measure), console)
     console.print(
-        "Sectors, conflicts and instructions are counted, the rest is modelled (docs/timing.md)."
-        " Spills under a limit on registers are not modelled.",
+        "Sectors, conflicts and instructions are counted, everything else is modelled "
+        "(docs/timing.md). Spills caused by a register limit are not modelled.",
         style="dim",
     )
 
@@ -126,7 +126,7 @@ def _print_plan(plan: Plan, console: Console) -> None:
     """Prints what to measure, and the expected loss of the best after each."""
     console.print(
         Text("Measure these on the device", "bold")
-        + f" (without, the best is expected to lose {100 * plan.losses[0]:.1f} %):"
+        + f" (otherwise, the best is expected to lose {100 * plan.losses[0]:.1f} %):"
     )
     for configuration, loss in zip(plan.configurations, plan.losses[1:], strict=True):
         console.print(f"  {described(configuration)}: then {100 * loss:.1f} %")
@@ -137,7 +137,7 @@ def _print_refused(refused: list[Trial], console: Console) -> None:
         reason = trial.refused.partition("\n")[0]
         console.print(Text(f"{described(trial.configuration)} did not run: ") + reason)
     if len(refused) > REFUSED:
-        console.print(f"and {len(refused) - REFUSED} more did not run (--json has their reasons)")
+        console.print(f"and {len(refused) - REFUSED} more did not run (the reasons are in --json)")
     if refused:
         console.print()
 

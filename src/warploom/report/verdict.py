@@ -68,7 +68,7 @@ def _longest(report: Report) -> str:
     if not total:
         return "No instruction was executed"
     unit, slots = next(iter(units.items()))
-    return f"Most of the cost: {unit} ({100 * slots / total:.0f} % of the counted slots)"
+    return f"Largest cost: {unit} ({100 * slots / total:.0f} % of the counted slots)"
 
 
 def _time(seconds: float) -> str:

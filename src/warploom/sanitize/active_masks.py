@@ -10,13 +10,13 @@ from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.sanitize.findings import WARNING, Finding
 
-TEXT = """Value of the active mask stored
-    at {store}
-    The value depends on which lanes execute __activemask() together
-    at {mask}
-    which from compute capability 7.0 on depends on the schedule: lanes that follow the same path
-    need not run together (PTX ISA, "activemask"). Name the lanes: __ballot_sync(mask, 1) with the
-    lanes that come here as mask; or choose the leader by the mask itself, __ffs(mask) - 1."""
+TEXT = (
+    "Value of the active mask stored\n    at {store}\n    The value depends on which lanes "
+    "execute __activemask() together\n    at {mask}\n    which depends on the schedule from "
+    "compute capability 7.0 on: lanes that follow the same path\n    need not run together "
+    '(PTX ISA, "activemask"). Specify the lanes: __ballot_sync(mask, 1), with\n    the lanes '
+    "that reach this line as mask; or choose the leader from the mask, __ffs(mask) - 1."
+)
 
 
 def mask_findings(

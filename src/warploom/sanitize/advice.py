@@ -14,40 +14,39 @@ def race_advice(
     load and the store, in two threads."""
     if kind == "proxy":
         return (
-            "Bulk copies access memory by another proxy: let the writer execute"
-            " fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
+            "Bulk copies access memory through another proxy: the writer must execute "
+            "fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
         )
     if kind == "stale":
         return (
-            "Caches of textures and surfaces are not kept like memory during a launch: read what"
-            " another launch has written, or read it by an ordinary load and write it by an"
-            " ordinary store."
+            "Caches of textures and surfaces are not coherent with memory during a launch: read "
+            "only data that another launch wrote, or use ordinary loads and stores."
         )
     if space == "tensor":
         return (
-            "Wait for tcgen05.ld and tcgen05.st by tcgen05.wait, for other work by the mbarrier of"
-            " a tcgen05.commit behind it; then synchronise the threads."
+            "Wait for tcgen05.ld and tcgen05.st with tcgen05.wait, and for other operations with "
+            "the mbarrier of a subsequent tcgen05.commit; then synchronize the threads."
         )
     if copies:
         what = "Wait for the copy" if copies & 2 else "Order the access before the copy"
         return (
-            f"{what}: by cp.async.wait_group with a number of groups that leaves it out, or its"
-            f" mbarrier's phase, and then by a barrier where another thread is meant."
+            f"{what}: use cp.async.wait_group with a count small enough to include it, or wait "
+            "for its mbarrier phase; if another thread makes the access, add a barrier."
         )
     if narrow:
         return (
-            "Both are atomic, but a scope of .cta leaves threads of other blocks out: use the scope"
-            " of the device (atomicAdd, not atomicAdd_block)."
+            "Both are atomic, but a scope of .cta excludes threads of other blocks: use device "
+            "scope (atomicAdd, not atomicAdd_block)."
         )
     if update is not None:
         return _update_advice(update)
     if kind == "unpromised":
         return (
-            "volatile orders nothing between threads: use cuda::atomic_ref, or a release and an"
-            " acquire around them."
+            "volatile does not order accesses of different threads: use cuda::atomic_ref, or a "
+            "release and an acquire."
         )
     if kind == "same-value":
-        return "Both write the same bytes; C++ calls that a data race all the same."
+        return "Both write the same bytes; this is still a data race in C++."
     return _order_advice(space)
 
 
@@ -57,30 +56,33 @@ def _update_advice(update: Update) -> str:
         f"{update.atomic}()" if update.atomic else "an atomic operation, or atomicCAS() in a loop"
     )
     return (
-        "Threads read, change and write the same element; one overwrites what the other wrote, and"
-        f" a barrier does not help. Use {atomic}."
+        "Threads read, modify and write the same element; one overwrites the value that the other "
+        f"wrote, and a barrier does not help. Use {atomic}."
     )
 
 
 def fence_advice(*, before: bool, after: bool) -> str:
     """Returns the remedy for accesses to tensor memory that lack a fence."""
     needed = (
-        "tcgen05.fence::before_thread_sync behind the earlier one and its tcgen05.wait",
-        "tcgen05.fence::after_thread_sync in front of the later one",
+        "tcgen05.fence::before_thread_sync after the earlier one and its tcgen05.wait",
+        "tcgen05.fence::after_thread_sync before the later one",
     )
     missing = " and ".join(
         text for text, wanted in zip(needed, (before, after), strict=True) if wanted
     )
     return (
-        f"The threads synchronise, but their work in tensor memory needs fences too: put {missing}."
+        "The threads synchronize, but their tensor memory operations need fences too: put "
+        f"{missing}."
     )
 
 
 def _order_advice(space: str) -> str:
     """Returns the remedy for ordinary accesses."""
     if space == "shared":
-        return "Nothing orders them. Put __syncthreads() between them, or __syncwarp() in a warp."
+        return (
+            "Nothing orders them. Put __syncthreads() between them, or __syncwarp() within a warp."
+        )
     return (
-        "Nothing orders them. In a block, put __syncthreads() between them; between blocks, use"
-        " atomics, a release and an acquire, or two launches."
+        "Nothing orders them. Within a block, put __syncthreads() between them; between blocks, "
+        "use atomics, a release and an acquire, or two launches."
     )

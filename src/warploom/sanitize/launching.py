@@ -62,8 +62,8 @@ class SanitizedLaunch:
         device whose warps do not have 32 lanes, and if the detector's memory is exhausted."""
         if launch.warp_size != WARP_SIZE:
             raise WarploomError(
-                f"sanitizers check warps of {WARP_SIZE} lanes, not of {launch.warp_size}: leave"
-                f" sanitize or warp_size out"
+                f"sanitizers require warps of {WARP_SIZE} lanes, not {launch.warp_size}: omit "
+                "sanitize or warp_size"
             )
         concurrent, early = self.issued is not None, self._may_begin_early()
         detector = Detector.of(

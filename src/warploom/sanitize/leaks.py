@@ -64,7 +64,7 @@ def _finding(kind: str, call_stack: tuple[str, ...], allocations: list[LiveAlloc
         (
             f"Leaked {size:,} bytes of {memory}, {at}",
             *places,
-            f"    Nobody has freed it at the end of the program. Free it with {FREED_BY[kind]}.",
+            f"    It was not freed by the end of the program. Free it with {FREED_BY[kind]}.",
         )
     )
     line = call_stack[0].rpartition("(")[2].rstrip(")") if call_stack else ""

@@ -33,8 +33,8 @@ def findings_of(detector: Detector) -> list[Finding]:
     data = detector.data
     if data[DetectorState.exhausted]:
         raise WarploomError(
-            "the sanitizer has no memory left to record the order of the threads of this launch;"
-            " launch fewer blocks, or leave the tool 'race' out"
+            "the sanitizer ran out of memory for recording the order of this launch's threads; "
+            "launch fewer blocks, or omit the tool 'race'"
         )
     return [_FindingRow(detector, row).finding() for row in _rows(detector)]
 
@@ -264,37 +264,32 @@ class _FindingRow:
     def unwritten(self) -> str:
         """Describes a read of bytes that were not written."""
         return (
-            f"Uninitialized __{self._space.value}__ memory read of size"
-            f" {self.row[DetectorFinding.size]} bytes\n"
-            f"    at {self._own_place()}\n"
-            f"    in {self._place()}\n"
-            f"    Nobody has written these bytes. Write them before (a copy, cudaMemset, or another"
-            f" kernel), or read fewer."
+            f"Uninitialized __{self._space.value}__ memory read of size "
+            f"{self.row[DetectorFinding.size]} bytes\n    at {self._own_place()}\n    in "
+            f"{self._place()}\n    These bytes were never written. Write them first (a copy, "
+            "cudaMemset, or another kernel), or read fewer bytes."
         )
 
     def skipped(self) -> str:
         """Describes a thread that did not execute a barrier at which others arrived."""
-        cause = "threads have ended without coming to a barrier"
+        cause = "threads exited without reaching a barrier"
         if self.row[DetectorFinding.detail]:
-            cause = "only some lanes of a warp execute a barrier, which counts the warp as a whole"
+            cause = "only some lanes of a warp execute a barrier that counts whole warps"
         return (
-            f"Skipped barrier: {cause}\n"
-            f"    by {self._thread(DetectorFinding.thread)}\n"
-            f"    at {self._line(DetectorFinding.instruction)}\n"
-            f"    The result is undefined: __syncthreads() and __syncwarp() may stand in"
-            f" conditional code only where all threads that they name take the same branch. Move it"
-            f" out of the condition, or name the threads: a mask, or a barrier with a number of"
-            f" threads."
+            f"Skipped barrier: {cause}\n    by {self._thread(DetectorFinding.thread)}\n    at "
+            f"{self._line(DetectorFinding.instruction)}\n    The result is undefined: "
+            "__syncthreads() and __syncwarp() are allowed in conditional code only if all "
+            "participating threads take the same branch. Move it out of the condition, or specify "
+            "the participating threads: a mask, or a barrier with a number of threads."
         )
 
     def divergent(self) -> str:
         """Describes threads of a block that wait at different barriers."""
         return (
-            f"Divergent barrier: threads of one block wait at different barriers\n"
-            f"    at {self._own_place()}\n"
-            f"    and at {self._line(DetectorFinding.other_instruction)}\n"
-            f"    The result is undefined: __syncthreads() may stand in conditional code only where"
-            f" all threads of the block take the same branch. Move it out of the condition."
+            "Divergent barrier: threads of one block wait at different barriers\n    at "
+            f"{self._own_place()}\n    and at {self._line(DetectorFinding.other_instruction)}\n   "
+            " The result is undefined: __syncthreads() is allowed in conditional code only if all "
+            "threads of the block take the same branch. Move it out of the condition."
         )
 
 

@@ -36,17 +36,18 @@ WEAK = (words.T_READ_AT, words.T_WRITTEN_AT)
 STREAMS = (
     "streams",
     "streams",
-    "Nothing orders the two. Record an event behind the first and let the stream of the second wait"
-    " for it (cudaEventRecord, cudaStreamWaitEvent), use one stream, or synchronize the first"
-    " stream before the second begins.",
+    "Nothing orders the two. Record an event after the first and let the stream of the second "
+    "wait for it (cudaEventRecord, cudaStreamWaitEvent), use one stream, or synchronize the first "
+    "stream before the second starts.",
 )
 DEPENDENT = (
     "dependent launch",
     "dependent launches",
-    "The second launch is programmatic: it may begin while the first still runs, which has called"
-    " cudaTriggerProgrammaticLaunchCompletion() (griddepcontrol.launch_dependents). Call"
-    " cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, and in launches"
-    " between the two before they let the next one begin.",
+    "The second launch uses programmatic dependent launch: it may start while the first still "
+    "runs, because the first called cudaTriggerProgrammaticLaunchCompletion() "
+    "(griddepcontrol.launch_dependents). Call cudaGridDependencySynchronize() "
+    "(griddepcontrol.wait) before this access, and, in any launches between the two, before they "
+    "trigger the next launch.",
 )
 """For each kind of finding: its name, what the works are, and the remedy."""
 

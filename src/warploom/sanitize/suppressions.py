@@ -51,7 +51,7 @@ def _suppression(where: str, text: str) -> Suppression:
     place, _, reason = rest.strip().partition(" ")
     file, _, line = place.rpartition(":")
     if not file or not line.isdigit():
-        raise WarploomError(f"{where}: {text!r} is no suppression; write {FORM}")
+        raise WarploomError(f"{where}: {text!r} is not a valid suppression; write {FORM}")
     if not reason.strip():
         raise WarploomError(f"{where}: a suppression needs a reason; write {FORM}")
     return Suppression(kind, file, int(line), reason.strip())

@@ -73,7 +73,9 @@ class ProgramRun:
             return saved
         with writing(to):
             shutil.move(saved, to)
-        report(f"warploom: saved the launch to {to}; commands take it in place of a kernel's file")
+        report(
+            f"warploom: saved the launch to {to}; commands accept it in place of a kernel's file"
+        )
         return to
 
     def _folder(self) -> str:
@@ -91,18 +93,18 @@ class ProgramRun:
         if count:
             matching = f" of kernels that match {self.kernel}" if self.kernel else ""
             raise WarploomError(
-                f"--launch {self.launch}: {self.file} makes {count} launches{matching}."
+                f"--launch {self.launch}: {self.file} makes only {count} launches{matching}."
             )
         if kernels:
             raise WarploomError(
-                f"--kernel {self.kernel}: no kernel that {self.file} launches has such a name. It"
-                f" launches {', '.join(kernels)}."
+                f"--kernel {self.kernel}: {self.file} launches no kernel with this name. It "
+                f"launches {', '.join(kernels)}."
             )
         ended = f" and ended with status {status}" if status else ""
         raise WarploomError(
-            f"{self.file} launched no kernel through CUDA{ended}. `warploom run {self.file}` runs"
-            f" it alone. (Launches on a `warploom.Device` of its own are not seen: use run.report()"
-            f" and run.time() there.)"
+            f"{self.file} launched no kernel through CUDA{ended}. Run it alone with `warploom run "
+            f"{self.file}`. (Launches on a `warploom.Device` are not captured: call run.report() "
+            "and run.time() in the program instead.)"
         )
 
 
@@ -114,9 +116,11 @@ def _cost(captured: Captured) -> int:
 def _check_target(to: Path) -> None:
     """Raises WarploomError before the program runs for a file that cannot be written then."""
     if to.suffix != SUFFIX:
-        raise WarploomError(f"--capture {to}: name a file that ends in {SUFFIX}")
+        raise WarploomError(f"--capture {to}: the file name must end in {SUFFIX}")
     if not to.absolute().parent.is_dir():
-        raise WarploomError(f"--capture {to}: there is no folder {to.parent}. Make it first.")
+        raise WarploomError(
+            f"--capture {to}: the folder {to.parent} does not exist. Create it first."
+        )
 
 
 def list_launches(program: str, captured: Captured) -> str:
@@ -135,14 +139,17 @@ def list_launches(program: str, captured: Captured) -> str:
     name = Path(program).name
     lines = [f"{name} makes {len(captured.launches):,} launches:", "", *_aligned(table)]
     if len(shown) > MOST_KERNELS:
-        lines.append(f"  ... and {len(shown) - MOST_KERNELS} more kernels and shapes")
+        lines.append(
+            f"  ... and {len(shown) - MOST_KERNELS} more kernels and launch configurations"
+        )
     chosen = captured.launches[captured.saved - 1]
     return "\n".join(
         [
             *lines,
             "",
-            f"Shown is the costliest: launch {chosen.number}, {chosen.kernel}.",
-            f"Choose another with --launch N, or kernels with --kernel REGEX, before {name}.",
+            f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}.",
+            "To choose another, put --launch N, or --kernel REGEX to select kernels, before "
+            f"{name}.",
             "",
         ]
     )

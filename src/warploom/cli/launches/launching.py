@@ -46,13 +46,17 @@ def _saves(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
         name, _, target = text.partition("=")
         if not target or name not in names:
             raise WarploomError(
-                f"--save {text!r} is not NAME=FILE.npy with the name of a buffer (here:"
-                f" {', '.join(names) or 'there is none'})"
+                f"--save {text!r} must be NAME=FILE.npy with the name of a buffer (here: "
+                f"{', '.join(names) or 'there is none'})"
             )
         folder = Path(target).absolute().parent
         if not folder.is_dir():
-            raise WarploomError(f"--save {text!r}: there is no folder {folder}. Make it first.")
+            raise WarploomError(
+                f"--save {text!r}: the folder {folder} does not exist. Create it first."
+            )
         if Path(target).is_dir():
-            raise WarploomError(f"--save {text!r}: {target} is a folder. Name a file in it.")
+            raise WarploomError(
+                f"--save {text!r}: {target} is a folder. Give the name of a file in it."
+            )
         files[name] = Path(target if target.endswith(SUFFIX) else target + SUFFIX)
     return files

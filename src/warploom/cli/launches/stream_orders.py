@@ -62,8 +62,8 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
         return f"{len(outcomes)} orders of streams, one output (exit status {usual.status}).", False
     number = sum(not one.is_like(usual) for one in outcomes)
     lines = [
-        f"{len(outcomes)} orders of streams: {number} give another output than the order of the"
-        f" calls."
+        f"{len(outcomes)} orders of streams: the output of {number} differs from that of the "
+        "order of the calls."
     ]
     if usual.output != other.output:
         pairs = zip_longest(usual.output.splitlines(), other.output.splitlines(), fillvalue="")
@@ -75,11 +75,12 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
         ]
     else:
         lines.append(
-            f"  The exit status is {usual.status}, and {other.status} under {other.order}."
+            f"  The exit status is {usual.status}, but {other.status} under {other.order}."
         )
     lines += [
-        "  Some work does not wait for work of another stream, or the host reads what it has not"
-        " waited for.",
-        f"  To find it: warploom check {file}. To see it again: warploom run {other.order} {file}",
+        "  Some work does not wait for work in another stream, or the host reads a result "
+        "without waiting for it.",
+        f"  To find the cause: warploom check {file}. To reproduce: warploom run {other.order} "
+        f"{file}",
     ]
     return "\n".join(lines), True

@@ -31,8 +31,8 @@ LaunchNumber = Annotated[
         "--launch",
         min=1,
         metavar="N",
-        help="The launch to show, counted from 1 among those of kernels that --kernel (a regular"
-        " expression) matches. Default: the one that executes most.",
+        help="The launch to show, counted from 1 among launches of kernels that match --kernel "
+        "(a regular expression). Default: the launch that executes the most instructions.",
     ),
 ]
 CaptureFile = Annotated[
@@ -40,7 +40,7 @@ CaptureFile = Annotated[
     typer.Option(
         "--capture",
         metavar=f"FILE{SUFFIX}",
-        help="Save the launch to a file, which commands take in place of a kernel's file.",
+        help="Save the launch to a file, which commands accept in place of a kernel's file.",
     ),
 ]
 IsProgram = Annotated[
@@ -134,8 +134,8 @@ class Target:
     file: Annotated[
         str,
         typer.Argument(
-            help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file, a launch that was saved"
-            f" ({SUFFIX}), or a program (x.py, ./app, pytest, a .cu with a main)."
+            help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file, a saved launch "
+            f"({SUFFIX}), or a program (x.py, ./app, pytest, a .cu with a main)."
         ),
     ]
     arguments: Arguments = None
@@ -158,7 +158,7 @@ class Target:
         WarploomError for options that do not belong to what is given."""
         if captured.program:
             self._check(
-                launched, f"{self.file} is a program, whose launches have their own", "option"
+                launched, f"{self.file} is a program, which configures its own launches", "option"
             )
             shown = {name: device[name] for name in ("schedule", "seed") if name in device}
             settings = Settings(launched.device or DEFAULT, **shown).checked()
@@ -171,14 +171,14 @@ class Target:
                 raise WarploomError(f"{option} is for programs, and {self.file} is {kind}.")
         if self.arguments:
             raise WarploomError(
-                f"{self.arguments[0]!r} is one word too many: {self.file} is {kind}, not a program"
-                f" with arguments. A kernel's arguments are given with --arg."
+                f"{self.arguments[0]!r} is an unexpected argument: {self.file} is {kind}, not a "
+                "program with arguments. Pass a kernel's arguments with --arg."
             )
         if not self.is_saved:
             return None
         self._check(launched, f"{self.file} has its own")
         if launched.kernel:
-            raise WarploomError(f"--kernel: {self.file} has one launch. Leave the option out.")
+            raise WarploomError(f"--kernel: {self.file} has one launch. Omit the option.")
         return self.path
 
     def source(
@@ -200,7 +200,7 @@ class Target:
             value = getattr(launched, field.name)
             if field.name not in allowed and value != field.default and value:
                 option = field.name.replace("_", "-")
-                raise WarploomError(f"--{option}: {reason}. Leave the option out.")
+                raise WarploomError(f"--{option}: {reason}. Omit the option.")
 
 
 def replay_options(name: str | None, device: dict[str, Any]) -> ReplayDevice:

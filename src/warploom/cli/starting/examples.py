@@ -16,7 +16,7 @@ SUFFIXES = frozenset([".cu", ".hip", ".py", ".ipynb"])
 
 
 def examples(
-    folder: Annotated[Path, typer.Argument(help="The folder, which is made.")] = Path("examples"),
+    folder: Annotated[Path, typer.Argument(help="The folder to create.")] = Path("examples"),
 ) -> None:
     """Copy the example kernels, programs and notebooks into a folder. Files that exist stay.
 
@@ -33,7 +33,7 @@ def examples(
             target.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(target, file.read_bytes())
         copied += 1
-    print(f"{copied} files copied to {folder}" if copied else f"{folder} has all examples already")
+    print(f"{copied} files copied to {folder}" if copied else f"{folder} already has all examples")
 
 
 def examples_folder() -> Path:
@@ -42,7 +42,7 @@ def examples_folder() -> Path:
     for folder in (package / "examples", package.parent.parent / "examples"):
         if (folder / "saxpy.cu").exists():
             return folder
-    raise WarploomError("this installation has no examples. Install the wheel of warploom anew.")
+    raise WarploomError("this installation has no examples. Reinstall the warploom wheel.")
 
 
 def _files_of(folder: Path) -> Iterator[Path]:

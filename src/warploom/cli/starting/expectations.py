@@ -22,8 +22,8 @@ def differences(expected: Sequence[str], buffers: Mapping[str, Buffer]) -> Itera
         name, equals, content = text.partition("=")
         if not equals or name not in buffers:
             raise WarploomError(
-                f"--expect {text!r} is not NAME=FILE.npy or NAME=CONTENT with the name of a buffer"
-                f" (here: {', '.join(buffers) or 'none'})."
+                f"--expect {text!r} must be NAME=FILE.npy or NAME=CONTENT with the name of a "
+                f"buffer (here: {', '.join(buffers) or 'none'})."
             )
         got = buffers[name].view
         try:
@@ -38,7 +38,7 @@ def _wanted(content: str, got: Array) -> Array:
     if content.endswith(".npy"):
         loaded = read_array(content).reshape(-1)
         if loaded.size != got.size:
-            raise ContentError(f"it holds {loaded.size} elements, and the buffer {got.size}")
+            raise ContentError(f"it holds {loaded.size} elements, but the buffer has {got.size}")
         return loaded
     return make_content(content, got.dtype.type, got.size)
 
@@ -52,6 +52,6 @@ def _difference(name: str, got: Array, wanted: Array) -> Iterator[str]:
     if where.size:
         first = int(where[0])
         yield (
-            f"{name}[{first}] is {got[first]}, and {wanted[first]} was expected;"
-            f" {where.size:,} of {got.size:,} elements differ"
+            f"{name}[{first}] is {got[first]}, but {wanted[first]} was expected; {where.size:,} "
+            f"of {got.size:,} elements differ"
         )

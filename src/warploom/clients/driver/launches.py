@@ -186,8 +186,8 @@ def _about_lines(function: Function, error: WarploomError) -> str:
     if function.program.module.ir.files or not isinstance(error, KernelFault | DeadlockError):
         return ""
     return (
-        "\n    The lines are those of its PTX, which has no line information. Compile with"
-        " -lineinfo (nvcc and NVRTC; lineinfo=True for Numba) for lines of the source."
+        "\n    The lines are those of its PTX, which has no line information. For source lines, "
+        "compile with -lineinfo (nvcc and NVRTC; lineinfo=True for Numba)."
     )
 
 
@@ -200,9 +200,9 @@ def _issued(
     if request.shared_bytes > function.dynamic_limit:
         raise DriverError(
             Result.INVALID_VALUE,
-            f"{kernel.name} may have {function.dynamic_limit} bytes of dynamic shared memory a"
-            f" block, and the launch asks for {request.shared_bytes}: raise"
-            f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
+            f"{kernel.name} is limited to {function.dynamic_limit} bytes of dynamic shared "
+            f"memory per block, but the launch requests {request.shared_bytes}: first raise the "
+            "kernel's MAX_DYNAMIC_SHARED_SIZE_BYTES",
         )
     launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
     asked = request.attributes

@@ -291,8 +291,8 @@ class State:
         if thread in self._launching:
             raise DriverError(
                 Result.NOT_PERMITTED,
-                "a kernel is launched while another launch of the same thread goes on: by a handler"
-                " of signals or a finalizer. Launch it when that one has returned.",
+                "a kernel is launched by a signal handler or a finalizer while another launch of "
+                "the same thread is running. Launch it after that launch has returned.",
             )
         self._launching.add(thread)
 

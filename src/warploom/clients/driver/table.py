@@ -60,7 +60,7 @@ def code_of(error: BaseException, name: str) -> int:
             return Result.OUT_OF_MEMORY
         case _:
             trouble = "".join(traceback.format_exception(error))
-            explain(f"{name} failed inside Warploom, which is a defect of it:\n{trouble}")
+            explain(f"{name} failed because of a defect in Warploom:\n{trouble}")
             return Result.UNKNOWN
 
 
@@ -68,7 +68,7 @@ def code_of_missing(name: str, _words: Sequence[int]) -> int:
     """Returns the code for a function that is not there; it is named once in the log."""
     if name not in _missed:
         _missed.add(name)
-        log.warning("warploom: %s is not there (CUDA_ERROR_NOT_SUPPORTED)", name)
+        log.warning("warploom: %s is not supported (CUDA_ERROR_NOT_SUPPORTED)", name)
     return Result.NOT_SUPPORTED
 
 

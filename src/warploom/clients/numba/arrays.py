@@ -160,7 +160,9 @@ class DeviceArray:
         """Returns the same memory in another shape; ValueError where that takes a copy."""
         made = self._view.reshape(*shape, order=order)
         if not np.shares_memory(made, self._view) and made.size:
-            raise ValueError("this shape takes a copy; copy to the host and back instead")
+            raise ValueError(
+                "this array cannot be reshaped without a copy; copy it to the host and back instead"
+            )
         return self._made(made)
 
     def ravel(self, order: Any = "C", stream: object = 0) -> DeviceArray:

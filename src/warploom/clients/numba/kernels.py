@@ -113,8 +113,8 @@ class Kernel:
             )
         if returned is not types.void:
             raise TypeError(
-                f"{self.py_func.__name__} is a kernel and returns {returned}: a kernel returns"
-                f" nothing; write results into an array"
+                f"{self.py_func.__name__} is a kernel and returns {returned}: a kernel cannot "
+                "return a value; write results into an array"
             )
         ptx, *others = map(_text, codes)
         module = with_runtime(device, ptx, f"{self.py_func.__name__}.ptx", others)
@@ -139,9 +139,9 @@ class Kernel:
         signature, or is read-only where the signature is not."""
         if actual.can_convert_to(None, wanted) is None:
             raise TypeError(
-                f"No matching definition for argument {position} of {self.py_func.__name__}: its"
-                f" signature has {wanted}, and this is {actual}. Convert the array, or leave out"
-                f" the signature."
+                f"No matching definition for argument {position} of {self.py_func.__name__}: its "
+                f"signature has {wanted}, but this is {actual}. Convert the array, or omit the "
+                "signature."
             )
 
     def launch(self, configured: Configured, args: Sequence[Any]) -> None:
@@ -254,8 +254,8 @@ def _text(code: Any) -> str:
     if isinstance(code, (bytes, str)):
         return code.decode() if isinstance(code, bytes) else code
     raise WarploomError(
-        f"{code.name} is no PTX but {code.kind}, which Numba's own linker takes: run the unchanged"
-        f" program with `warploom run program.py`"
+        f"{code.name} is not PTX but {code.kind}, which requires Numba's own linker: run the "
+        "unchanged program with `warploom run program.py`"
     )
 
 
@@ -289,7 +289,7 @@ def _dims(given: Any) -> Dim3:
     extents = cast("list[Any]", given) if isinstance(given, (tuple, list)) else [given]
     dims = [int(n) for n in extents]
     if not 1 <= len(dims) <= 3:
-        raise ValueError(f"a grid or a block has one to three dimensions, not {given!r}")
+        raise ValueError(f"a grid or a block must have one to three dimensions, not {given!r}")
     x, y, z = (*dims, 1, 1)[:3]
     return x, y, z
 

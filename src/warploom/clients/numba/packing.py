@@ -51,7 +51,7 @@ def packer_of(type: Any) -> tuple[str, Packer]:
         case types.CPointer():
             return "Q", _append
         case _:
-            raise TypeError(f"kernels do not take {type}")
+            raise TypeError(f"kernels do not support arguments of type {type}")
 
 
 def _append(value: Any, words: Words, back: Back) -> None:

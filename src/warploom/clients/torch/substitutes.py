@@ -41,9 +41,9 @@ def _decomposed(name: str) -> Function:
         decomposition = decomposition_table.get(overload(name))
         if decomposition is None:
             raise NotImplementedError(
-                f"{name} is computed on a GPU by machine code of NVIDIA's or PyTorch's, which"
-                f" Warploom cannot run, and PyTorch has neither a kernel for the CPU nor a"
-                f" decomposition of it. Use an operator that works on device='cpu'."
+                f"{name} is computed on a GPU by machine code from NVIDIA or PyTorch, which "
+                "Warploom cannot run, and PyTorch has neither a CPU kernel for it nor a "
+                "decomposition. Use an operator that works on device='cpu'."
             )
         return decomposition(*args, **kwargs)
 
@@ -144,7 +144,7 @@ def _cpu_attention(name: str) -> Function:
 def _refuse_dropout(probability: float) -> None:
     if probability:
         raise NotImplementedError(
-            "the fused attention of the CPU has no dropout: allow SDPBackend.MATH for it"
+            "the CPU's fused attention does not support dropout: allow SDPBackend.MATH for it"
         )
 
 
@@ -199,7 +199,8 @@ def efficient_attention_backward(*args: Any, scale: float | None = None) -> tupl
     _refuse_dropout(dropout_p)
     if wanted[3]:
         raise NotImplementedError(
-            "the fused attention of the CPU has no gradient of the mask: allow SDPBackend.MATH"
+            "the CPU's fused attention does not compute gradients of the mask: allow "
+            "SDPBackend.MATH"
         )
     attention, tensors = _cpu_attention("_backward"), (grad, query, key, value, result, sums)
     return *attention(*tensors, 0.0, is_causal, attn_mask=bias, scale=scale), None

@@ -31,8 +31,8 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
     launch, memory, program = core.launch, core.memory, kernel.program
     if len(launch.parameters) != program.parameter_bytes:
         raise WarploomError(
-            f"it has {len(launch.parameters)} bytes of parameters, and {core.kernel} takes"
-            f" {program.parameter_bytes}"
+            f"it has {len(launch.parameters)} bytes of parameters, but {core.kernel} takes "
+            f"{program.parameter_bytes}"
         )
     sizes = kernel.image.sizes_by_name
     if set(sizes) != set(memory.variables):
@@ -50,7 +50,7 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
     most = max(kernel.context.schedule.resident_blocks, _most_resident(kernel))
     if launch.resident_blocks > most:
         raise WarploomError(
-            f"resident_blocks is {launch.resident_blocks:,}, and the device holds {most:,}"
+            f"resident_blocks is {launch.resident_blocks:,}, but the device holds {most:,}"
         )
     if any(index >= len(program.instructions) for index in launch.interrupts):
         raise WarploomError(
@@ -77,7 +77,7 @@ def _check_inside(memory: CoreMemory, wanted: Iterable[tuple[str, int, int]]) ->
     for name, address, size in wanted:
         number = bisect_right(starts, address) - 1
         if number < 0 or address + size > starts[number] + live[number].size:
-            raise WarploomError(f"{name} at {address:#x} is in no allocation")
+            raise WarploomError(f"{name} at {address:#x} is not in any allocation")
 
 
 def check_gaps(memory: CoreMemory) -> None:
@@ -104,7 +104,7 @@ def check_textures(memory: CoreMemory) -> None:
         if row.kind == d.FREE and not any(words):
             continue
         if not _is_texture(row):
-            raise WarploomError(f"{name} describes no texture")
+            raise WarploomError(f"{name} does not describe a texture")
         _check_inside(memory, _levels(name, memory.base, row))
 
 

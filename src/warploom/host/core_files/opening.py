@@ -44,7 +44,7 @@ from warploom.ptx.verify import verify
 SPARE_BYTES = 1 << 20
 """Bytes that are reserved after the last allocation and the heap."""
 
-REMEDY = "Save it again: `--core FILE` writes one when a launch goes wrong"
+REMEDY = "Save it again: `--core FILE` writes one when a launch fails"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class OpenedCore:
 def open_core(file: Path) -> OpenedCore:
     """Returns the launch of a core file. Raises WarploomError for a file that cannot be read, that
     this version does not know, or whose addresses are in use here."""
-    with reading(file, "is not a core file of Warploom", REMEDY), ZipFile(file) as archive:
+    with reading(file, "is not a Warploom core file", REMEDY), ZipFile(file) as archive:
         members = Archive(archive)
         core = read_head(members, file)
         opening = _Opening(file, core, members)
@@ -129,7 +129,7 @@ class _Opening:
         )
         launch = prepare(kernel, asked)
         if launch.cluster != given.cluster:
-            raise self.refused(f"its clusters are {given.cluster}, and the kernel's are others")
+            raise self.refused(f"its clusters are {given.cluster}, but the kernel's are different")
         schedule = replace(
             launch.schedule,
             independent=given.independent,
@@ -171,7 +171,7 @@ class _Opening:
             before = each.address + each.size
         last = max((each.address + each.size for each in own), default=given.base)
         if any(each.address < given.base for each in own) or last > given.base + given.capacity:
-            raise self.refused("an allocation is not in its memory")
+            raise self.refused("an allocation is outside its memory")
         wanted = last - given.base + given.heap_limit + SPARE_BYTES
         return min(given.capacity, -(-wanted // mmap.PAGESIZE) * mmap.PAGESIZE)
 

@@ -173,7 +173,7 @@ class CoreSaver:
         path = Path(file.replace("%p", str(os.getpid()))).absolute()
         if not path.parent.is_dir():
             raise WarploomError(
-                f"core file {file}: there is no folder {path.parent}. Make it first."
+                f"core file {file}: the folder {path.parent} does not exist. Create it first."
             )
         self._file, self._saved = path, 0
         self._images: MemorySnapshots | None = None

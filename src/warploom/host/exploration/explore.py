@@ -157,7 +157,7 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
     run, and strong accesses, which conflict by design; and why there are none, where some may
     conflict: there are too many for so many orders, or the detector cannot find them."""
     if job.spec.warp_size != WARP_SIZE:
-        return (), f"the detector knows warps of {WARP_SIZE} lanes only"
+        return (), f"the detector supports only warps of {WARP_SIZE} lanes"
     ready = Ready(job)
     program = ready.launcher.kernel.program
     strong = (
@@ -264,15 +264,16 @@ def _causes(
         return lines, ""
     if one.full or other.full:
         return (), (
-            f"The lines that make it were not found in the first {WATCHED:,} warp instructions; a"
-            f" smaller launch that shows the difference would show them."
+            f"The lines that cause it were not found in the first {WATCHED:,} warp instructions; "
+            "try a smaller launch that shows the difference."
         )
     if line := _mask_of_active_lanes(program):
         return (), (
-            f"{line} reads the mask of active lanes (__activemask): which lanes run together there"
-            f" depends on the schedule. Name the lanes instead, as __ballot_sync(mask, 1) does."
+            f"{line} reads the mask of active lanes (__activemask): which lanes run together "
+            "there depends on the schedule. Specify the lanes instead, as __ballot_sync(mask, 1) "
+            "does."
         )
-    return (), "No order of accesses to memory explains it; the kernel may read the clock."
+    return (), "No order of memory accesses explains it; the kernel may read the clock."
 
 
 def _mask_of_active_lanes(program: Program) -> str:

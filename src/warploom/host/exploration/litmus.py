@@ -75,7 +75,7 @@ def find_model(name: str) -> Model:
         return named_model(name)
     file = Path(name)
     if not file.is_file():
-        raise WarploomError(f"there is no model {name}: write {', '.join(MODELS)} or a file of cat")
+        raise WarploomError(f"there is no model {name}: use {', '.join(MODELS)} or a .cat file")
     return parse_model(read_text(file))
 
 
@@ -139,8 +139,8 @@ def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) 
     count = launch.blocks * launch.threads_per_block
     if count > MOST_THREADS:
         raise LaunchError(
-            f"{kernel.title} has {count} threads; all outcomes can be found of {MOST_THREADS} at"
-            f" most. Launch fewer: two or three threads show what the model allows."
+            f"{kernel.title} has {count} threads; all outcomes can be found only for at most "
+            f"{MOST_THREADS}. Launch fewer: two or three threads show what the model allows."
         )
     named = Memory(kernel, memory)
     threads = [

@@ -30,8 +30,7 @@ def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor
         from distributed import Client
     except ImportError:
         raise WarploomError(
-            'a cluster needs Dask: `pip install "warploom[cluster]"`, here and where the workers'
-            " run"
+            'a cluster needs Dask: `pip install "warploom[cluster]"`, here and on the workers'
         ) from None
     _check_address(cluster)
     with Client(cluster) as client, client.get_executor(pure=False) as executor:
@@ -46,11 +45,11 @@ def _check_address(cluster: str) -> None:
         if address.scheme == "inproc":
             return
         if not address.hostname or not address.port:
-            raise ValueError("an address is HOST:PORT, such as 10.0.0.1:8786")
+            raise ValueError("an address must be HOST:PORT, such as 10.0.0.1:8786")
         socket.create_connection((address.hostname, address.port), CONNECT_SECONDS).close()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WarploomError(
-            f"no Dask scheduler answers at {cluster!r}: {reason}. Start one there (`dask"
-            f" scheduler`), or give the address that it prints."
+            f"no Dask scheduler responds at {cluster!r}: {reason}. Start one there (`dask "
+            "scheduler`), or give the address that it prints."
         ) from None

@@ -71,10 +71,10 @@ class Confinement:
         for option in options:
             if not self._allows(option, language):
                 raise CompileError(
-                    f"{name}: the option {option!r} is not allowed for a source from outside."
-                    f" Options that define macros, choose the standard or change the code are"
-                    f" (-DN=4, -std=c++20, --use_fast_math), and -I with a folder below that of"
-                    f" the kernel."
+                    f"{name}: the option {option!r} is not allowed for an untrusted source. "
+                    "Allowed options define macros, choose the standard or change the code "
+                    "(-DN=4, -std=c++20, --use_fast_math), or are -I with a folder below the "
+                    "kernel's folder."
                 )
         own = Path(name).parent
         folders = [own, *(Path(folder) for folder in folders_of(options))]
@@ -126,7 +126,7 @@ class _Scan:
         if found := _TRIGRAPH.search(text):
             raise self._refused(text, found.start(), "Trigraphs are not allowed")
         if found := _DEPENDENCY.search(text):
-            raise self._refused(text, found.start(), "It may include a file by its name alone")
+            raise self._refused(text, found.start(), "It may include a file only by a literal name")
         for hash in _HASH.finditer(text):
             word = _WORD.match(text, hash.end())
             if word is not None and word[0] not in _FILE_WORDS:
@@ -134,13 +134,17 @@ class _Scan:
             if word is None and _HARMLESS.match(text, hash.end()):
                 continue
             if word is None or not _INCLUDE.match(text, hash.end()):
-                raise self._refused(text, hash.start(), "It may include a file by its name alone")
+                raise self._refused(
+                    text, hash.start(), "It may include a file only by a literal name"
+                )
         for test in _HAS_FILE.finditer(text):
             before = text[max(0, test.start() - 40) : test.start()]
             if not _DEFINED.search(before) and not (
                 test[0] == "__has_include" and _FILE_TEST.match(text, test.end())
             ):
-                raise self._refused(text, test.start(), "It may look for a file by its name alone")
+                raise self._refused(
+                    text, test.start(), "It may look for a file only by a literal name"
+                )
 
     def _check_file(self, name: str, own: list[Path]) -> None:
         """Checks the files that a name may stand for, in any folder that is searched."""
@@ -159,15 +163,15 @@ class _Scan:
                 continue
             self.done.add(real)
             if not file.is_file() or file.stat().st_size > LARGEST_HEADER:
-                raise CompileError(f"{self.name} includes {name!r}, which is no file of source")
+                raise CompileError(f"{self.name} includes {name!r}, which is not a source file")
             self.check(file.read_text("latin-1"), [file.parent, *own])
 
     def _refused(self, text: str, place: int, rule: str) -> CompileError:
         """Returns the error for a line."""
         line = text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
         return CompileError(
-            f"{self.name}: {line[:120]!r} is not allowed in a source from outside. {rule}, such as"
-            f' #include "helpers.h".'
+            f"{self.name}: {line[:120]!r} is not allowed in an untrusted source. {rule}, such as "
+            '#include "helpers.h".'
         )
 
 
@@ -183,6 +187,6 @@ def _includes(text: str) -> Iterator[tuple[str, str]]:
 
 def _outside(name: str, file: str) -> CompileError:
     return CompileError(
-        f"{name} includes {file!r}, which is outside of the kernel's folder. A source from outside"
-        f" may include files of its own folder and CUDA's headers."
+        f"{name} includes {file!r}, which is outside the kernel's folder. An untrusted source may "
+        "include files in its own folder and CUDA's headers."
     )

@@ -31,8 +31,8 @@ def find_kernel(wanted: str, symbols: Sequence[str], module: str) -> str:
         return fit[0]
     if fit:
         raise LaunchError(
-            f"{module} has {len(fit)} kernels named {wanted}:"
-            f" {', '.join(map(kernel_title, fit))}. Name one of these."
+            f"{module} has {len(fit)} kernels named {wanted}: "
+            f"{', '.join(map(kernel_title, fit))}. Choose one of these."
         )
     kernels = ", ".join(map(kernel_title, symbols)) or "it has none"
     close = nearest(wanted, dict.fromkeys(map(source_name, symbols))) if symbols else ""

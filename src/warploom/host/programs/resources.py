@@ -30,10 +30,10 @@ class Resources:
     stack_bytes: int | None = None
 
     def __str__(self) -> str:
-        text = f"{self.registers} registers a thread ({self.source})"
+        text = f"{self.registers} registers per thread ({self.source})"
         if self.spill_bytes is None:
             return text
-        return f"{text}, {self.stack_bytes} bytes of stack, {self.spill_bytes} of spills"
+        return f"{text}, {self.stack_bytes} bytes of stack, {self.spill_bytes} bytes of spills"
 
     @property
     def spill_bytes(self) -> int | None:

@@ -32,9 +32,9 @@ def source_of(file: Path) -> tuple[str, str]:
     language = LANGUAGES.get(file.suffix.lower())
     if language is None:
         raise CompileError(
-            f"{file} cannot be loaded as a kernel's source: use .cu, .hip, .cl or .ptx. To run a"
-            f" program: `warploom run {file.name}`. Of a binary, load the source, or the PTX that"
-            f" `cuobjdump -ptx` extracts."
+            f"{file} cannot be loaded as a kernel's source: use .cu, .hip, .cl or .ptx. To run a "
+            f"program: `warploom run {file.name}`. For a binary, load its source, or the PTX that "
+            "`cuobjdump -ptx` extracts."
         )
     return read_source(file), language
 
@@ -71,9 +71,9 @@ def compiled(
         return compile_opencl(text, name, compute_capability, options), f"{name}.ptx"
     if language != "ptx":
         known = ", ".join(repr(known) for known in LANGUAGES.values())
-        raise CompileError(f"the language {language!r} is none of {known}")
+        raise CompileError(f"the language {language!r} is not one of {known}")
     if options:
-        raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
+        raise CompileError(f"PTX is not compiled, so these options have no effect: {options}")
     return text, name
 
 
@@ -119,8 +119,8 @@ def read_source(file: Path) -> str:
     if text is None:
         kind = "an ELF binary, such as a cubin" if data.startswith(b"\x7fELF") else "binary data"
         raise CompileError(
-            f"{file} is not text but {kind}. Load the source or the PTX that it was made from"
-            f" (`nvcc -ptx -lineinfo` makes it, `cuobjdump -ptx` extracts it)."
+            f"{file} is not text but {kind}. Load its source or its PTX (made by `nvcc -ptx "
+            "-lineinfo`, or extracted by `cuobjdump -ptx`)."
         )
     return text
 

@@ -37,10 +37,10 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
     """Raises CompileError where a driver would refuse the module."""
     if is_newer(module, spec):
         raise CompileError(
-            f"{module.name} is for {', '.join(module.target)}, which {spec.title} (compute"
-            f" capability {spec.cc}) is not: its driver would refuse it. Compile for sm_"
-            f"{spec.compute_capability[0]}{spec.compute_capability[1]}, or leave strictness out"
-            f" (strict_target, --strict-target): its instructions may still run."
+            f"{module.name} targets {', '.join(module.target)}, which {spec.title} (compute "
+            f"capability {spec.cc}) does not support: its driver would refuse it. Compile for "
+            f"sm_{spec.compute_capability[0]}{spec.compute_capability[1]}, or turn off the strict "
+            "check (strict_target, --strict-target): its instructions may still run."
         )
 
 
@@ -53,9 +53,9 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
         if brought > spec.compute_capability:
             major, minor = brought
             raise UnsupportedInstruction(
-                f"{spec.title} (compute capability {spec.cc}) has no"
-                f" {instruction.operation.text}: compute capability {major}.{minor} brought it."
-                f" Take a newer device, or write what does without it.",
+                f"{spec.title} (compute capability {spec.cc}) does not support "
+                f"{instruction.operation.text}, which requires compute capability "
+                f"{major}.{minor}. Use a newer device, or other instructions.",
                 instruction.span,
             )
         only = only_targets(instruction.operation)
@@ -63,9 +63,9 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
             has = " and ".join(f"{major}.{minor}" for major, minor in only)
             device = next(name for release, name in PRODUCTS.items() if release in only)
             raise UnsupportedInstruction(
-                f"{spec.title} (compute capability {spec.cc}) has no"
-                f" {instruction.operation.text}: only compute capability {has} has it."
-                f" Take a device of that, such as {device}.",
+                f"{spec.title} (compute capability {spec.cc}) does not support "
+                f"{instruction.operation.text}, which requires exactly compute capability {has}. "
+                f"Use such a device, for example {device}.",
                 instruction.span,
             )
 
@@ -96,9 +96,9 @@ def _check_warps(instruction: Instruction, spec: DeviceSpec) -> None:
         what = instruction.operation.text
     if what is not None:
         raise UnsupportedInstruction(
-            f"{what} is defined for warps of {WARP_SIZE} lanes, and this device was made with"
-            f" warps of {spec.warp_size} (warp_size). Exchange through shared memory and"
-            f" __syncthreads() instead, or leave warp_size out.",
+            f"{what} is defined for warps of {WARP_SIZE} lanes, but this device was created with "
+            f"warps of {spec.warp_size} lanes (warp_size). Exchange data through shared memory "
+            "and __syncthreads() instead, or omit warp_size.",
             instruction.span,
         )
 

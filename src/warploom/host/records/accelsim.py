@@ -30,14 +30,14 @@ def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
         raise WarploomError(f"there is no trace of machine code: {kernel.assembly.reason}")
     if record.blocks < launch.blocks:
         raise WarploomError(
-            f"{kernel.program.title} did more than a trace holds: {record.blocks} of"
-            f" {launch.blocks} blocks. Launch fewer of them, or give them less to do."
+            f"{kernel.program.title} exceeds the limit of a trace: {record.blocks} of "
+            f"{launch.blocks} blocks fit. Launch fewer blocks, or give them less work."
         )
     ways = record.entries[:, 0] >= len(kernel.program.blocks)
     if ways.any() or record.poll_counts.any() or record.phases or record.copies:
         raise WarploomError(
-            f"the machine code of {kernel.program.title} cannot be followed: its warps wait in"
-            f" memory for each other, or parts of them at barriers, or it copies in bulk"
+            f"the machine code of {kernel.program.title} cannot be followed: its warps wait for "
+            "each other in memory, parts of its warps wait at barriers, or it has bulk copies"
         )
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def code_of(
     if code == "ptx":
         found = PTX_BASIS
     elif timeline:
-        found = Basis("ptx", reason="a timeline shows its instructions")
+        found = Basis("ptx", reason="a timeline shows PTX instructions")
     else:
         with collector_paused():
             found = _machine_code(kernel, record, machine, costs)
@@ -65,11 +65,11 @@ def _machine_code(
     if isinstance(kernel.assembly, NoAssembly):
         return Basis("ptx", reason=kernel.assembly.reason)
     if (record.entries[:, 0] >= len(kernel.program.blocks)).any():
-        return Basis("ptx", reason="parts of warps come to barriers one after the other")
+        return Basis("ptx", reason="parts of warps arrive at barriers separately")
     if record.poll_counts.any():
-        return Basis("ptx", reason="its warps wait in memory for each other")
+        return Basis("ptx", reason="its warps wait for each other in memory")
     if record.phases or record.copies:
-        return Basis("ptx", reason="its bulk copies and mbarriers are followed in PTX alone")
+        return Basis("ptx", reason="its bulk copies and mbarriers can be followed only in PTX")
     counts = machine()
     changed = machine_code_record(record, counts)
     share = min(changed.agreement, counts.confidence)

@@ -224,17 +224,17 @@ def replaying(
     """Returns the replay of a recorded launch; see `Run.replay`. `machine` returns its machine
     instructions, if the kernel has machine code."""
     if record is None:
-        raise WarploomError("nothing was recorded of this launch; make the device with record=True")
+        raise WarploomError("this launch was not recorded; create the device with record=True")
     device, timing = kernel.context.spec, options.spec or find_timing(kernel.context.spec)
     policies, timeline = options.policies(timing), options.timeline
     if record.blocks == 0:
         raise WarploomError(
-            f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
-            f" them, or give them less to do"
+            f"{kernel.program.title} exceeds the limit of a record; launch fewer blocks, or give "
+            "them less work"
         )
     if timeline and options.code == "machine":
         raise WarploomError(
-            "a timeline shows PTX instructions: leave out code='machine', or the timeline"
+            "a timeline shows PTX instructions: omit code='machine', or the timeline"
         )
     wave = min(device.sms, record.launch.blocks) * _block_slots(kernel, record)
     record = with_predicted_blocks(

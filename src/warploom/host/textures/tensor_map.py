@@ -90,50 +90,63 @@ class Tensor:
     def check(self) -> None:
         """Raises WarploomError where the tensor breaks a rule."""
         least = 1 if self.interleave == "none" else 3
-        _demand(least <= self.rank <= maps.MOST_RANK, f"rank {self.rank}: it is {least} to 5")
+        _demand(least <= self.rank <= maps.MOST_RANK, f"rank {self.rank} must be from {least} to 5")
         lengths = (len(self.strides) + 1, len(self.element_strides))
         _demand(
-            lengths == (self.rank, self.rank), "strides and element strides do not fit the rank"
+            lengths == (self.rank, self.rank),
+            "the numbers of strides and element strides do not match the rank",
         )
         unit = 32 if self.interleave == "32B" or packed.is_padded(self.type_number) else 16
-        _demand(self.address % unit == 0, f"address {self.address:#x}: {unit} does not divide it")
+        _demand(self.address % unit == 0, f"address {self.address:#x} must be a multiple of {unit}")
         for size in self.dims:
-            _demand(1 <= size <= LARGEST_DIM, f"dimension {size}: it is 1 to 2^32")
+            _demand(1 <= size <= LARGEST_DIM, f"dimension {size} must be from 1 to 2^32")
         for stride in self.strides:
             fits = stride % unit == 0 and 0 <= stride < LARGEST_STRIDE
-            _demand(fits, f"stride of {stride} bytes: {unit} divides it, and it is below 2^40")
+            _demand(
+                fits, f"stride of {stride} bytes must be a multiple of {unit} and less than 2^40"
+            )
         for step in self.element_strides:
-            _demand(1 <= step <= LARGEST_STEP, f"element stride {step}: it is 1 to 8")
+            _demand(1 <= step <= LARGEST_STEP, f"element stride {step} must be from 1 to 8")
         swizzle = self.interleave != "32B" or self.swizzle == "32B"
-        _demand(swizzle, "interleaved by 32 bytes: the swizzle is 32B")
+        _demand(swizzle, "with an interleave of 32 bytes, the swizzle must be 32B")
         numbers = self.fill == "zeros" or self.type in FLOATS
-        _demand(numbers, f"NaNs for what is out of bounds: {self.type} has none")
+        _demand(numbers, f"{self.type} has no NaNs to fill out-of-bounds elements with")
         if self.type in PACKED:
             self._check_packed()
 
     def _check_packed(self) -> None:
         """Raises WarploomError where a tensor of packed elements breaks a rule of these."""
         unit = packed.size_unit(self.type_number)
-        _demand(self.dims[0] % unit == 0, f"innermost dimension {self.dims[0]}: {unit} divides it")
+        _demand(
+            self.dims[0] % unit == 0,
+            f"innermost dimension {self.dims[0]} must be a multiple of {unit}",
+        )
         fits = packed.fits_swizzle(self.type_number, *SWIZZLES[self.swizzle], stores=True)
-        _demand(fits, f"swizzle {self.swizzle}: {self.type} does not go with it")
+        _demand(fits, f"{self.type} does not support swizzle {self.swizzle}")
         fits = self.interleave == "none" or self.type_number != packed.B6X16_P32
-        _demand(fits, f"an interleave: {self.type} has none")
+        _demand(fits, f"{self.type} does not support an interleave")
 
     def check_row(self, elements: int) -> None:
         """Raises WarploomError where a row of the box, of so many elements, breaks a rule."""
         size = packed.global_size(self.type_number, elements)
         mode, _ = SWIZZLES[self.swizzle]
         if self.type in PACKED:
-            unit = "128 are" if packed.is_padded(self.type_number) else "a multiple of 32 is"
+            unit = "128" if packed.is_padded(self.type_number) else "a multiple of 32"
             fits = packed.fits_row(self.type_number, elements)
-            _demand(fits, f"innermost box of {elements} elements of {self.type}: {unit} right")
+            _demand(
+                fits,
+                f"innermost box of {elements} elements of {self.type}: the number of elements "
+                f"must be {unit}",
+            )
         if self.interleave == "none":
-            _demand(size % 16 == 0, f"innermost box of {size} bytes: 16 divides it")
+            _demand(
+                size % 16 == 0, f"innermost box of {size} bytes: the size must be a multiple of 16"
+            )
             if mode != maps.NO_SWIZZLE:
                 most = SWIZZLED_BYTES[mode]
                 message = (
-                    f"innermost box of {size} bytes: with swizzle {self.swizzle} at most {most}"
+                    f"innermost box of {size} bytes: with swizzle {self.swizzle}, at most {most} "
+                    "are allowed"
                 )
                 _demand(size <= most, message)
 
@@ -184,7 +197,10 @@ def encode_tiled(tensor: Tensor, box: Sequence[int]) -> TensorMap:
     tensor.check()
     _demand(len(box) == tensor.rank, f"box of {len(box)} axes: the tensor has {tensor.rank}")
     for size in box:
-        _demand(1 <= size <= LARGEST_BOX, f"box of {size}: it is 1 to 256 along each axis")
+        _demand(
+            1 <= size <= LARGEST_BOX,
+            f"box of {size}: the size must be from 1 to 256 along each axis",
+        )
     tensor.check_row(box[0])
     words = tensor.words(maps.TILED)
     for axis, size in enumerate(box):
@@ -203,25 +219,30 @@ def encode_im2col(
     """Returns the map of columns of pixels of a tensor (C, W, H, D, N from the innermost axis on);
     corners are those along W, then H, then D. Raises WarploomError where a rule is broken."""
     tensor.check()
-    _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col has 3 to 5")
+    _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col requires 3 to 5")
     if mode != maps.IM2COL:
         _demand(
             tensor.swizzle not in NOT_ALONG_W,
-            f"swizzle {tensor.swizzle}: a column along W alone has another one",
+            f"a column along W does not support swizzle {tensor.swizzle}",
         )
-        _demand(tensor.interleave == "none", "a column along W alone is not interleaved")
+        _demand(tensor.interleave == "none", "a column along W must not be interleaved")
     wanted = tensor.rank - 2 if mode == maps.IM2COL else 1
-    _demand(len(lower) == len(upper) == wanted, f"corners have {wanted} numbers")
+    _demand(len(lower) == len(upper) == wanted, f"corners must have {wanted} numbers")
     least, greatest = CORNERS[tensor.rank if mode == maps.IM2COL else 3]
     for corner in (*lower, *upper):
-        _demand(least <= corner <= greatest, f"corner {corner}: it is {least} to {greatest}")
+        _demand(least <= corner <= greatest, f"corner {corner} must be from {least} to {greatest}")
     sizes = tensor.dims[1:]
     for below, above, size in zip(lower, upper, sizes, strict=False):
         _demand(
-            below <= size - 1 + above, f"bounding box from {below} to {size - 1 + above}: empty"
+            below <= size - 1 + above, f"bounding box from {below} to {size - 1 + above} is empty"
         )
-    _demand(1 <= channels <= MOST_CHANNELS, f"{channels} channels of a pixel: 1 to 256")
-    _demand(1 <= pixels <= MOST_PIXELS, f"{pixels} pixels of a column: 1 to 1024")
+    _demand(
+        1 <= channels <= MOST_CHANNELS,
+        f"{channels} channels per pixel: the number must be from 1 to 256",
+    )
+    _demand(
+        1 <= pixels <= MOST_PIXELS, f"{pixels} pixels per column: the number must be from 1 to 1024"
+    )
     tensor.check_row(channels)
     words = tensor.words(mode)
     for axis, (below, above) in enumerate(zip(lower, upper, strict=True)):
@@ -235,7 +256,7 @@ def encode_im2col(
 def type_of(dtype: np.dtype[Any]) -> str:
     """Returns the element type for one of NumPy's. Raises WarploomError where there is none."""
     if dtype.name not in _OF_NUMPY:
-        raise WarploomError(f"a tensor map has no elements of {dtype}")
+        raise WarploomError(f"a tensor map does not support elements of {dtype}")
     return _OF_NUMPY[dtype.name]
 
 

@@ -69,10 +69,10 @@ def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill
             inner.append(inner[-1] * n)
         strides = list(reversed(inner))[: len(shape) - 1]
     if len(strides) != len(shape) - 1:
-        raise WarploomError(f"tensor map: {len(shape)} axes have {len(shape) - 1} strides")
+        raise WarploomError(f"tensor map: {len(shape)} axes require {len(shape) - 1} strides")
     outer = sum((n - 1) * stride for n, stride in zip(shape[:-1], strides, strict=True))
     if layout.offset + outer + row > buffer.nbytes:
-        raise WarploomError(f"tensor map: the tensor goes beyond the end of {buffer}")
+        raise WarploomError(f"tensor map: the tensor extends past the end of {buffer}")
     steps = layout.element_strides or [1] * len(shape)
     return Tensor(
         type,

@@ -86,11 +86,13 @@ def store_texels(
         shape = (*first.shape[:lead], *wanted, *first.shape[first.ndim - tail :])
         if level.shape != shape or level.dtype != first.dtype:
             raise WarploomError(
-                f"level {number} of {name} is {level.dtype} of shape {level.shape}, where"
-                f" {first.dtype} of shape {shape} belongs: each level is half of the one before"
+                f"level {number} of {name} is {level.dtype} of shape {level.shape}, but must be "
+                f"{first.dtype} of shape {shape}: each level is half the size of the previous one"
             )
     if len(levels) > MOST_LEVELS:
-        raise WarploomError(f"{name} has {len(levels)} levels; {MOST_LEVELS} are the most")
+        raise WarploomError(
+            f"{name} has {len(levels)} levels, but at most {MOST_LEVELS} are allowed"
+        )
     data = np.concatenate([level.reshape(-1) for level in levels])
     buffer = Buffer(memory, (data.nbytes,), np.dtype(np.uint8), name)
     buffer.view[:] = data.view(np.uint8)
@@ -102,25 +104,26 @@ def store_texels(
 def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: bool) -> None:
     if array.dtype not in FORMATS:
         known = ", ".join(str(dtype) for dtype in FORMATS)
-        raise WarploomError(f"{name}: texels of {array.dtype} do not exist; these do: {known}")
+        raise WarploomError(f"{name}: texels of {array.dtype} are not supported; use {known}")
     if channels not in (1, 2, 4):
-        raise WarploomError(f"{name}: a texel has 1, 2 or 4 channels, not {channels}")
+        raise WarploomError(f"{name}: a texel must have 1, 2 or 4 channels, not {channels}")
     if channels > 1 and array.shape[-1:] != (channels,):
         raise WarploomError(
-            f"{name}: with channels={channels} the last axis holds them, and this array has the"
-            f" shape {array.shape}"
+            f"{name}: with channels={channels}, the last axis must hold them, but this array has "
+            f"the shape {array.shape}"
         )
     dims = array.ndim - (channels > 1) - (layers or cube)
     most = 2 if layers or cube else 3
     if not 1 <= dims <= most or 0 in array.shape:
         raise WarploomError(
-            f"{name}: an array of shape {array.shape} leaves {dims} axes of space where 1 to {most}"
-            f" with something in them are needed; channels (say how many) stand last, layers first"
+            f"{name}: an array of shape {array.shape} leaves {dims} spatial axes, but 1 to {most} "
+            "of nonzero size are needed; channels (pass their number) are the last axis, layers "
+            "the first"
         )
     faces = array.shape[0] if cube else 6
     square = not cube or (dims == 2 and array.shape[1] == array.shape[2])
     if not square or (faces % 6 if layers else faces != 6):
         raise WarploomError(
-            f"{name}: a cube is 6 square faces, or with layers=True a multiple of 6, along the"
-            f" first axis; this array has the shape {array.shape}"
+            f"{name}: a cube must have 6 square faces (with layers=True, a multiple of 6) along "
+            f"the first axis; this array has the shape {array.shape}"
         )

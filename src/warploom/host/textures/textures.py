@@ -49,7 +49,7 @@ class Handle:
     def handle(self) -> int:
         """Returns the number that a kernel gets; WarploomError after `free()`."""
         if not self._release.alive:
-            raise WarploomError(f"{self.name} was freed and is gone; make a new one")
+            raise WarploomError(f"{self.name} has been freed; create a new one")
         return self._handle
 
     @property
@@ -105,7 +105,9 @@ def make_texture(
         ("read mode", read, READS),
     ):
         if chosen not in known:
-            raise WarploomError(f"{name}: {chosen!r} is no {what}; choose of {', '.join(known)}")
+            raise WarploomError(
+                f"{name}: {chosen!r} is not a valid {what}; choose from {', '.join(known)}"
+            )
     format = FORMATS[texels.dtype]
     small = texels.dtype.kind in "ui" and texels.dtype.itemsize < 4
     if read == "normalized" and not small:
@@ -116,15 +118,15 @@ def make_texture(
     floats = texels.dtype.kind == "f" or read == "normalized"
     if "linear" in (filter, mipmap_filter) and not floats:
         raise WarploomError(
-            f"{name}: linear filtering needs texels that are read as floats; these are"
-            f" {texels.dtype}: use floats or, for small integers, read='normalized'"
+            f"{name}: linear filtering needs texels that are read as floats, but these are "
+            f"{texels.dtype}: use floats or, for small integers, read='normalized'"
         )
     cubic = texels.cube
     if not normalized and not cubic and (len(texels.levels) > 1 or {"wrap", "mirror"} & {*modes}):
         raise WarploomError(
-            f"{name}: mipmaps, and the address modes wrap and mirror, work with normalized"
-            f" coordinates alone (real devices clamp instead); pass normalized=True and divide"
-            f" coordinates by the size"
+            f"{name}: mipmaps and the address modes wrap and mirror require normalized "
+            "coordinates (real devices clamp instead); pass normalized=True and divide "
+            "coordinates by the size"
         )
     flags = d.LINEAR * (filter == "linear") | d.MIP_LINEAR * (mipmap_filter == "linear")
     flags |= d.NORMALIZED * (normalized or cubic)
@@ -152,7 +154,7 @@ def _border_words(
     if floats:
         return tuple(np.array(given, np.float32).view(np.uint32).tolist())
     if any(value != int(value) for value in given):
-        raise WarploomError(f"{name}: texels of {dtype} need a border of integers, not {border}")
+        raise WarploomError(f"{name}: texels of {dtype} need an integer border, not {border}")
     return tuple(int(value) & 0xFFFFFFFF for value in given)
 
 

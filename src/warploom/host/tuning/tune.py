@@ -132,8 +132,8 @@ def tune(
     )
     if stop_early and ranks[0] != "seconds":
         raise WarploomError(
-            f"stop_early compares times, and the first objective is {ranks[0]}: begin objectives"
-            " with 'seconds', or leave stop_early out"
+            f"stop_early compares times, but the first objective is {ranks[0]}: put 'seconds' "
+            "first in objectives, or omit stop_early"
         )
     search = _Search(job, wanted, workers, cluster, stop_early)
     found = _tuned(search, ranks, cache, progress)
@@ -187,7 +187,7 @@ def _source(source: str | Path) -> tuple[str, str, str]:
     if isinstance(source, str) and "\n" in source:
         return source, "cuda", "kernel.cu"
     if Path(source).suffix == SUFFIX:
-        with reading(source, "is not a core file of Warploom"):
+        with reading(source, "is not a Warploom core file"):
             return hashlib.sha256(Path(source).read_bytes()).hexdigest(), SAVED, str(source)
     return (*source_of(Path(source)), str(source))
 
@@ -223,8 +223,8 @@ def _trials(
                     yield futures.pop(future), future.result()
         except BrokenExecutor:
             raise WarploomError(
-                "a process that ran trials was killed, perhaps for want of memory: use fewer"
-                " workers (a cache keeps the trials that have ended)"
+                "a process that ran trials was killed, perhaps because memory ran out: use fewer "
+                "workers (a cache keeps the finished trials)"
             ) from None
         finally:  # whoever interrupts does not wait for all that is left
             for future in futures:

@@ -14,22 +14,28 @@ def bounds_advice(space: Space, address: int, program: Program, nearest: Allocat
     """Returns the sentence of a message that states how to fix an access out of bounds, by the
     memory and by the side of the allocation on which the access lies."""
     if space is Space.GLOBAL and address < NULL_PAGE:
-        return "The pointer is null. Pass a buffer of the device, and look at what computes it."
+        return (
+            "The pointer is null. Pass a device buffer, and check the code that computes the "
+            "pointer."
+        )
     if nearest is not None and signed_address(space, address) < nearest.address:
         return (
-            "The index is negative, or the pointer is another one. Guard the access (for a halo:"
-            " `if (i >= 0)`), and look for unsigned subtractions that wrap around."
+            "The index is negative, or the pointer belongs to another buffer. Guard the access "
+            "(for a halo: `if (i >= 0)`), and look for unsigned subtractions that wrap around."
         )
     if space is Space.SHARED:
         slots = program.slots.values()
         if any(slot.space is Space.SHARED and slot.size == 0 for slot in slots):
             return (
-                "The launch gives the size of `extern __shared__` memory: in bytes, as the third"
-                " launch parameter (--shared BYTES). Give it more, or guard the access."
+                "The launch sets the size of `extern __shared__` memory, in bytes, as the third "
+                "launch parameter (--shared BYTES). Increase it, or guard the access."
             )
-        return "Make the __shared__ array as long as the block indexes it, or guard the access."
+        return (
+            "Make the __shared__ array as large as the block's indices require, or guard the "
+            "access."
+        )
     if space is Space.LOCAL:
-        return "Guard the index of the thread's own array, or make the array longer."
+        return "Guard the index of the thread's local array, or make the array larger."
     return (
         "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
         " covers."

@@ -30,10 +30,10 @@ SPINS = "a value that no runnable thread can change"
 LOOPS = "a loop that has no exit and reads no memory"
 VERBS = {SPINS: "spin on", LOOPS: "run"}
 """The verb for what lanes do that do not wait for other threads."""
-END_LOOPS = "Look at the condition that ends the loop."
+END_LOOPS = "Check the condition that ends the loop."
 FIND_WAITS = (
-    "Look for a __syncthreads() that some threads skip, a lock that lanes of one warp take and"
-    " await, or a flag that nobody sets."
+    "Look for a __syncthreads() that some threads skip, a lock that one lane of a warp holds "
+    "while another lane waits for it, or a flag that no thread sets."
 )
 SHOWN = 12
 """The most groups that a message lists; the error object holds all of them."""
@@ -153,7 +153,9 @@ def _awaited_members(table: WarpTable, members: int) -> str:
     """Returns the text that names a member mask and those of its live lanes that have not
     arrived."""
     missing = members & table.live & ~synced_lanes(table, members)
-    return f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not come"
+    return (
+        f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not arrived"
+    )
 
 
 def _awaited_at_barrier(barrier: int, threads: int) -> str:
@@ -161,7 +163,7 @@ def _awaited_at_barrier(barrier: int, threads: int) -> str:
     all threads of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group
     for other numbers from BARRIERS on."""
     if barrier == CLUSTER_BARRIER:
-        return "all threads of the cluster that have not exited at the barrier of the cluster"
+        return "all threads of the cluster that have not exited at the cluster barrier"
     if barrier >= BARRIERS:
         return "the other warps of the warp group at wgmma.wait_group"
     awaited = f"{threads} threads" if threads else "all threads of the block that have not exited"
@@ -196,19 +198,20 @@ def deadlock_error(
     lines += _barrier_lines(launch, waiting)
     if started < launch.blocks:
         lines.append(
-            f"    {launch.blocks - started} blocks have not started: they begin only where others"
-            f" end, so nobody may wait for them without a cooperative launch"
+            f"    {launch.blocks - started} blocks have not started: they start only when others "
+            "end, so waiting for them requires a cooperative launch"
         )
     if queued := launch.cancellation.queued_after:
         lines.append(
-            f"    launches that wait for its end in its stream: {queued}. A kernel can wait for one"
-            f" of another stream, which may run beside it, not for one that comes after it in its"
-            f" own"
+            f"    launches queued behind it in its stream: {queued}. A kernel can wait for a "
+            "launch in another stream, which may run concurrently, but not for a later launch in "
+            "its own stream"
         )
     if crowded_out := launch.cancellation.crowded_out:
         lines.append(
-            f"    launches that do not fit on the device beside its blocks: {crowded_out}. A kernel"
-            f" can wait for another one only if the device holds blocks of both: launch fewer"
+            f"    launches that do not fit on the device together with its blocks: {crowded_out}. "
+            "A kernel can wait for another kernel only if the device holds blocks of both: launch "
+            "fewer blocks"
         )
     text = "\n".join(lines)
     # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.
@@ -238,10 +241,10 @@ def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[
             for w in in_block
             if w.lanes and w.barrier != barrier
         ]
-        missing = ", ".join(absent[:SHOWN]) or "nobody who could come"
+        missing = ", ".join(absent[:SHOWN]) or "no thread that could arrive"
         yield (
-            f"    barrier {barrier} of block {launch.block_index(block)}: {arrived} of"
-            f" {awaited or 'all'} threads have come; of the others there is {missing}"
+            f"    barrier {barrier} of block {launch.block_index(block)}: {arrived} of "
+            f"{awaited or 'all'} threads have arrived; not at the barrier: {missing}"
         )
 
 

@@ -26,7 +26,7 @@ def interrupted(program: Program, interrupt: KeyboardInterrupt) -> KeyboardInter
     if interrupt.args:
         return interrupt
     loops = loops_text(program)
-    hint = f": look whether {loops} can end, or bound the launch (max_instructions)"
+    hint = f": check whether {loops} can end, or bound the launch (max_instructions)"
     return KeyboardInterrupt(f"in kernel {program.title}{hint if loops else ''}")
 
 
@@ -34,8 +34,8 @@ def _loop_advice(program: Program) -> str:
     """Returns advice that names the kernel's loops, or states that it has none."""
     loops = loops_text(program)
     if not loops:
-        return "It has no loop: give it more, or launch fewer blocks."
-    return f"Give it more if it merely runs long, or look whether {loops} can end."
+        return "It has no loop: raise the limit, or launch fewer blocks."
+    return f"Raise the limit if the kernel just runs long, or check whether {loops} can end."
 
 
 def loops_text(program: Program) -> str:

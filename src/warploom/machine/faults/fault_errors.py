@@ -230,14 +230,14 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
     others."""
     if fault.kind is FaultKind.TRAP:
         return (
-            f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
-            f" leads to this line."
+            f"trap executed\n    {at}\n    The kernel stopped itself; check the condition that "
+            "leads to this line."
         )
     if fault.kind is FaultKind.BAD_BARRIER:
         return (
-            f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block has"
-            f" the barriers 0 to 15, and the number of threads is a multiple of"
-            f" {launch.warp_size}."
+            f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block "
+            "has barriers 0 to 15, and the number of threads must be a multiple of "
+            f"{launch.warp_size}."
         )
     message = _call_message(fault, program, at) or _members_message(fault, program, at)
     message = message or _register_message(fault, program, launch, at)
@@ -252,19 +252,21 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
     own = fault.instruction in program.private
     if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
         return (
-            f"the call stack of a thread is full\n    {at}\n    Calls are too deep, or alloca takes"
-            f" too much. Give the device more (stack_bytes), or let the recursion end earlier."
+            f"the thread's call stack is full\n    {at}\n    Calls are nested too deeply, or "
+            "alloca takes too much. Give the device a larger stack (stack_bytes), or end the "
+            "recursion earlier."
         )
     if fault.kind is not FaultKind.BAD_INDEX:
         return None
     if fault.instruction in program.hidden:
         return (
-            f"call through an address that is no function with such parameters and results\n"
-            f"    {at}\n    Look whether the pointer was set, and by this module's code."
+            "call through an address that is not a function with these parameters and results\n   "
+            f" {at}\n    Check whether the pointer was set, and whether code of this module set "
+            "it."
         )
     return (
-        f"indexed branch to a target that its list does not have: index {fault.address}\n"
-        f"    {at}\n    What such a branch does is undefined; check the index first."
+        f"indexed branch to a target that is not in its list: index {fault.address}\n    {at}\n   "
+        " Such a branch is undefined behavior; check the index first."
     )
 
 
@@ -275,10 +277,10 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
     return (
-        f"lane {fault.lane} is not in its own member mask {fault.address:#010x}\n    {at}\n"
-        f"    What {opcode} does then is undefined. Every lane that comes here must be in the mask:"
-        f" name the whole warp (0xffffffff), or find the lanes with __ballot_sync() before the"
-        f" branch that parts them."
+        f"lane {fault.lane} is not in its own member mask {fault.address:#010x}\n    {at}\n    "
+        f"The behavior of {opcode} is then undefined. Every lane that executes it must be in the "
+        "mask: pass the whole warp (0xffffffff), or compute the mask with __ballot_sync() before "
+        "the branch at which the lanes diverge."
     )
 
 
@@ -294,19 +296,19 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
     if code == BEYOND_BLOCK:
         warps = launch.warps_per_block
         return (
-            f"{opcode} {fault.address}: the warps of the block want {32 * number:,} registers, and"
-            f' it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": a'
-            f" warp waits until others have released as many as it asks for; these never will. The"
-            f" block was launched with {launch.registers} registers for each of its {warps} warps'"
-            f" threads: ask for fewer in some warp group, or release more in another."
+            f"{opcode} {fault.address}: the warps of the block need {32 * number:,} registers, "
+            f'but it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": '
+            "a warp waits until others have released enough registers; here they never will. The "
+            f"block was launched with {launch.registers} registers for each thread of its {warps} "
+            "warps: request fewer in some warp group, or release more in another."
         )
     verb, less, opposite = (
         ("releases", "fewer", "inc") if code == HAS_LESS else ("asks for", "more", "dec")
     )
     return (
-        f"{opcode} {fault.address} in a warp whose threads have {number} registers\n    {at}\n   "
-        f' PTX ISA, "setmaxnreg": what happens where one {verb} registers and has {less} than it'
-        f" names is undefined. Take .{opposite} here, or another number."
+        f"{opcode} {fault.address} in a warp whose threads have {number} registers\n    {at}\n    "
+        f'PTX ISA, "setmaxnreg": the behavior is undefined if a warp {verb} registers and has '
+        f"{less} than the given number. Use .{opposite} here, or another number."
     )
 
 
@@ -316,15 +318,15 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
     opcode = program.instructions[fault.instruction].operation.opcode
     if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
         return (
-            f"{opcode} by a warp group that has fewer than 4 warps\n    {at}\n    The block has"
-            f" {launch.threads_per_block} threads; a warp group is 4 warps, the first of them a"
-            f" multiple of 4. Launch blocks of a multiple of 128 threads."
+            f"{opcode} by a warp group that has fewer than 4 warps\n    {at}\n    The block has "
+            f"{launch.threads_per_block} threads; a warp group is 4 warps, and the index of the "
+            "first is a multiple of 4. Launch blocks of a multiple of 128 threads."
         )
     if fault.kind is FaultKind.TOO_MANY_IN_FLIGHT:
         return (
-            f"{opcode} while {CAPACITY} products of the warp are in flight\n    {at}\n    With this"
-            f" schedule they complete only where they are waited for, and no more are kept. Wait"
-            f" for some (wgmma.wait_group), or take the default schedule."
+            f"{opcode} while {CAPACITY} products of the warp are in flight\n    {at}\n    With "
+            "this schedule, products complete only when they are waited for, and no more fit. "
+            "Wait for some (wgmma.wait_group), or use the default schedule."
         )
     return None
 
@@ -333,7 +335,7 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
     """Returns a text that states where the faulting address is relative to the nearest allocation:
     after, before, too close to its end, or inside; or that there is no allocation."""
     if nearest is None:
-        return "in no allocation: none is live."
+        return "not in any allocation: there is no live allocation."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
     end = nearest.address + nearest.size
     address = signed_address(fault.space, fault.address)
@@ -343,7 +345,7 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
         return f"{nearest.address - address} bytes before the nearest allocation, {name}."
     # The access begins in the allocation and ends behind it.
     if fault.address + fault.size > end:
-        return f"{end - fault.address} bytes before the end of {name}, too few."
+        return f"only {end - fault.address} bytes before the end of {name}."
     return f"inside {name}."
 
 
@@ -353,19 +355,19 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
     operation = program.instructions[fault.instruction].operation
     if operation.kind in (OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH):
         return (
-            "Look at the tensor map: its address, dimensions and strides, and whether the memory"
-            " that it describes is still allocated; in shared memory, at the size of the box."
+            "Check the tensor map: its address, dimensions and strides, and whether the memory "
+            "that it describes is still allocated; for shared memory, check the size of the box."
         )
     if operation.kind is OpKind.GROUP_PRODUCT or operation.has(Effect.USES_TENSOR_MEMORY):
         return (
-            "Look at the matrix descriptor: its start address, leading and stride byte offset and"
-            " swizzle, and whether the matrix is transposed."
+            "Check the matrix descriptor: its start address, leading and stride byte offset and "
+            "swizzle, and whether the matrix is transposed."
         )
     if fault.kind is FaultKind.MISALIGNED:
-        return f"An access of {fault.size} bytes needs an address that {fault.size} divides."
+        return f"The address of an access of {fault.size} bytes must be a multiple of {fault.size}."
     if fault.kind is FaultKind.READ_ONLY:
         return (
-            "Kernels cannot write constant memory (use __device__ memory), nor a read-only array of"
-            " the host, which would not get the results (pass a copy, x.copy())."
+            "Kernels cannot write to constant memory (use __device__ memory), or to a read-only "
+            "host array, which would not receive the results (pass a copy, x.copy())."
         )
     return bounds_advice(fault.space, fault.address, program, nearest)

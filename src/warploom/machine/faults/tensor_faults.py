@@ -45,16 +45,16 @@ NAMES = {
 """The kinds of these faults, as in `MemoryFault.kind`."""
 
 PACKED_RULES = {
-    REDUCED: "reductions do not go with packed elements",
-    STORED: "stores do not go with this type",
-    NAN_FILL: "what is out of bounds is filled with zeros, not with NaNs",
-    ROW_SIZE: "a row of the box has 128 elements, of b4x16 a multiple of 32",
-    TENSOR_SIZE: "128 divides the innermost size of the tensor, of b4x16 2 does",
-    FIRST_COORDINATE: "128 divides the first coordinate, of b4x16 2 does",
-    ALIGNMENT: "32 divides the address and the strides of the tensor",
-    SWIZZLE: "the swizzle is none, 128B, or 128B in chunks of 32 bytes (in stores of 6 bits of 64,"
-    " too)",
-    INTERLEAVE: "the tensor is not interleaved",
+    REDUCED: "reductions do not support packed elements",
+    STORED: "stores do not support this type",
+    NAN_FILL: "out-of-bounds elements must be filled with zeros, not with NaNs",
+    ROW_SIZE: "a row of the box must have 128 elements; for b4x16, a multiple of 32",
+    TENSOR_SIZE: "the innermost size of the tensor must be a multiple of 128; for b4x16, of 2",
+    FIRST_COORDINATE: "the first coordinate must be a multiple of 128; for b4x16, of 2",
+    ALIGNMENT: "the address and the strides of the tensor must be multiples of 32",
+    SWIZZLE: "the swizzle must be none, 128B, or 128B in 32-byte chunks (or 64-byte chunks in "
+    "stores of 6-bit elements)",
+    INTERLEAVE: "the tensor must not be interleaved",
 }
 """Rules for packed element types, by the code of the broken one (PTX ISA, "Restriction on Tensor
 Copy instructions", and cuda.h)."""
@@ -65,53 +65,56 @@ MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
 
 TITLES = {
     NO_TENSOR_MAP: "{name}: there is no tensor map at {address:#x}",
-    OTHER_TENSOR: "{name} with a tensor map of {rank} dimensions, made for {mode}",
+    OTHER_TENSOR: "{name} with a tensor map of {rank} dimensions, created for {mode}",
     TENSOR_ALIGNMENT: "{name}: address {address:#x} of shared memory is not a multiple of {size}",
     UNSUPPORTED_TENSOR: "{name} with a tensor map of several interleaved slices of channels",
     PACKED_RULE: "{name} with elements of type {type}: {rule}",
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
     NEW_VALUES: "{name} with the global address {address:#x}, a size of 0 or a coordinate that is"
     " not 0",
-    OPEN_HALO: "{name}: one of {address} pixels of a halo lies beyond the bounding box, which ends"
-    " at {size} along W",
-    NO_BLOCK: "{name} reaches block {address} of the cluster, which is not there",
-    BULK_ALIGNMENT: "{name} of {address} bytes, or to or from an address, that 16 does not divide",
+    OPEN_HALO: "{name}: one of {address} pixels of a halo lies outside the bounding box, which "
+    "ends at {size} along W",
+    NO_BLOCK: "{name} accesses block {address} of the cluster, which does not exist or is not"
+    " running",
+    BULK_ALIGNMENT: "{name}: the size of {address} bytes, or an address, is not a multiple of 16",
 }
 """What is wrong, by kind: formats of the fields that `tensor_fault` computes."""
 
 ADVICE = {
-    NO_TENSOR_MAP: "A tensor map is 128 bytes at a multiple of 64, made by cuTensorMapEncodeTiled"
-    " or its kin (or device.tensor_map). Pass it as a const __grid_constant__ parameter, or copy it"
-    " into device memory as it is.",
-    OTHER_TENSOR: 'PTX ISA, "cp.async.bulk.tensor": .dim and the mode are those of the tensor map.'
-    "\n    Use the instruction that fits how the map was made.",
-    TENSOR_ALIGNMENT: 'PTX ISA, "cp.async.bulk.tensor": addresses of shared memory are multiples of'
-    " 128, of interleaved boxes of 32 bytes multiples of 256."
-    "\n    Align the buffer (alignas(128); 1024 where it is swizzled).",
-    UNSUPPORTED_TENSOR: 'Such copies are not supported here: PTX ISA, "Interleave layout", does not'
-    " say how far slices are apart.\n    Make the map without an interleave, with one axis more for"
-    " the slices.",
-    PACKED_RULE: 'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h,'
-    " cuTensorMapEncodeTiled.\n    Make the map and choose coordinates by these rules.",
-    COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo is below 512 in .im2col::w and below'
-    " 32 in .im2col::w::128, wOffset below 32.",
-    OPEN_HALO: 'PTX ISA, "wHalo", says only in its figures which pixel that is, so it is not'
-    " supported here.\n    Choose pixels per column and the first coordinate so that a column ends"
-    " in front of the halo, or copy the halo by itself.",
-    NEW_VALUES: 'PTX ISA, "Overriding tensor property value": 16 divides the address, and where'
-    " sizes are overridden, too, the coordinates are 0."
-    "\n    Add the offset of the box to the address.",
-    NO_BLOCK: 'PTX ISA, "mapa": a block of the cluster that has begun and has not ended.'
-    "\n    Let all blocks meet (barrier.cluster) before one reaches another's shared memory, and"
-    " before one ends.",
-    BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": size and addresses are multiples of 16.'
-    "\n    Align the buffer (alignas(16)), and copy the rest by loads and stores.",
+    NO_TENSOR_MAP: "A tensor map is 128 bytes, aligned to 64 bytes, and created by "
+    "cuTensorMapEncodeTiled or a related function (or device.tensor_map). Pass it "
+    "as a const __grid_constant__ parameter, or copy it into device memory "
+    "unchanged.",
+    OTHER_TENSOR: 'PTX ISA, "cp.async.bulk.tensor": .dim and the mode must match the tensor '
+    "map.\n    Use the instruction that matches how the map was created.",
+    TENSOR_ALIGNMENT: 'PTX ISA, "cp.async.bulk.tensor": addresses of shared memory must be '
+    "multiples of 128, or of 256 for boxes with 32-byte interleave.\n    Align "
+    "the buffer (alignas(128), or alignas(1024) if it is swizzled).",
+    UNSUPPORTED_TENSOR: 'Such copies are not supported: PTX ISA, "Interleave layout", does not '
+    "specify the distance between slices.\n    Create the map without an "
+    "interleave, and with an additional axis for the slices.",
+    PACKED_RULE: 'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h, '
+    "cuTensorMapEncodeTiled.\n    Create the map and choose coordinates by these "
+    "rules.",
+    COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo must be less than 512 in .im2col::w '
+    "and less than 32 in .im2col::w::128, and wOffset less than 32.",
+    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in its figures which pixel that is, so it is '
+    "not supported.\n    Choose pixels per column and the first coordinate so that a "
+    "column ends before the halo, or copy the halo separately.",
+    NEW_VALUES: 'PTX ISA, "Overriding tensor property value": the address must be a multiple of '
+    "16, and if sizes are overridden, too, the coordinates must be 0.\n    Add the "
+    "offset of the box to the address.",
+    NO_BLOCK: 'PTX ISA, "mapa": the block of the cluster must have started and must not have '
+    "ended.\n    Synchronize all blocks (barrier.cluster) before one accesses the "
+    "shared memory of another, and before one ends.",
+    BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": size and addresses must be multiples of 16.\n    '
+    "Align the buffer (alignas(16)), and copy the rest with loads and stores.",
 }
 """The rule and a remedy, by kind."""
 
 RESPONSE_ADVICE = (
-    'PTX ISA, "clusterlaunchcontrol.try_cancel": the response is 16 bytes at a multiple of 16.'
-    "\n    Align its variable (alignas(16))."
+    'PTX ISA, "clusterlaunchcontrol.try_cancel": the response is 16 bytes, aligned to 16 bytes.\n '
+    "   Align its variable (alignas(16))."
 )
 """The same of TENSOR_ALIGNMENT for a response, by whose size it is recognised."""
 

@@ -32,24 +32,26 @@ def texel_fault(
     """
     noun = "surface" if operation.kind in SURFACES else "texture"
     if kind == BAD_HANDLE:
-        title = f"{address & (1 << 64) - 1:#x} is no {'sampler' if size else noun}"
+        title = f"{address & (1 << 64) - 1:#x} is not a {'sampler' if size else noun}"
         advice = (
-            f"Pass what `device.{noun}(...)` made and has not freed, or bind it to the variable"
-            f" that the kernel names (`module.bind`)."
+            f"Pass an object that `device.{noun}(...)` returned and that has not been freed, or "
+            "bind it to the variable that the kernel uses (`module.bind`)."
         )
     elif kind == OTHER_GEOMETRY:
         is_surface, geometry = divmod(size, 16)
         actual = f"{GEOMETRIES[geometry]} {'surface' if is_surface else 'texture'}"
-        title = f"`{operation.text}` cannot reach a {actual}"
-        advice = "Use the function that fits how it was made (layers, cube, dimensions)."
+        title = f"`{operation.text}` cannot access a {actual}"
+        advice = (
+            "Use the function for the texture's or surface's geometry (layers, cube, dimensions)."
+        )
     elif kind == OUTSIDE_SURFACE:
         unit = "bytes" if "b" in operation.modifiers else "texels"
         title = f"Invalid __surface__ access: x = {address} {unit}, y = {size} is outside"
         advice = (
-            "Guard the access, or let the boundary mode clamp it or read zeros. In CUDA, x counts"
-            " bytes: multiply it by the size of an element."
+            "Guard the access, or let the boundary mode clamp it or return zeros. In CUDA, x is "
+            "in bytes: multiply it by the element size."
         )
     else:
         title = f"Misaligned __surface__ access: x = {address} bytes"
-        advice = f"An access of {size} bytes needs an x that {size} divides."
+        advice = f"For an access of {size} bytes, x must be a multiple of {size}."
     return NAMES.get(kind, "misaligned"), f"{title}\n    {at}\n    {advice}"

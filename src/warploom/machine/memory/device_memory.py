@@ -87,7 +87,7 @@ class DeviceMemory:
         object of no device."""
         if owner is not None and owner is not self:
             named = ": ".join(map(str, description))
-            raise LaunchError(f"{named} belongs to another device; make it with this one")
+            raise LaunchError(f"{named} belongs to another device; create it with this one")
 
     def forget(self) -> None:
         """Drops the parent's running launches in a forked child process."""
@@ -148,7 +148,7 @@ class DeviceMemory:
                 neighbour.address < address + size and address < neighbour.address + neighbour.size
                 for neighbour in neighbours
             ):
-                raise WarploomError(f"kernels can reach {name} at {address:#x} already")
+                raise WarploomError(f"kernels can already access {name} at {address:#x}")
             self._register(allocation)
             self._lent[address] = owner
         return allocation
@@ -267,7 +267,9 @@ class DeviceMemory:
         all are in one allocation, live (lent ones too) or retained."""
         allocation = self._at_or_below(address)
         if allocation is None or size < 0 or address + size > allocation.address + allocation.size:
-            raise WarploomError(f"{size} bytes at {address:#x} are not in one live allocation")
+            raise WarploomError(
+                f"the {size:,} bytes at {address:#x} are not in one live allocation"
+            )
         if allocation.address in self._lent:
             return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
         start = address - self._base
@@ -383,9 +385,9 @@ class DeviceMemory:
         use."""
         largest = self._allocator.largest
         return LaunchError(
-            f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"
-            f" {largest:,} ({self._used:,} of {self.capacity:,} bytes are in use by"
-            f" {len(self._live)} allocations). Free buffers that are no longer needed.",
+            f"out of device memory: {name} needs {size:,} bytes, but the largest free range has "
+            f"{largest:,} ({self._used:,} of {self.capacity:,} bytes are in use by "
+            f"{len(self._live)} allocations). Free buffers that are no longer needed.",
             resource="device memory",
             requested=size,
             limit=largest,

@@ -117,8 +117,8 @@ class ModuleGlobals:
         address = self._addresses.get(name, self._graph.address(name))
         if address is None:
             raise LaunchError(
-                f"{name} has no address: the module declares it, but does not define it. Define it"
-                f" in the same source, or link the one that does: gpu.link([...])."
+                f"{name} has no address: the module declares it, but does not define it. Define "
+                "it in the same source, or link the source that defines it: gpu.link([...])."
             )
         return address
 

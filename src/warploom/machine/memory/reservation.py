@@ -36,7 +36,7 @@ class Reservation:
     def __init__(self, address: int, size: int) -> None:
         """Maps the bytes. Raises WarploomError if the addresses are in use, or on Windows."""
         if sys.platform == "win32":
-            raise WarploomError("memory can be put back at its addresses on Linux and macOS only")
+            raise WarploomError("memory can be restored at its addresses on Linux and macOS only")
         self._libc: Any = ctypes.CDLL(None)
         self._libc.mmap.restype = ctypes.c_uint64
         protection = mmap.PROT_READ | mmap.PROT_WRITE
@@ -47,8 +47,7 @@ class Reservation:
             if mapped_address != _FAILED:
                 self._libc.munmap(ctypes.c_uint64(mapped_address), ctypes.c_uint64(size))
             raise WarploomError(
-                f"the {size:,} bytes at {address:#x} are in use in this process, by chance: try"
-                f" again"
+                f"the {size:,} bytes at {address:#x} happen to be in use in this process: try again"
             )
         self.address = address
         mapped = (ctypes.c_uint8 * size).from_address(address)
@@ -79,8 +78,8 @@ def reserve(size: int) -> mmap.mmap:
         if size // 2 >= SMALLEST:
             return reserve(size // 2)
         raise LaunchError(
-            f"the system does not let this process reserve {size:,} bytes of addresses for a"
-            f" device ({refusal}); raise its limit on virtual memory (`ulimit -v`)",
+            f"the system does not let this process reserve {size:,} bytes of address space for a "
+            f"device ({refusal}); raise its virtual memory limit (`ulimit -v`)",
             resource="host memory",
             requested=size,
         ) from None

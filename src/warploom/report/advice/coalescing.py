@@ -65,9 +65,9 @@ def uncoalesced_access(case: Case) -> Iterator[Advice]:
         yield Advice(
             pattern.rule,
             example.line,
-            f"{100 * asked / max(1, moved):.0f} % of the bytes moved were requested; the worst"
-            f" request took {example.cost} transactions, where {example.best} would do;"
-            f" {pattern.found}",
+            f"{100 * asked / max(1, moved):.0f} % of the bytes moved were requested; the worst "
+            f"request took {example.cost} transactions where {example.best} would do; "
+            f"{pattern.found}",
             pattern.remedy,
             _excess(case, example),
         )
@@ -92,10 +92,10 @@ def swapped_indices(access: Wasteful) -> Pattern | None:
                 return _transposition(abs(x))
             return Pattern(
                 "swapped thread indices",
-                f"threadIdx.x steps {abs(x):,} bytes, threadIdx.{axis} {size}",
-                f"Swap threadIdx.x and threadIdx.{axis} in this index: neighbouring lanes differ in"
-                f" threadIdx.x, which should step through neighbouring elements (the column, not"
-                f" the row).",
+                f"threadIdx.x has a stride of {abs(x):,} bytes, threadIdx.{axis} {size}",
+                f"Swap threadIdx.x and threadIdx.{axis} in this index: neighbouring lanes differ "
+                "in threadIdx.x, so it should index neighbouring elements (the column, not the "
+                "row).",
             )
     return None
 
@@ -121,10 +121,10 @@ def _has_rows_along_x(access: Wasteful, axis: str) -> bool:
 def _transposition(stride: int) -> Pattern:
     return Pattern(
         "strided access",
-        f"lanes are {stride:,} bytes apart, as down a column of a matrix, and another access of the"
-        f" kernel walks along rows: a transposition",
-        "Stage a tile in shared memory of 32 rows of 33 elements: read rows into it, and after"
-        " __syncthreads() write rows out of it, so that both sides are in order.",
+        f"lanes are {stride:,} bytes apart, as in a column of a matrix, and another access of "
+        "the kernel reads or writes along rows: a transpose",
+        "Stage a tile of 32 rows of 33 elements in shared memory: read rows into it, and after "
+        "__syncthreads() write rows out of it, so that both global accesses are coalesced.",
     )
 
 
@@ -137,9 +137,9 @@ def narrow_block(access: Wasteful) -> Pattern | None:
     height = max(1, access.case.threads_per_block // warp)
     return Pattern(
         "narrow block",
-        f"the block is {width} wide, so that a warp reads {-(-warp // width)} pieces of"
-        f" {width * size} bytes",
-        f"Make the block {warp} threads wide ({warp}x{height}): a warp then walks along one row.",
+        f"the block is only {width} threads wide, so a warp reads {-(-warp // width)} separate "
+        f"pieces of {width * size} bytes",
+        f"Make the block {warp} threads wide ({warp}x{height}): a warp then accesses one row.",
     )
 
 
@@ -151,10 +151,10 @@ def misaligned(access: Wasteful) -> Pattern | None:
     beyond = (example.addresses[0] - example.lanes[0] * example.size) % SECTOR
     return Pattern(
         "misaligned access",
-        f"the lanes are in order, {beyond} bytes after the start of a sector",
-        f"Begin arrays and rows at multiples of {SECTOR} bytes (rows: pad them, cudaMallocPitch)."
-        f" Where the shift is meant (in[i + 1]), stage the elements in shared memory if several"
-        f" lines read them.",
+        f"the lanes' addresses are contiguous, but start {beyond} bytes after a sector boundary",
+        f"Align arrays and rows to {SECTOR} bytes (pad rows, or use cudaMallocPitch). If the "
+        "offset is intended (in[i + 1]), stage the elements in shared memory if several lines "
+        "read them.",
     )
 
 
@@ -167,13 +167,17 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
     is_unrolled = unrolled >= LEAST_UNROLLED and access.case.has_structures is False
     if example.size not in map(abs, access.strides.loops) and not is_unrolled:
         return None
-    how = f"loads {unrolled} elements in a row" if is_unrolled else "walks on element by element"
+    how = (
+        f"loads {unrolled} elements in a row"
+        if is_unrolled
+        else ("accesses one element after the other")
+    )
     return Pattern(
         "strided access",
         f"lanes are {abs(x):,} bytes apart, and each thread {how}",
-        "Let neighbouring lanes take neighbouring elements: make threadIdx.x the index that the"
-        " loop walks along, or stage the rows through shared memory"
-        f"{_vector_hint(abs(x), example.size)}.",
+        "Let neighbouring lanes access neighbouring elements: use threadIdx.x for the index that "
+        "the loop advances, or stage the rows in shared "
+        f"memory{_vector_hint(abs(x), example.size)}.",
     )
 
 
@@ -216,8 +220,8 @@ def structures(access: Wasteful) -> Pattern | None:
         "array of structures",
         f"lanes are {size} bytes apart, and accesses at offsets {', '.join(map(str, offsets))}"
         f" share that stride: an array of structures of {size} bytes",
-        "Keep each field in an array of its own (structure of arrays), or load whole structures"
-        f" {whole}.",
+        "Keep each field in a separate array (structure of arrays), or load whole structures "
+        f"{whole}.",
     )
 
 
@@ -240,7 +244,7 @@ def column(access: Wasteful) -> Pattern | None:
     example, x = access.example, access.along_x or access.example.stride
     if x is None or abs(x) <= LARGEST_STRUCT:
         return None
-    found = f"lanes are {abs(x):,} bytes apart, as down a column of a matrix"
+    found = f"lanes are {abs(x):,} bytes apart, as in a column of a matrix"
     width = access.case.block[0]
     if width == 1:
         return None
@@ -248,14 +252,14 @@ def column(access: Wasteful) -> Pattern | None:
         if abs(stride) == example.size:
             return Pattern(
                 "strided access",
-                f"{found}, and blockIdx.{axis} steps {stride} bytes",
-                f"Take the column from threadIdx.x, and the row from blockIdx.{axis}.",
+                f"{found}, and the stride of blockIdx.{axis} is {stride} bytes",
+                f"Compute the column from threadIdx.x, and the row from blockIdx.{axis}.",
             )
     return Pattern(
         "strided access",
         found,
-        "Make threadIdx.x the last index, so that neighbouring lanes read along a row; or read rows"
-        " into shared memory, and columns out of it.",
+        "Make threadIdx.x the last index, so that neighbouring lanes read along a row; or read "
+        "rows into shared memory and columns out of it.",
     )
 
 
@@ -270,9 +274,9 @@ def upright_block(access: Wasteful) -> Pattern | None:
     how = "follow threadIdx.y" if stride is None else f"are {abs(stride):,} bytes apart"
     return Pattern(
         "narrow block",
-        f"the block is 1 wide, so that lanes {how}",
-        f"Lay the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), which steps"
-        f" through neighbouring elements.",
+        f"the block is 1 thread wide, so lanes {how}",
+        f"Extend the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), which "
+        "indexes neighbouring elements.",
     )
 
 
@@ -282,11 +286,11 @@ def strided(access: Wasteful) -> Pattern | None:
     if not stride:
         return None
     every = abs(stride) / example.size
-    remedy = "Let neighbouring lanes name neighbouring elements"
+    remedy = "Let neighbouring lanes access neighbouring elements"
     if every == 2:
         remedy += ": load both elements of a pair at once (float2), or keep them in two arrays."
     else:
-        remedy += "; where this is a field of a structure, keep each field in its own array."
+        remedy += "; if this is a field of a structure, keep each field in a separate array."
     return Pattern(
         "strided access", f"lanes are {abs(stride)} bytes apart and use {example.size}", remedy
     )
@@ -299,10 +303,10 @@ def indexed(access: Wasteful) -> Pattern | None:
         return None
     return Pattern(
         "scattered access",
-        f"the lanes' addresses follow no stride; the index is loaded at"
-        f" {access.case.program.line(source).rpartition('/')[2]}",
-        "Sort the indices, or group the work by them, so that neighbouring lanes name neighbouring"
-        " elements; or stage the elements that they name in shared memory.",
+        "the lanes' addresses have no constant stride; the index is loaded at "
+        f"{access.case.program.line(source).rpartition('/')[2]}",
+        "Sort the indices, or group the work by them, so that neighbouring lanes access "
+        "neighbouring elements; or stage these elements in shared memory.",
     )
 
 
@@ -310,9 +314,9 @@ def scattered(access: Wasteful) -> Pattern:
     """Returns the pattern of all other accesses: the index is computed, and not linear."""
     return Pattern(
         "scattered access",
-        "the lanes' addresses follow no stride; the index is computed",
-        "Compute the index so that neighbouring lanes (threadIdx.x) name neighbouring elements; a"
-        " remainder or product of indices in its last place scatters them.",
+        "the lanes' addresses have no constant stride; the index is computed",
+        "Compute the index so that neighbouring lanes (threadIdx.x) access neighbouring "
+        "elements; a remainder or product in the last dimension of an index scatters them.",
     )
 
 

@@ -28,14 +28,12 @@ def divergence(case: Case) -> Iterator[Advice]:
         executed = sum(all_counts[index].branches for index, _ in branches)
         lost = sum(lost for _, lost in branches)
         yield Advice(
-            "divergence inside warps",
+            "divergence within warps",
             line,
-            f"{times:,} of the {executed:,} times that a warp executed this branch its lanes went"
-            f" both ways; {lost:,} issue slots were lost to lanes that were off until they"
-            f" reconverged",
-            "Let the condition be the same for all lanes of a warp: choose by warp"
-            f" (threadIdx.x / {case.spec.warp_size}), sort the work, or compute both sides and"
-            " select.",
+            f"in {times:,} of the {executed:,} times that a warp executed this branch, its lanes "
+            f"diverged; inactive lanes wasted {lost:,} issue slots before the warp reconverged",
+            "Make the condition the same for all lanes of a warp: branch per warp (threadIdx.x / "
+            f"{case.spec.warp_size}), sort the work, or compute both sides and select.",
             lost,
             LEAST_LOST,
         )
@@ -88,9 +86,9 @@ def exited_members(case: Case) -> Iterator[Advice]:
             yield Advice(
                 "shuffle with lanes that exited",
                 case.program.line(index),
-                f"{named:,} of the {counts.warp_instructions:,} times that a warp executed it the"
-                f" mask named lanes that had exited",
-                "A value read from such a lane is undefined. Let all lanes live until after the"
-                " shuffle (guard the work, not the rest of the kernel, and give those without work"
-                " a neutral value), or take the mask from __ballot_sync(0xffffffff, i < n).",
+                f"in {named:,} of the {counts.warp_instructions:,} times that a warp executed "
+                "it, the mask included lanes that had exited",
+                "A value read from such a lane is undefined. Keep all lanes active until after "
+                "the shuffle (guard only the work, and give lanes without work a neutral value), "
+                "or compute the mask with __ballot_sync(0xffffffff, i < n).",
             )

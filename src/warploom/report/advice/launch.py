@@ -28,8 +28,8 @@ def partial_warps(case: Case) -> Iterator[Advice]:
         yield Advice(
             "partial warps",
             None,
-            f"a block of {size} threads fills {warps} warps but for {lost} lanes: "
-            f"{100 * lost / (warps * warp):.1f} % of all lanes never do anything",
+            f"a block of {size} threads leaves {lost} lanes of its {warps} warps unused: "
+            f"{100 * lost / (warps * warp):.1f} % of all lanes never do any work",
             f"Make the block size a multiple of {warp}: {warps * warp}{smaller}"
             f"{_longer_axis(case.block, warp)}.",
             case.total_cost * lost // (warps * warp),
@@ -40,7 +40,11 @@ def _longer_axis(block: Dim3, warp: int) -> str:
     """Returns a hint for a block of one thread along x whose work is along another axis."""
     axis = "xyz"[block.index(max(block))]
     is_upright = block[0] == 1 and max(block) > 1
-    return f" (along threadIdx.x, {warp} wide; now it is along .{axis})" if is_upright else ""
+    return (
+        (f" (along threadIdx.x, which is {warp} threads wide; now it is along .{axis})")
+        if is_upright
+        else ""
+    )
 
 
 def small_blocks(case: Case) -> Iterator[Advice]:
@@ -50,10 +54,10 @@ def small_blocks(case: Case) -> Iterator[Advice]:
         yield Advice(
             "small blocks",
             None,
-            f"{case.threads_per_block} threads per block; an SM takes at most"
-            f" {case.spec.max_blocks_per_sm} blocks: {occupancy.active_warps} of its"
-            f" {occupancy.max_warps} warps",
-            f"Use blocks of {FEW_THREADS} to 256 threads, so that an SM can be filled.",
+            f"{case.threads_per_block} threads per block; an SM holds at most "
+            f"{case.spec.max_blocks_per_sm} blocks: {occupancy.active_warps} of its "
+            f"{occupancy.max_warps} warps",
+            f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs.",
         )
 
 
@@ -64,15 +68,16 @@ def small_grid(case: Case) -> Iterator[Advice]:
         yield Advice(
             "small grid",
             None,
-            f"{case.blocks:,} blocks, and the {case.spec.sms} SMs hold {holds:,} such blocks at"
-            f" once: the grid fills {100 * case.blocks / holds:.1f} % of the GPU",
-            "Give the GPU more blocks: more work per launch, less work per thread, or several"
-            " kernels at once.",
+            f"{case.blocks:,} blocks, but the {case.spec.sms} SMs hold {holds:,} such blocks at "
+            f"once: the grid fills {100 * case.blocks / holds:.1f} % of the GPU",
+            "Launch more blocks: more work per launch, less work per thread, or several kernels "
+            "at once.",
         )
 
 
 _CHANGES = {
-    "registers": "registers per thread (-maxrregcount, __launch_bounds__; too few are spilled)",
+    "registers": "registers per thread (-maxrregcount, __launch_bounds__; too low a limit causes"
+    " spills)",
     "shared_bytes": "bytes of shared memory per block",
     "threads": "threads per block",
 }
@@ -89,7 +94,7 @@ def low_occupancy(case: Case) -> Iterator[Advice]:
             None,
             f"{occupancy.active_warps} of {occupancy.max_warps} warps fit on an SM"
             f" ({100 * occupancy.fraction:.0f} %), limited by {' and '.join(occupancy.limiters)}",
-            f"{'; or '.join(steps)}." if steps else "Nothing smaller helps.",
+            f"{'; or '.join(steps)}." if steps else "No smaller change helps.",
         )
 
 

@@ -21,12 +21,12 @@ def scattered_constants(case: Case) -> Iterator[Advice]:
         counts = case.counts_of(example)
         requests, passes = counts.constant_load_requests, counts.constant_load_transactions
         yield Advice(
-            "constant memory by lane",
+            "diverging constant memory accesses",
             example.line,
-            f"{passes:,} passes for {requests:,} requests: up to {example.cost} different words in"
-            f" one",
-            "The constant cache gives one word at a time to all lanes. Index it by what all lanes"
-            " share, or keep the table in shared or global memory.",
+            f"{passes:,} passes for {requests:,} requests: up to {example.cost} different words "
+            "in one request",
+            "The constant cache serves one word at a time to all lanes. Index it by a value that "
+            "all lanes share, or keep the table in shared or global memory.",
             passes - requests,
         )
 
@@ -45,8 +45,8 @@ def contended_atomics(case: Case) -> Iterator[Advice]:
             yield Advice(
                 "atomics on one address",
                 case.program.line(index),
-                f"{passes:,} passes for {requests:,} requests to {where}; each pass waits for the"
-                f" one before",
+                f"{passes:,} passes for {requests:,} requests to {where}; each pass waits for "
+                "the previous one",
                 _combined(space, is_total=is_total),
                 _cost_of_total(case, passes) if is_total else passes - requests,
             )
@@ -64,17 +64,17 @@ def _combined(space: Space, *, is_total: bool) -> str:
     """Returns the remedy for atomics: where to combine their operands."""
     if is_total:
         return (
-            "Combine the values of a warp first (__reduce_add_sync or shuffles), then those of the"
-            " block in shared memory, and let one thread of each block do the atomic."
+            "First combine the values of a warp (__reduce_add_sync or shuffles), then those of "
+            "the block in shared memory, and let one thread per block do the atomic."
         )
     if space is Space.SHARED:
         return (
-            "Give each warp counts of its own in shared memory and add them up at the end, or"
-            " combine lanes that name one address (__match_any_sync)."
+            "Give each warp separate counters in shared memory and add them up at the end, or "
+            "combine lanes that use the same address (__match_any_sync)."
         )
     return (
-        "Count in shared memory first, for each block, and add the counts to global memory at the"
-        " end; or combine lanes that name one address (__match_any_sync)."
+        "First count in shared memory per block, and add the counts to global memory at the end; "
+        "or combine lanes that use the same address (__match_any_sync)."
     )
 
 
@@ -91,8 +91,8 @@ def local_arrays(case: Case) -> Iterator[Advice]:
     yield Advice(
         "array in local memory",
         case.program.line(index),
-        f"{total:,} transactions of local memory, which lies in device memory; the thread's"
-        f" arrays there have {case.program.local_bytes:,} bytes",
+        f"{total:,} transactions of local memory, which resides in device memory; the arrays of "
+        f"a thread occupy {case.program.local_bytes:,} bytes of it",
         "Keep the array in shared memory, or unroll its loops so that indexes are constants: an"
         " array with an index that is known only at run time cannot be in registers.",
         total,
@@ -112,9 +112,9 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
         yield Advice(
             "narrow access",
             case.program.line(index),
-            f"{requests:,} requests of {size} byte{'s'[: size > 1]} for each lane: a register holds"
-            f" {count}",
-            f"Let each thread take {count} neighbouring elements at once ({vector}): {part} of the"
-            f" requests.",
+            f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane: a 4-byte register "
+            f"holds {count}",
+            f"Let each thread load or store {count} neighbouring elements at once ({vector}): "
+            f"{part} of the requests.",
             requests - requests // count,
         )

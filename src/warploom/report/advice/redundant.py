@@ -44,8 +44,8 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
                 "store in each iteration",
                 program.line(index),
                 f"{stored:,} stores by warps to an address that the loop does not change",
-                "Keep the value in a local variable, and store it once after the loop. The compiler"
-                " does not: another pointer might name the same element.",
+                "Keep the value in a local variable, and store it once after the loop. The "
+                "compiler cannot do this: another pointer might refer to the same element.",
                 max(stored, moved) - case.counters.by_instruction()[0].warp_instructions,
             )
 
@@ -115,12 +115,12 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
         before = set[int]().union(*(one for one in intervals if index in one))
         if _orders_nothing(case, before, interval_from(program, index + 1)):
             yield Advice(
-                "barrier that orders nothing",
+                "unnecessary barrier",
                 program.line(index),
-                f"warps executed it {executed:,} times; no thread reads or overwrites after it what"
-                f" another has written or read before",
-                "Remove the barrier: __syncthreads() is needed only between accesses of different"
-                " threads to the same bytes, one of which writes.",
+                f"warps executed it {executed:,} times; after it, no thread reads or overwrites "
+                "anything that another thread read or wrote before it",
+                "Remove the barrier: __syncthreads() is needed only between accesses of "
+                "different threads to the same bytes if at least one of them writes.",
                 executed,
                 LEAST_OF_BARRIERS,
             )

@@ -17,11 +17,11 @@ def register_spills(case: Case) -> Iterator[Advice]:
         yield Advice(
             "register spills",
             None,
-            f"{case.spill_bytes:,} bytes for each thread are stored to local memory and loaded"
-            f" again, because the kernel was compiled for {case.registers} registers",
-            "Allow more registers (-maxrregcount, or a smaller __launch_bounds__), or keep fewer"
-            " values at a time; compare both by `warploom time`: fewer warps without spills are"
-            " often faster.",
+            f"{case.spill_bytes:,} bytes per thread are stored to local memory and loaded again, "
+            f"because the kernel was compiled for {case.registers} registers",
+            "Allow more registers (-maxrregcount, or a smaller __launch_bounds__), or keep fewer "
+            "values live; compare both with `warploom time`: fewer warps without spills are often "
+            "faster.",
         )
 
 
@@ -36,11 +36,10 @@ def unused_shared_memory(case: Case) -> Iterator[Advice]:
         yield Advice(
             "unused shared memory",
             None,
-            f"a block has {demand.shared_bytes:,} bytes of shared memory and touches"
-            f" {touched:,}; the rest limits an SM to {case.occupancy.active_blocks} blocks",
-            f"Ask for {touched:,} bytes: {less.active_blocks} blocks fit then, and"
-            f" {100 * less.fraction:.0f} % of the warps instead of"
-            f" {100 * case.occupancy.fraction:.0f} %.",
+            f"a block has {demand.shared_bytes:,} bytes of shared memory but uses only "
+            f"{touched:,}; the rest limits an SM to {case.occupancy.active_blocks} blocks",
+            f"Request {touched:,} bytes: {less.active_blocks} blocks then fit, and occupancy "
+            f"rises to {100 * less.fraction:.0f} % from {100 * case.occupancy.fraction:.0f} %.",
         )
 
 

@@ -18,16 +18,16 @@ from warploom.report.advice.case import Advice, Case
 MOST_PADDING = 32
 
 SWIZZLE_ROWS = (
-    "Each matrix is eight rows of 16 bytes, which should fall into different banks: exclusive-or"
-    " the number of the 16 bytes within a row with the row's number modulo 8 (a swizzle of 128"
-    " bytes), or pad each row by 16 bytes."
+    "Each matrix has eight rows of 16 bytes, which should be in different banks: XOR the index of "
+    "the 16-byte chunk within a row with the row index modulo 8 (a 128-byte swizzle), or pad each "
+    "row by 16 bytes."
 )
 
 SWIZZLE_OPERAND = (
-    "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a swizzle of 128 bytes:"
-    " exclusive-or the number of the 16 bytes within a row of 128 bytes with the row's number"
-    " modulo 8, and name the swizzle in the matrix descriptor. A copy by a tensor map with that"
-    " swizzle writes the same layout."
+    "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a 128-byte swizzle: "
+    "XOR the index of the 16-byte chunk within a 128-byte row with the row index modulo 8, and "
+    "select the swizzle in the matrix descriptor. A copy by a tensor map with that swizzle writes "
+    "the same layout."
 )
 OPERAND_BYTES = 16
 """Matrices that products read from shared memory are stored by so many bytes."""
@@ -46,9 +46,9 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
         yield Advice(
             "bank conflicts",
             example.line,
-            f"{conflicts:,} wavefronts more than needed in {requests:,} requests; the worst took"
-            f" {example.cost} where {example.best} would do: lanes"
-            f" {_lane_list(worst)} meet in a bank",
+            f"{conflicts:,} extra wavefronts in {requests:,} requests; the worst took "
+            f"{example.cost} where {example.best} would do: lanes {_lane_list(worst)} access the "
+            "same bank",
             _padding_advice(case, example),
             conflicts,
         )
@@ -62,11 +62,11 @@ def _padding_advice(case: Case, example: Example) -> str:
         return SWIZZLE_OPERAND
     found = padding(example)
     if found is None:
-        return "Reorder the data so that lanes of a warp fall into different banks."
+        return "Rearrange the data so that lanes of a warp access different banks."
     pitch, bytes_more = found
     return (
-        f"Pad each row of {pitch} bytes by {bytes_more} (to {pitch + bytes_more}): then this access"
-        f" has no conflict."
+        f"Pad each row of {pitch} bytes by {bytes_more} (to {pitch + bytes_more}): this access "
+        "then has no conflict."
     )
 
 

@@ -36,8 +36,8 @@ def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
     if not linear and resource.pitch != resource.width * texel:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            f"a texture over rows needs them close together here: a pitch of"
-            f" {resource.width * texel} bytes, not {resource.pitch}",
+            f"a texture requires contiguous rows here: a pitch of {resource.width * texel} "
+            f"bytes, not {resource.pitch}",
         )
     size = texel
     for n in sizes:
@@ -55,7 +55,7 @@ def texture_create(texture: int, resource: int, description: int, view: int) -> 
     if not (resource and description):
         raise DriverError(Result.INVALID_VALUE)
     if view:
-        raise DriverError(Result.NOT_SUPPORTED, "views of a texture's resource are not there")
+        raise DriverError(Result.NOT_SUPPORTED, "views of a texture's resource are not supported")
     d = TextureDescriptor.from_address(description)
     texels = _texels(ResourceDescriptor.from_address(resource), d)
     small = texels.dtype.kind in "ui" and texels.dtype.itemsize < 4
@@ -94,9 +94,8 @@ def _most_level(d: TextureDescriptor) -> int:
     if d.mipmap_bias or d.mipmap_least > 0 or d.mipmap_most % 1:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            "of what shifts the levels of a texture only a whole number as the last one is there:"
-            f" not a bias of {d.mipmap_bias:g} with levels from {d.mipmap_least:g} to"
-            f" {d.mipmap_most:g}",
+            "texture levels support only a whole number as the maximum level: not a bias of "
+            f"{d.mipmap_bias:g} with levels from {d.mipmap_least:g} to {d.mipmap_most:g}",
         )
     return max(0, int(d.mipmap_most))
 

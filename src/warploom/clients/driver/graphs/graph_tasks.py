@@ -120,6 +120,6 @@ def task_at(parameters: int, graph: Graph | None = None) -> Task:
         return conditional_task(graph, parameters + PARAMETERS_AT)
     if kind not in _GENERIC:
         raise DriverError(
-            Result.NOT_SUPPORTED, f"nodes of graphs with CUgraphNodeType {kind} are not there"
+            Result.NOT_SUPPORTED, f"graph nodes with CUgraphNodeType {kind} are not supported"
         )
     return _GENERIC[kind](parameters + PARAMETERS_AT)

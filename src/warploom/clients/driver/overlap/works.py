@@ -194,8 +194,8 @@ def finish() -> None:
         work.ended.wait(LAST_SECONDS)
     if left:
         print(
-            f"warploom: the program ended while {len(left)} of its launches and copies had not:"
-            f" call cudaDeviceSynchronize() before the end to have their results",
+            f"warploom: the program ended before {len(left)} of its launches and copies had "
+            "finished: call cudaDeviceSynchronize() before the end to get their results",
             file=sys.stderr,
             flush=True,
         )
