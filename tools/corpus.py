@@ -216,8 +216,8 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     lines = [
         "# Kernels of public repositories",
         "",
-        f"PTX, CUDA C++ and OpenCL C files sampled from {repositories} public repositories were compiled,",
-        "loaded, and launched with random arguments on both machines",
+        f"PTX, CUDA C++ and OpenCL C files sampled from {repositories} public repositories were",
+        "compiled, loaded, and launched with random arguments on both machines",
         f"(`{command}`, which writes this page).",
         "Arguments are buffers and small numbers, whatever a kernel expects, so faults are common,",
         "and both machines must agree on them.",

@@ -172,12 +172,12 @@ def reason(result: Result) -> str:
 
 
 PREFACE = """\
-NVIDIA's [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics nor
-libraries beyond the runtime are built by their own CMake files with the nvcc of NVIDIA's wheels and
-run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). If a kernel
-has run, the verdict is the sample's own: it compares with a result from the CPU and exits with
-0 if they are equal. A sample waives a test that the device cannot run, such as one for two GPUs.
-Times are from one core that was also doing other work."""
+The programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics
+nor libraries beyond the runtime are built by their own CMake files with the nvcc of NVIDIA's wheels
+and run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). If a
+kernel has run, the verdict is the sample's own: it compares with a result from the CPU and exits
+with 0 if they are equal. A sample waives a test that the device cannot run, such as one for two
+GPUs. Times are from one core that was also doing other work."""
 
 
 def document(results: list[Result]) -> str:

@@ -51,8 +51,8 @@ BEYOND = {
 REASONS = {
     r"test_dispatcher_cpointer_arguments": "a defect of the test: the kernel reads 16 elements of"
     " arrays of 10, and is stopped (`Invalid __global__ read`)",
-    r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, but the"
-    " kernel writes ten, and is stopped (`Invalid __global__ write`)",
+    r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, but"
+    " the kernel writes ten, and is stopped (`Invalid __global__ write`)",
     r"test_cpu_and_cuda_": "independent of the driver: Numba marks the index of cached functions"
     " with a hash of the source, numba-cuda with its time and size, so each discards the other's",
     r"test_nrt_detect_linked_ptx_file": "PTX and LTO-IR that call each other are linked: when it"
