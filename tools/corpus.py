@@ -246,8 +246,8 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     for title, numbers in shown.items():
         lines.append(f"| {title} | " + " | ".join(f"{numbers[k]:,}" for k in KINDS.values()) + " |")
     for title, outcomes in (
-        ("Errors of Warploom", OURS),
-        ("Why files do not compile", ("compile",)),
+        ("What is ours", OURS),
+        ("Why texts do not compile", ("compile",)),
     ):
         causes = Counter((row["kind"], row["cause"]) for row in rows if row["outcome"] in outcomes)
         lines += ["", f"## {title}", "", "| count | language | cause |", "| --- | --- | --- |"]

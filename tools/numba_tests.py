@@ -188,7 +188,7 @@ def document(results: dict[str, Results]) -> str:
         f"Beyond this driver: {'; '.join(_beyond(tests))}.",
         *(["", f"Modules that were not run: {', '.join(left_out)}."] if left_out else []),
         "",
-        "## Failing tests",
+        "## What fails, and why",
         "",
         "| test | reason |",
         "| --- | --- |",
