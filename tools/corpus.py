@@ -284,11 +284,11 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     lines = [
         "# Kernels of public repositories",
         "",
-        f"PTX, CUDA C++ and OpenCL C drawn from {repositories} public repositories, compiled,",
-        "loaded, and launched with drawn arguments on both machines",
+        f"PTX, CUDA C++ and OpenCL C files sampled from {repositories} public repositories were",
+        "compiled, loaded, and launched with random arguments on both machines",
         f"(`{command}`, which writes this page).",
-        "Arguments are buffers and small numbers, whatever a kernel expects: faults are common,",
-        "and both machines have to agree on them.",
+        "Arguments are buffers and small numbers, whatever a kernel expects, so faults are common,",
+        "and both machines must agree on them.",
         "",
         "| | " + " | ".join(KINDS.values()) + " |",
         "| --- |" + " --- |" * len(KINDS),
@@ -305,14 +305,14 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
         "of these, files that load": counts["taken"],
         "files drawn": files,
         "do not compile": counts["compile"],
-        "compile, and are refused when loaded": counts["load"],
+        "compile, but are rejected when loaded": counts["load"],
         "loaded": counts["loaded"],
         "kernels that ran, the same on both machines": counts["ran"],
         "kernels with the same fault on both machines": counts["fault"],
-        "launches refused for their size or arguments": counts["launch"],
+        "launches rejected for their size or arguments": counts["launch"],
         "kernels on which the machines differ": counts["disagreement"],
         "other errors": counts["error"],
-        "out of time": counts["time"],
+        "timed out": counts["time"],
     }
     for title, numbers in shown.items():
         lines.append(f"| {title} | " + " | ".join(f"{numbers[k]:,}" for k in KINDS.values()) + " |")
@@ -321,7 +321,7 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
         ("Why texts do not compile", ("compile",)),
     ):
         causes = Counter((row["kind"], row["cause"]) for row in rows if row["outcome"] in outcomes)
-        lines += ["", f"## {title}", "", "| count | of | cause |", "| --- | --- | --- |"]
+        lines += ["", f"## {title}", "", "| count | language | cause |", "| --- | --- | --- |"]
         for (kind, why), count in causes.most_common(20):
             lines.append(f"| {count} | {kind} | {why.replace('|', '/')} |")
     return "\n".join(lines) + "\n"

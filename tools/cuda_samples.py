@@ -58,14 +58,14 @@ BEYOND = re.compile(
 
 REASONS = {
     r"cdp": "kernels that launch kernels",
-    r"MC_EstimatePi[PQ]": "the kernels of cuRAND's library are machine code alone",
-    r"IPC": "memory between processes",
+    r"MC_EstimatePi[PQ]": "the kernels of cuRAND's library are machine code without PTX",
+    r"IPC": "inter-process memory",
     r"MMAP": "virtual memory management",
-    r"simpleCooperativeGroups": "barriers of clusters in its PTX for sm_90",
+    r"simpleCooperativeGroups": "cluster barriers in its PTX for sm_90",
     r"segmentationTreeThrust": "does not compile with the Thrust of the wheels",
     r"matrixMulDynlinkJIT": "PTX for sm_10, with a `mad.f32` that newer devices do not have",
     r"P2P|MultiGPU|p2p": "a second GPU",
-    r"simpleAttributes": "persisting accesses to L2",
+    r"simpleAttributes": "persisting L2 accesses",
 }
 """Why a sample does not pass, by name."""
 
@@ -168,7 +168,7 @@ def run(program: Path, arguments: list[str], *, hec: bool = False) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"not done in {RUN_SECONDS} s"
+        return f"not finished within {RUN_SECONDS} s"
     (program.parent / "output.txt").write_text(f"{ended.stdout}\n{ended.stderr}", "utf-8")
     if ended.returncode == 0 and not HAS_RUN.search(ended.stderr):
         return "exit status 0, but no kernel ran"
@@ -222,12 +222,12 @@ def reason(result: Result) -> str:
 
 
 PREFACE = """\
-Programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics nor
-libraries beyond the runtime, built by their own CMake files with the nvcc of NVIDIA's wheels and
-run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). The
-verdict is their own, where a kernel has run: they compare with a result of the CPU's and exit with
-0 if it is the same; a sample waives a test that the device cannot do, such as one for two GPUs.
-Seconds are those of one core that others used too."""
+The programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics
+nor libraries beyond the runtime are built by their own CMake files with the nvcc of NVIDIA's wheels
+and run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). If a
+kernel has run, the verdict is the sample's own: it compares with a result from the CPU and exits
+with 0 if they are equal. A sample waives a test that the device cannot run, such as one for two
+GPUs. Times are from one core that was also doing other work."""
 
 
 HECBENCH_PREFACE = """\

@@ -42,7 +42,7 @@ MORE_SECONDS = {"cudapy.test_array_alignment": 3600, "cudapy.test_ufuncs": 4 * 3
 """What those may take that compile hundreds of kernels."""
 
 BEYOND = {
-    r"test_ipc": "memory between processes",
+    r"test_ipc": "inter-process memory",
     r"test_multigpu|test_p2p|select_device.*peer": "a second GPU",
     r"test_profiler": "the profiler",
 }
@@ -51,14 +51,14 @@ BEYOND = {
 REASONS = {
     r"test_dispatcher_cpointer_arguments": "a defect of the test: the kernel reads 16 elements of"
     " arrays of 10, and is stopped (`Invalid __global__ read`)",
-    r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, the"
-    " kernel writes ten, and is stopped (`Invalid __global__ write`)",
-    r"test_cpu_and_cuda_": "whatever the driver: Numba stamps the index of cached functions with a"
-    " hash of the source, numba-cuda with its time and size, so that each throws away the other's",
-    r"test_nrt_detect_linked_ptx_file": "PTX and LTO-IR that call each other are linked: NVIDIA's"
-    " linker, asked for PTX of the LTO-IR, leaves out functions that only the PTX calls",
-    r"test_dynshared_slice_gaps": "a defect of the test or of its compiler: a vector of 16 bytes is"
-    " read of 28 bytes of shared memory from byte 16 on (`Invalid __shared__ read`)",
+    r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, but"
+    " the kernel writes ten, and is stopped (`Invalid __global__ write`)",
+    r"test_cpu_and_cuda_": "independent of the driver: Numba marks the index of cached functions"
+    " with a hash of the source, numba-cuda with its time and size, so each discards the other's",
+    r"test_nrt_detect_linked_ptx_file": "PTX and LTO-IR that call each other are linked: when it"
+    " generates PTX from the LTO-IR, NVIDIA's linker omits functions that only the PTX calls",
+    r"test_dynshared_slice_gaps": "a defect of the test or of its compiler: a 16-byte vector is"
+    " read at byte 16 of 28 bytes of shared memory (`Invalid __shared__ read`)",
 }
 """Why a test fails, by name."""
 
@@ -172,15 +172,15 @@ def document(results: dict[str, Results]) -> str:
     lines = [
         "# numba-cuda's own tests",
         "",
-        f"The tests that ship inside the wheel of numba-cuda {version}, run unchanged on a software"
+        f"The tests in the wheel of numba-cuda {version} run unchanged on a software"
         f" {DEVICE.upper()}",
         f"(`make test-numba`, which writes this page). {_engines(results)}".rstrip(),
         "",
         "| | tests |",
         "| --- | --- |",
         f"| of {len(results)} modules of the wheel | {len(tests):,} |",
-        f"| that need what is beyond this driver | {len(beyond)} |",
-        f"| skipped by themselves | {count['skipped']} |",
+        f"| that need features beyond this driver | {len(beyond)} |",
+        f"| that skip themselves | {count['skipped']} |",
         f"| run | {ran:,} |",
         f"| passed | {count['passed']:,} ({share:.1f} %) |",
         f"| failed | {count['failed']} |",

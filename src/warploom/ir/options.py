@@ -33,18 +33,18 @@ class Pass(StrEnum):
 
 
 DESCRIPTIONS: Mapping[Pass, str] = {
-    Pass.UNIFORMITY: "registers of fewer values than lanes, where these are equal or affine",
-    Pass.MASKED_LOOPS: "lanes that leave a loop, or jump over blocks, while the others go on",
-    Pass.PREDICATED_BLOCKS: "short sides of branches under a mask, while the other lanes wait",
-    Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
-    Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",
-    Pass.VERSIONS: "a fast version of a block in which all lanes and patterns are as expected",
-    Pass.STORE_BATCHING: "stores of columns kept, then done row by row",
-    Pass.STRIDED_LOOPS: "one check and count for a batch of iterations whose addresses advance",
-    Pass.REGION_VERSIONS: "a copy of barrier regions for warps whose lanes are all together",
-    Pass.WARP_LOOPS: "a barrier region run as one loop over the warps of a block",
-    Pass.STATIC_SCHEDULE: "all barrier regions of a block in one call, where their order is known",
-    Pass.WARP_ORDER: "a warp that waits hands over to the next without a return to the scheduler",
+    Pass.UNIFORMITY: "holds registers with fewer values than lanes, if these are equal or affine",
+    Pass.MASKED_LOOPS: "lets lanes leave a loop, or jump over blocks, while the others continue",
+    Pass.PREDICATED_BLOCKS: "runs short sides of branches under a mask, while the other lanes wait",
+    Pass.GROUPS: "uses one guard for the accesses of a block from one register; moves by patterns",
+    Pass.STEPS: "moves data by the step of addresses whose pattern is found at run time",
+    Pass.VERSIONS: "adds a fast version of a block in which all lanes and patterns are as expected",
+    Pass.STORE_BATCHING: "defers stores of columns, then performs them row by row",
+    Pass.STRIDED_LOOPS: "checks and counts once for a batch of iterations whose addresses advance",
+    Pass.REGION_VERSIONS: "adds a copy of barrier regions for warps whose lanes are all together",
+    Pass.WARP_LOOPS: "runs a barrier region as one loop over the warps of a block",
+    Pass.STATIC_SCHEDULE: "runs all barrier regions of a block in one call if their order is known",
+    Pass.WARP_ORDER: "lets a waiting warp hand over to the next without returning to the scheduler",
 }
 """A description of each transformation, as docs and the command line show it."""
 
