@@ -26,9 +26,16 @@ PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "both", "faults"])
+@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "links", "both", "faults"])
 def test_programs_in_c(name: str, compile_program: Callable[[str], Path], run_program: Run) -> None:
     ended = run_program([str(compile_program(f"{name}.c"))])
+    assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout
+
+
+def test_launches_on_the_reference_machine(
+    compile_program: Callable[[str], Path], run_program: Run
+) -> None:
+    ended = run_program([str(compile_program("links.c"))], engine="reference")
     assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout
 
 
@@ -72,6 +79,32 @@ def test_the_library_can_stand_in_for_a_loader(
     environment["OCL_ICD_VENDORS"] = "/nonexistent"
     ended = subprocess.run(
         [str(program)], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("0 wrong\n", "", 0)
+
+
+def test_a_file_leads_loaders_to_the_platform(
+    compile_program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Without `warploom run`, whose settings the environment does not have."""
+    plain = {name: value for name, value in os.environ.items() if name in ("HOME", "PATH")}
+    plain["WARPLOOM_CACHE_DIR"] = str(tmp_path)
+    printed = subprocess.run(
+        [sys.executable, "-m", "warploom.cli", "opencl", "--icd"],
+        env=os.environ | plain,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file = printed.stdout.strip()
+    assert file.endswith(".icd")
+    ended = subprocess.run(
+        [str(compile_program("destructors.c"))],
+        env=plain | {"OCL_ICD_VENDORS": file, "WARPLOOM_DEVICE": "l4"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (ended.stdout, ended.stderr, ended.returncode) == ("0 wrong\n", "", 0)
 
