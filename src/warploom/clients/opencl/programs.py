@@ -100,6 +100,8 @@ class Program(ClObject):
         cc = state.device.spec.compute_capability
         named = ",".join(f"+{name}" for name in extensions_of(state.device.spec) if "khr" in name)
         given = [ND_RANGE, "-Xclang", f"-cl-ext={named}", *options]
+        # Several sources may include one `inline` function.
+        given += ["-fno-gnu89-inline"] if type == BinaryType.OBJECT else []
         built = build_opencl(self.source, self.name, cc, given, headers)
         self.log = built.log
         return Binary(built.ptx, type, dict(built.kernels), self.name, self.source)

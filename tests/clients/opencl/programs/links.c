@@ -80,8 +80,11 @@ int main(void) {
 
     /* Offsets, dimensions and names of arguments. */
     const char *about = "__kernel __attribute__((vec_type_hint(uint4))) void f(__global const int *values, int n) {}\n"
+                        "inline int size(void);\n"
                         "__kernel void g(__global int *p) { p[get_global_id(0) - 5] ="
-                        " 1000 * get_global_offset(0) + 10 * get_work_dim() + get_local_size(0); }\n";
+                        " 1000 * get_global_offset(0) + 10 * get_work_dim() + size(); }\n"
+                        /* C leaves such a function out, unless another source has it. */
+                        "inline __attribute__((noinline)) int size(void) { return get_local_size(0); }\n";
     cl_program program = build(about, "-cl-kernel-arg-info");
     cl_kernel f = clCreateKernel(program, "f", &e), g = clCreateKernel(program, "g", &e);
     cl_ulong qualifiers;
