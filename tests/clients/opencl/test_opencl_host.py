@@ -153,16 +153,30 @@ def test_ctrl_c_raises_in_a_program_in_python() -> None:
     assert output == "interrupted\n"
 
 
-def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path]) -> None:
-    program = compile_program("careless.c")
-    ended = subprocess.run(
-        [sys.executable, "-m", "warploom.cli", "check", str(program)],
+def _checked(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "warploom.cli", "check", str(program), *arguments],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
         env=os.environ,
     )
+
+
+def test_check_finds_races_between_queues(compile_program: Callable[[str], Path]) -> None:
+    program = compile_program("unordered.c")
+    text = _checked(program).stderr
+    assert "Race between queues: kernel copy reads" in text
+    assert "what kernel fill writes" in text
+    assert "Give the event of the first in the wait list of the second" in text
+    assert "cuda" not in text
+    assert _checked(program, "ordered").returncode == 0
+
+
+def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path]) -> None:
+    program = compile_program("careless.c")
+    ended = _checked(program)
     text = ended.stdout + ended.stderr
     assert ended.returncode == 1, text
     assert "program_1.cl:3" in text  # the race, in the line of the kernel's source
