@@ -47,6 +47,38 @@ def test_copies_fills_and_maps_agree_with_numpy(run_program: Run) -> None:
     assert ended.stdout == "ok\n", ended.stderr
 
 
+SUITE = """
+import numpy as np
+import pyopencl as cl
+
+
+def test_the_platform():
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
+    assert context.devices[0].platform.name == "Warploom (NVIDIA CUDA)"
+    assert context.devices[0].compute_capability_major_nv == 8
+    buffer, out = cl.Buffer(context, 0, 64), np.zeros(16, np.int32)
+    cl.enqueue_fill_buffer(queue, buffer, np.int32(3), 0, 64)
+    cl.enqueue_copy(queue, out, buffer)
+    assert (out == 3).all()
+"""
+
+
+def test_pytest_runs_tests_that_use_pyopencl(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    (tmp_path / "test_suite_of_opencl.py").write_text(SUITE, "utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--warploom=a100", "-p", "no:cacheprovider", "."],
+        cwd=tmp_path,
+        env={n: v for n, v in os.environ.items() if n != "OCL_ICD_VENDORS"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
 def test_clinfo_lists_the_platform_and_its_device(run_program: Run) -> None:
     if shutil.which("clinfo") is None:
         pytest.skip("needs clinfo")
