@@ -4,10 +4,13 @@
 
 #define OPENCL_LOWEST_CODE -10000
 
-/* The address in a result, with the error code written where the caller wants it. */
-static void *opencl_handle(int64_t result, int32_t *code) {
+/* The address that a function gives, with the error code written where the caller wants it. Python
+ * writes a code itself where a call fails and gives an object all the same. */
+static void *opencl_handle(int32_t index, const int64_t *given, int32_t *code) {
+    if (code) *code = 0;
+    int64_t result = bridge_call(index, given);
     int is_error = result < 0 && result > OPENCL_LOWEST_CODE;
-    if (code) *code = is_error ? (int32_t)result : 0;
+    if (code && is_error) *code = (int32_t)result;
     return is_error ? NULL : (void *)result;
 }
 

@@ -96,8 +96,8 @@ def _stub(function: OpenclFunction, number: int) -> Iterator[str]:
     call = f"bridge_call({number}, given)"
     returned = {
         "status": f"return (int32_t){call};",
-        "handle": f"return opencl_handle({call}, {(function.arguments or ['NULL'])[-1]});",
-        "address": f"return opencl_handle({call}, NULL);",
+        "handle": f"return opencl_handle({number}, given, {(function.arguments or ['NULL'])[-1]});",
+        "address": f"return opencl_handle({number}, given, NULL);",
         "nothing": f"(void){call};",
     }
     yield f"    {returned[function.result]}"

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from warploom.clients.environment import LIBRARIES, PRELOADED, environment_for
+from warploom.clients.environment import LIBRARIES, OPENCL, PRELOADED, environment_for
 from warploom.clients.import_hook import watch_imports
 from warploom.clients.session import Session, session, use
 from warploom.clients.settings import Settings
@@ -80,6 +80,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         os.environ.update({k: v for k, v in environment.items() if k != "LD_PRELOAD"})
         for name in PRELOADED:
             ctypes.CDLL(str(LIBRARIES / name), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(LIBRARIES / OPENCL))  # loaders have functions of the same names
         if "torch" in sys.modules:
             raise pytest.UsageError(
                 "PyTorch was imported before --warploom could take effect, by another plugin:"

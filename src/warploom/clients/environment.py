@@ -18,6 +18,9 @@ LIBRARIES = Path(__file__).parent / "lib"
 PRELOADED = ("libcuda.so.1", "libcudart.so.13", "libnvJitLink.so.13", "libnvrtc.so.13")
 """A library that is loaded already is taken by all who ask for one of its name."""
 
+OPENCL = "libwarploom_opencl.so"
+"""The library that OpenCL's loader opens, by its name where it is loaded already."""
+
 PTXAS = Path(__file__).parent / "ptxas.py"
 
 VENDORS = Path(__file__).parent / "vendors"

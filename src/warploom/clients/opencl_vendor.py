@@ -10,12 +10,11 @@ import os
 import sys
 from pathlib import Path
 
-from warploom.clients.environment import LIBRARIES, python_library
+from warploom.clients.environment import LIBRARIES, OPENCL, python_library
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_text
 from warploom.llvm.disk_cache import cache_directory
 
-LIBRARY = "libwarploom_opencl.so"
 SETTINGS = "warploom_python"
 """The file beside the library: the shared library of Python, its home, and the path of modules, a
 line each."""
@@ -24,16 +23,16 @@ line each."""
 def vendor_file() -> Path:
     """Returns the .icd file, which is written. Raises WarploomError where the library is missing,
     or the cache cannot be written."""
-    if not (LIBRARIES / LIBRARY).exists():
+    if not (LIBRARIES / OPENCL).exists():
         raise WarploomError(
             "the OpenCL library is not built: it needs Linux and a C compiler when Warploom is"
             " installed from source. Install gcc or clang, then install Warploom again."
         )
     folder = cache_directory() / "opencl"
     folder.mkdir(parents=True, exist_ok=True)
-    link = folder / LIBRARY
-    fresh = folder / f".{LIBRARY}.{os.getpid()}"
-    fresh.symlink_to(LIBRARIES / LIBRARY)
+    link = folder / OPENCL
+    fresh = folder / f".{OPENCL}.{os.getpid()}"
+    fresh.symlink_to(LIBRARIES / OPENCL)
     fresh.replace(link)
     path = os.pathsep.join(part for part in sys.path if part)
     write_text(folder / SETTINGS, f"{python_library()}\n{sys.base_prefix}\n{path}\n")

@@ -22,6 +22,7 @@ from warploom.detector import layout as words
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.sanitize.findings import ERROR, Finding
 from warploom.sanitize.stream_order import HOST, Clock, IssuedWork, StreamOrder, Trigger, join
+from warploom.sanitize.wording import in_words_of_source
 
 Words = npt.NDArray[np.int64]
 
@@ -278,7 +279,7 @@ def _conflict(
     return [
         Finding(
             "race", kind, ERROR, "global", line, other_line, (), allocation.name,
-            message,
+            in_words_of_source(message),
             offset=offset,
         )
     ]  # fmt: skip

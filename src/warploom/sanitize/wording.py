@@ -20,6 +20,12 @@ OPENCL = {
     "local memory": "private memory",
     "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
     "cudaMemset": "clEnqueueFillBuffer",
+    "Record an event behind the first and let the stream of the second wait for it"
+    " (cudaEventRecord, cudaStreamWaitEvent)": "Give the event of the first in the wait list of the"
+    " second",
+    "use one stream": "use one queue that is in order",
+    "synchronize the first stream": "call clFinish for the first queue",
+    "streams": "queues",
     "threads": "work-items",
     "thread": "work-item",
     "blocks": "work-groups",

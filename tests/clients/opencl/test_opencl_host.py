@@ -26,9 +26,16 @@ PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "both", "faults"])
+@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "links", "both", "faults"])
 def test_programs_in_c(name: str, compile_program: Callable[[str], Path], run_program: Run) -> None:
     ended = run_program([str(compile_program(f"{name}.c"))])
+    assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout
+
+
+def test_launches_on_the_reference_machine(
+    compile_program: Callable[[str], Path], run_program: Run
+) -> None:
+    ended = run_program([str(compile_program("links.c"))], engine="reference")
     assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout
 
 
@@ -38,6 +45,38 @@ def test_copies_fills_and_maps_agree_with_numpy(run_program: Run) -> None:
         pytest.skip(opencl_is_missing())
     ended = run_program([sys.executable, str(PROGRAMS / "copies.py")])
     assert ended.stdout == "ok\n", ended.stderr
+
+
+SUITE = """
+import numpy as np
+import pyopencl as cl
+
+
+def test_the_platform():
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
+    assert context.devices[0].platform.name == "Warploom (NVIDIA CUDA)"
+    assert context.devices[0].compute_capability_major_nv == 8
+    buffer, out = cl.Buffer(context, 0, 64), np.zeros(16, np.int32)
+    cl.enqueue_fill_buffer(queue, buffer, np.int32(3), 0, 64)
+    cl.enqueue_copy(queue, out, buffer)
+    assert (out == 3).all()
+"""
+
+
+def test_pytest_runs_tests_that_use_pyopencl(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    (tmp_path / "test_suite_of_opencl.py").write_text(SUITE, "utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--warploom=a100", "-p", "no:cacheprovider", "."],
+        cwd=tmp_path,
+        env={n: v for n, v in os.environ.items() if n != "OCL_ICD_VENDORS"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_clinfo_lists_the_platform_and_its_device(run_program: Run) -> None:
@@ -72,6 +111,32 @@ def test_the_library_can_stand_in_for_a_loader(
     environment["OCL_ICD_VENDORS"] = "/nonexistent"
     ended = subprocess.run(
         [str(program)], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("0 wrong\n", "", 0)
+
+
+def test_a_file_leads_loaders_to_the_platform(
+    compile_program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Without `warploom run`, whose settings the environment does not have."""
+    plain = {name: value for name, value in os.environ.items() if name in ("HOME", "PATH")}
+    plain["WARPLOOM_CACHE_DIR"] = str(tmp_path)
+    printed = subprocess.run(
+        [sys.executable, "-m", "warploom.cli", "opencl", "--icd"],
+        env=os.environ | plain,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file = printed.stdout.strip()
+    assert file.endswith(".icd")
+    ended = subprocess.run(
+        [str(compile_program("destructors.c"))],
+        env=plain | {"OCL_ICD_VENDORS": file, "WARPLOOM_DEVICE": "l4"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (ended.stdout, ended.stderr, ended.returncode) == ("0 wrong\n", "", 0)
 
@@ -120,16 +185,30 @@ def test_ctrl_c_raises_in_a_program_in_python() -> None:
     assert output == "interrupted\n"
 
 
-def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path]) -> None:
-    program = compile_program("careless.c")
-    ended = subprocess.run(
-        [sys.executable, "-m", "warploom.cli", "check", str(program)],
+def _checked(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "warploom.cli", "check", str(program), *arguments],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
         env=os.environ,
     )
+
+
+def test_check_finds_races_between_queues(compile_program: Callable[[str], Path]) -> None:
+    program = compile_program("unordered.c")
+    text = _checked(program).stderr
+    assert "Race between queues: kernel copy reads" in text
+    assert "what kernel fill writes" in text
+    assert "Give the event of the first in the wait list of the second" in text
+    assert "cuda" not in text
+    assert _checked(program, "ordered").returncode == 0
+
+
+def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path]) -> None:
+    program = compile_program("careless.c")
+    ended = _checked(program)
     text = ended.stdout + ended.stderr
     assert ended.returncode == 1, text
     assert "program_1.cl:3" in text  # the race, in the line of the kernel's source

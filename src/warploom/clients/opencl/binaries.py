@@ -8,7 +8,8 @@ from enum import IntEnum
 
 import msgspec
 
-from warploom.clients.linking import linked
+from warploom.clients.linking import linked, parts_of
+from warploom.clients.opencl.kernel_calls import with_called_kernels
 from warploom.core.input_files import reading
 from warploom.frontends.opencl_metadata import DeclaredKernel
 
@@ -57,7 +58,9 @@ def read_binary(data: bytes) -> Binary | None:
 
 def link_binaries(parts: list[Binary], type: BinaryType) -> Binary:
     """Returns several compiled programs as one. Raises WarploomError where they do not fit."""
-    named = [(f"{part.name}, part {n}", part.ptx) for n, part in enumerate(parts, 1)]
+    every = [item for part in parts for item in parts_of(part.name, part.ptx).items()]
+    texts = with_called_kernels([text for _, text in every])
+    named = [(f"{every[n][0]}, part {n + 1}", text) for n, text in enumerate(texts)]
     kernels = {name: one for part in parts for name, one in part.kernels.items()}
     first = parts[0]
     source = first.source if len(parts) == 1 else ""

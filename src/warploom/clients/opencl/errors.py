@@ -74,7 +74,6 @@ class Status(IntEnum):
     INVALID_DEVICE_QUEUE = -70
     INVALID_SPEC_ID = -71
     MAX_SIZE_RESTRICTION_EXCEEDED = -72
-    INVALID_PLATFORM_LIST = -1001
 
 
 class ClError(Exception):

@@ -15,7 +15,8 @@ from warploom.clients.opencl.devices import ClDevice
 from warploom.clients.opencl.errors import ClError, Status, demand
 from warploom.clients.opencl.info import list_at, sizes_at
 from warploom.clients.opencl.objects import ClObject, get, get_all, register_counting
-from warploom.clients.opencl.table import entry
+from warploom.clients.opencl.platforms import extensions_of
+from warploom.clients.opencl.table import entry, report_refusal
 from warploom.core.errors import CompileError, WarploomError
 from warploom.core.mangled import shown_name
 from warploom.core.source import Text
@@ -97,7 +98,11 @@ class Program(ClObject):
     ) -> Binary:
         """Returns the binary of the source, with the compiler's warnings in the log."""
         cc = state.device.spec.compute_capability
-        built = build_opencl(self.source, self.name, cc, [ND_RANGE, *options], headers)
+        named = ",".join(f"+{name}" for name in extensions_of(state.device.spec) if "khr" in name)
+        given = [ND_RANGE, "-Xclang", f"-cl-ext={named}", *options]
+        # Several sources may include one `inline` function.
+        given += ["-fno-gnu89-inline"] if type == BinaryType.OBJECT else []
+        built = build_opencl(self.source, self.name, cc, given, headers)
         self.log = built.log
         return Binary(built.ptx, type, dict(built.kernels), self.name, self.source)
 
@@ -301,7 +306,9 @@ def link(
     programs: int,
     notify: int,
     data: int,
+    code: int,
 ) -> int:
+    """Links; a program that does not link is given, too, for its log, with the code of that."""
     at = get(context, ClContext)
     device_list(number, devices)
     _notified(notify, data)
@@ -319,9 +326,10 @@ def link(
     made.has_source = False
     try:
         made.build(text, lambda: link_binaries(parts, type), Status.LINK_PROGRAM_FAILURE)
-    except ClError:
-        made.release()
-        raise
+    except ClError as error:
+        report_refusal("clLinkProgram", error.status, error.explained)
+        if code:
+            ctypes.c_int32.from_address(code).value = error.status
     finally:
         if notify:
             _NOTIFY(notify)(made.handle, data or None)
