@@ -170,7 +170,7 @@ ANSWERS: Answers[ClDevice] = {
     0x1011: lambda d: word(16384),
     0x1012: lambda d: word(32768),
     **dict.fromkeys((0x1013, 0x1014, 0x1015), _depth),
-    0x1016: _yes,
+    0x1016: _no,  # images can be made and copied, but kernels cannot use them
     0x1017: lambda d: word(PARAMETER_BYTES),
     0x1018: lambda d: uint(32),
     0x1019: lambda d: uint(8 * BASE_ALIGNMENT),
