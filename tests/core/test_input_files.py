@@ -81,11 +81,11 @@ def test_damaged_archives_are_refused_before_they_take_memory(kind: str, tmp_pat
 def test_members_are_limited_together() -> None:
     members = Archive(ZipFile(io.BytesIO(archive(bytes(60)))), 100)
     assert members.read("a") == bytes(60)
-    with pytest.raises(ValueError, match="120 bytes or more, and at most 100 are read"):
+    with pytest.raises(ValueError, match="120 bytes or more, but the limit is 100"):
         members.read("a")
     with pytest.raises(KeyError):
         members.read("b")
-    with pytest.raises(ValueError, match="a unpacks to 60 bytes, and at most 59 are read"):
+    with pytest.raises(ValueError, match="a unpacks to 60 bytes, but the limit is 59"):
         next(members.parts("a", 59))
 
 

@@ -18,7 +18,11 @@ BYTES = np.zeros((4, 4), np.uint8)
 @pytest.mark.parametrize(
     ("array", "options", "reason"),
     [
-        (FLOATS, {"address": "repeat"}, "'repeat' is no address mode; choose of wrap, mirror"),
+        (
+            FLOATS,
+            {"address": "repeat"},
+            "'repeat' is not a valid address mode; choose from wrap, mirror",
+        ),
         (FLOATS, {"filter": "cubic"}, "'cubic' is no filter"),
         (FLOATS, {"read": "bits"}, "'bits' is no read mode"),
         (FLOATS, {"read": "normalized"}, "only 8-bit and 16-bit integers"),

@@ -79,7 +79,7 @@ def test_function_that_numba_rejects_is_named() -> None:
     def three(a, b, c):  # type: ignore[no-untyped-def]
         return a
 
-    with pytest.raises(WarploomError, match="Numba cannot compile three, which has to take 6"):
+    with pytest.raises(WarploomError, match="Numba cannot compile three, which must take 6"):
         ran().time(scheduler=wl.warp_scheduler(three))
 
 
