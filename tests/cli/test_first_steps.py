@@ -65,7 +65,7 @@ def test_help_is_short_and_in_groups(
     [
         (("nope",), "error: No such command 'nope'. See `warploom --help`."),
         (("run", "k.cu", "--gird", "2"), "See `warploom run --help`."),
-        (("run", "k.cu", "--grid", "two"), "--grid 'two' is no shape. Write numbers"),
+        (("run", "k.cu", "--grid", "two"), "--grid 'two' is not valid. Write numbers"),
         (("run", "k.cu", "--max-instructions", "-3"), "error: Invalid value"),
         (("run", "k.cu", "--arg", "f64[8]=zeros", "--arg", "f64[8]=zeros"), "takes a number"),
         (("run", "k.cu", "--arg", "8", "--arg", "f64[8]=zeros"), "the buffer holds float64"),
@@ -77,7 +77,7 @@ def test_help_is_short_and_in_groups(
             ("run", "k.cu", "--arg", "1e400", "--arg", "i32[8]=zeros"),
             "greater than the largest f64",
         ),
-        (("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"), "called o already"),
+        (("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"), "already called o"),
         (("learn", "bank", "--check", "k.cu"), "Did you mean 'banks'?"),
         (("tune", "k.cu", "--space", "blok=32", "--arg", "8"), "Did you mean block?"),
     ],
@@ -103,7 +103,7 @@ def test_a_folder_that_is_missing_is_noticed_before_the_launch(
     launch = ("run", str(kernel), "--arg", "8", "--arg", "out:i32[8]=zeros")
     code, out, err = called(capsys, monkeypatch, *launch, "--save", "out=/no/such/folder/a.npy")
     assert (code, out) == (2, "")
-    assert "there is no folder /no/such/folder" in err
+    assert "the folder /no/such/folder does not exist" in err
 
 
 def test_ptx_of_a_version_that_does_not_exist_is_refused(

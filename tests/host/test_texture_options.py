@@ -87,12 +87,12 @@ HEADER = """
         ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "wants 2 or 4 coordinates, not 1"),
         ("tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%t, {%f4, %f5}];", "wants 4 elements"),
         ("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];", "a 32-bit integer here"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "comparisons with a"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "depth comparisons need a"),
         ("tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5, %f6, %f6}], {%r0, %r1, %r2};",
-         "a cube takes no offsets"),
+         "a cube does not support offsets"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%r0, {%f4}];", "a variable or a handle"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t];", r"\[a, \{x, \.\.\.\}\]"),
-        ("suld.b.1d.b32.trap {%r0}, [%t, s, {%r1}];", "takes no sampler"),
+        ("suld.b.1d.b32.trap {%r0}, [%t, s, {%r1}];", "does not take a sampler"),
         (".reg .texref %x;", "a type such as"),
     ],
 )  # fmt: skip
@@ -109,7 +109,7 @@ def test_opaque_variables_are_global() -> None:
 
 def test_samplers_say_what_they_can_be() -> None:
     for settings, reason in (
-        ("filter_mode = cubic", "`cubic` is none of nearest, linear"),
+        ("filter_mode = cubic", "`cubic` is not one of nearest, linear"),
         ("colour = 1", "`colour` is no setting of a sampler"),
     ):
         with pytest.raises(wl.PtxSyntaxError, match=reason):

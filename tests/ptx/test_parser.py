@@ -449,13 +449,13 @@ def test_what_nvrtc_writes() -> None:
         (kernel("bra Lx;"), 7, 5, "`Lx` is not declared"),
         (kernel(".reg .b32 r; ld.global.u32 r, [nowhere];"), 7, 32, "`nowhere` is not declared"),
         (kernel("@ ret;"), 7, 3, "`ret` is not declared"),
-        (kernel(".reg .b32 r; mov.u32 r, 'a';"), 7, 25, "no PTX text holds the character"),
-        (kernel('.pragma "no end;'), 7, 9, "this string has no end"),
-        (kernel("/* no end"), 7, 1, "this comment has no end"),
+        (kernel(".reg .b32 r; mov.u32 r, 'a';"), 7, 25, "PTX must not contain the character"),
+        (kernel('.pragma "no end;'), 7, 9, "this string is not terminated"),
+        (kernel("/* no end"), 7, 1, "this comment is not terminated"),
         (kernel("ret; } }"), 7, 8, "expected a directive"),
-        (kernel(".reg .b32 %r<99999999>;"), 7, 14, "how many registers"),
+        (kernel(".reg .b32 %r<99999999>;"), 7, 14, "the number of registers"),
         (kernel(".reg .b32 r; mov.u32 r, 18446744073709551616;"), 7, 25, "expected a number"),
-        (HEAD + "\x7fELF\x02", 4, 1, "not a text"),
+        (HEAD + "\x7fELF\x02", 4, 1, "not text"),
     ],
 )
 def test_errors_point_at_the_token(text: str, line: int, column: int, reason: str) -> None:
@@ -474,10 +474,10 @@ def test_deep_nesting_is_an_error(bracket: str) -> None:
     ("opcode", "column", "length", "reason"),
     [
         ("addd.s32", 1, 4, "no known instruction; did you mean .*add"),
-        ("fabric.submit", 1, 6, "`fabric.submit` does not run here: .* one device"),
+        ("fabric.submit", 1, 6, "`fabric.submit` is not supported: .* one device"),
         ("fabric.submits", 8, 7, r"`.submits` cannot stand here .* what can: .*\.submit"),
         ("add.rz.foo.f32", 8, 3, r"`.foo` cannot stand here .* what can: .*\.ftz.*\.f32"),
-        ("add", 4, 1, r"needs more modifiers; what can: .*\.s32"),
+        ("add", 4, 1, r"needs more modifiers; valid here: .*\.s32"),
         ("ret.s32", 5, 3, r"`.s32` cannot stand here"),
     ],
 )
