@@ -252,9 +252,9 @@ def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: 
 @pytest.mark.parametrize(
     ("device", "facts"),
     [
-        ("h100", ("132 multi", "4 schedulers", "128 cores", "64 warps", "270,336 threads")),
-        ("8800-gtx", ("16 multi", "1 scheduler,", "8 cores", "24 warps", "12,288 threads")),
-        ("k40", ("15 multi", "4 schedulers", "192 cores", "64 warps", "30,720 threads")),
+        ("h100", ("132 multi", "4 schedulers", "128 cores", "64 warps", "270,336 resident")),
+        ("8800-gtx", ("16 multi", "1 scheduler,", "8 cores", "24 warps", "12,288 resident")),
+        ("k40", ("15 multi", "4 schedulers", "192 cores", "64 warps", "30,720 resident")),
     ],
 )
 def test_a_device_is_described_by_its_multiprocessors(

@@ -114,7 +114,7 @@ def test_ptx_of_a_version_that_does_not_exist_is_refused(
     file.write_text(f"{head}.visible .entry k() {{ ret; }}\n", "utf-8")
     code, _, err = called(capsys, monkeypatch, "run", str(file))
     assert code == 3
-    assert "there is no PTX 99.0" in err
+    assert "unknown PTX version 99.0" in err
 
 
 def test_shapes_are_written_alike_everywhere(

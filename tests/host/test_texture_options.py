@@ -23,8 +23,8 @@ BYTES = np.zeros((4, 4), np.uint8)
             {"address": "repeat"},
             "'repeat' is not a valid address mode; choose from wrap, mirror",
         ),
-        (FLOATS, {"filter": "cubic"}, "'cubic' is no filter"),
-        (FLOATS, {"read": "bits"}, "'bits' is no read mode"),
+        (FLOATS, {"filter": "cubic"}, "'cubic' is not a valid filter"),
+        (FLOATS, {"read": "bits"}, "'bits' is not a valid read mode"),
         (FLOATS, {"read": "normalized"}, "only 8-bit and 16-bit integers"),
         (BYTES, {"filter": "linear"}, "linear filtering needs texels that are read as floats"),
         (FLOATS, {"address": "wrap"}, "pass normalized=True"),
@@ -83,11 +83,11 @@ HEADER = """
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r1}];", "`.2dms` cannot stand"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "wants 2 or 4 coordinates, not 1"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%t, {%f4, %f5}];", "wants 4 elements"),
+        ("tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r1}];", "`.2dms` is not valid"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "requires 2 or 4 coordinates, not 1"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%t, {%f4, %f5}];", "requires 4 elements"),
         ("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];", "a 32-bit integer here"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "depth comparisons need a"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "depth comparisons"),
         ("tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5, %f6, %f6}], {%r0, %r1, %r2};",
          "a cube does not support offsets"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%r0, {%f4}];", "a variable or a handle"),
@@ -110,7 +110,7 @@ def test_opaque_variables_are_global() -> None:
 def test_samplers_say_what_they_can_be() -> None:
     for settings, reason in (
         ("filter_mode = cubic", "`cubic` is not one of nearest, linear"),
-        ("colour = 1", "`colour` is no setting of a sampler"),
+        ("colour = 1", "`colour` is not a sampler setting"),
     ):
         with pytest.raises(wl.PtxSyntaxError, match=reason):
             parse(HEADER.replace("filter_mode = linear", settings) + "ret; }")

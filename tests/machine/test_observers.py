@@ -266,7 +266,7 @@ def test_wrong_observers_are_refused_where_they_are_written() -> None:
             def on_block_end(block):  # type: ignore[no-untyped-def]
                 pass
 
-    with pytest.raises(WarploomError, match="on_store is no function of an observer"):
+    with pytest.raises(WarploomError, match="on_store is not an observer function"):
 
         @wl.observer
         class Unknown:

@@ -290,8 +290,8 @@ WRONG = {
         "%scaled, 1, 1, 0, 0;",
         r"takes 1 transposition if A is in registers",
     ),
-    "%f32_3}": ("%f32_3, %f32_0}", r"wants 4 elements"),
-    "{%a0, %a1, %a2, %a3}, %db": ("{%a0, %a1}, %db", r"wants 4 elements"),
+    "%f32_3}": ("%f32_3, %f32_0}", r"requires 4 elements"),
+    "{%a0, %a1, %a2, %a3}, %db": ("{%a0, %a1}, %db", r"requires 4 elements"),
     "m64n8k16": ("m64n12k16", r"m64n12k16"),
     "8.6": ("7.8", r"requires PTX 8\.0"),
 }

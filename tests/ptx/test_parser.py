@@ -475,10 +475,10 @@ def test_deep_nesting_is_an_error(bracket: str) -> None:
     [
         ("addd.s32", 1, 4, "no known instruction; did you mean .*add"),
         ("fabric.submit", 1, 6, "`fabric.submit` is not supported: .* one device"),
-        ("fabric.submits", 8, 7, r"`.submits` cannot stand here .* what can: .*\.submit"),
-        ("add.rz.foo.f32", 8, 3, r"`.foo` cannot stand here .* what can: .*\.ftz.*\.f32"),
+        ("fabric.submits", 8, 7, r"`.submits` is not valid here .* valid here: .*\.submit"),
+        ("add.rz.foo.f32", 8, 3, r"`.foo` is not valid here .* valid here: .*\.ftz.*\.f32"),
         ("add", 4, 1, r"needs more modifiers; valid here: .*\.s32"),
-        ("ret.s32", 5, 3, r"`.s32` cannot stand here"),
+        ("ret.s32", 5, 3, r"`.s32` is not valid here"),
     ],
 )
 def test_an_unknown_opcode_points_at_its_part(

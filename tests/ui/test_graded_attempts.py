@@ -186,7 +186,7 @@ PROCESSES = (
         "`fork` has no body",
         ".ptx",
     ),
-    Attempt("a jump into the host", kernel("((void (*)())0x400000)();"), "is no function"),
+    Attempt("a jump into the host", kernel("((void (*)())0x400000)();"), "is not a function"),
     Attempt("a launch in a launch", kernel("sums<<<32, 32>>>(points, out);"), NO_HOST_CODE),
 )
 
