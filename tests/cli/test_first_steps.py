@@ -63,7 +63,7 @@ def test_help_is_short_and_in_groups(
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
-        (("nope",), "error: No such command 'nope'. See `warploom --help`."),
+        (("xyzzy",), "error: No such command 'xyzzy'. See `warploom --help`."),
         (("run", "k.cu", "--gird", "2"), "See `warploom run --help`."),
         (("run", "k.cu", "--grid", "two"), "--grid 'two' is not valid. Write numbers"),
         (("run", "k.cu", "--max-instructions", "-3"), "error: Invalid value"),

@@ -33,7 +33,7 @@ BYTES = np.zeros((4, 4), np.uint8)
         (FLOATS.astype(np.float64), {}, "texels of float64 do not exist"),
         (FLOATS, {"channels": 3}, "1, 2 or 4 channels"),
         (FLOATS, {"channels": 2}, "the last axis must hold them"),
-        (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 axes of space"),
+        (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 spatial axes"),
         (FLOATS, {"cube": True}, "6 square faces"),
         (BYTES, {"border": 0.5}, "an integer border"),
     ],
@@ -60,7 +60,7 @@ def test_handles_end() -> None:
     texture = gpu.texture(surface)
     surface.free()
     surface.free()
-    with pytest.raises(wl.WarploomError, match="board was freed"):
+    with pytest.raises(wl.WarploomError, match="board has been freed"):
         assert surface.handle
     np.testing.assert_array_equal(texture.copy_to_host(), [[0, 1], [2, 3], [4, 5]])
     other = wl.Device("h100")
@@ -84,7 +84,7 @@ HEADER = """
     ("line", "reason"),
     [
         ("tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r1}];", "`.2dms` is not valid"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "requires 2 or 4 coordinates, not 1"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "requires 2 or 4 coordinates"),
         ("tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%t, {%f4, %f5}];", "requires 4 elements"),
         ("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];", "a 32-bit integer here"),
         ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "depth comparisons"),
@@ -103,7 +103,7 @@ def test_ptx_that_breaks_a_rule(line: str, reason: str) -> None:
 
 def test_opaque_variables_are_global() -> None:
     text = HEADER.replace(".global .samplerref s = { filter_mode = linear };", ".shared .texref t;")
-    with pytest.raises(wl.PtxSyntaxError, match=r"a \.texref variable is \.global"):
+    with pytest.raises(wl.PtxSyntaxError, match=r"a \.texref variable must be \.global"):
         verify(parse(text + "ret; }"))
 
 

@@ -70,7 +70,10 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     ("text", "wrong"),
     [
         ("PTX SB { }", "not a litmus test"),
-        (BUFFERING.replace("fence.sc.gpu", "fense"), "'fense': no instruction"),
+        (
+            BUFFERING.replace("fence.sc.gpu", "fense"),
+            "'fense': litmus tests have no such instruction",
+        ),
         (BUFFERING.replace("P1:r1 ==", "P2:r1 =="), "there is no thread P2"),
         (BUFFERING.replace("@cta 1", ""), "is not a thread, such as"),
         (BUFFERING.replace("{ }", "{ x: 3 }"), "is not an initial value"),

@@ -473,7 +473,7 @@ def test_deep_nesting_is_an_error(bracket: str) -> None:
 @pytest.mark.parametrize(
     ("opcode", "column", "length", "reason"),
     [
-        ("addd.s32", 1, 4, "no known instruction; did you mean .*add"),
+        ("addd.s32", 1, 4, "not a known instruction; did you mean .*add"),
         ("fabric.submit", 1, 6, "`fabric.submit` is not supported: .* one device"),
         ("fabric.submits", 8, 7, r"`.submits` is not valid here .* valid here: .*\.submit"),
         ("add.rz.foo.f32", 8, 3, r"`.foo` is not valid here .* valid here: .*\.ftz.*\.f32"),

@@ -137,7 +137,7 @@ def test_legal(line: str) -> None:
         ("mov.b64 %rd1, {%r1, %rd2};", "%rd2", "is a .b64 register"),
         ("bra g;", "g", "needs a label"),
         ("call callee, ();", "call", "has 1 arguments, but the call has 0"),
-        ("call callee, (y);", "y", "does not fit the declared .b32 a"),
+        ("call callee, (y);", "y", "does not match the declared .b32 a"),
         ("call callee, (s);", "s", "does not fit"),
         ("call callee, (%rd1);", "%rd1", "does not fit"),
         ("call (x), callee, (x);", "(x)", "has 0 results"),

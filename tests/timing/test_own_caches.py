@@ -135,7 +135,7 @@ def test_exceptions_of_user_functions_are_reported() -> None:
 
 
 def test_impossible_caches_are_refused() -> None:
-    with pytest.raises(WarploomError, match="a L1 of 128 bytes with 4 ways"):
+    with pytest.raises(WarploomError, match="invalid L1 of 128 bytes with 4 ways"):
         ring().time(l1=wl.CacheModel(bytes=128, ways=4))
     for ways in (-1, 0, 17):
         with pytest.raises(WarploomError, match=f"with {ways} ways"):

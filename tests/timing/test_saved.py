@@ -99,7 +99,7 @@ def test_state_that_unpacks_to_too_much_is_refused(
 ) -> None:
     monkeypatch.setattr(saved, "MOST_BYTES", 1000)
     ReplayState(7, *[np.arange(100, dtype=np.int64)] * 7).save(tmp_path / "state.npz")
-    with pytest.raises(WarploomError, match="and at most 1,000 are read"):
+    with pytest.raises(WarploomError, match="but the limit is 1,000"):
         ReplayState.load(tmp_path / "state.npz")
 
 
