@@ -78,7 +78,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
         (BUFFERING.replace("@cta 1", ""), "is not a thread, such as"),
         (BUFFERING.replace("{ }", "{ x: 3 }"), "is not an initial value"),
         (BUFFERING.replace("/\\", "&"), "is not part of a condition"),
-        (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns of 2"),
+        (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns instead of 2"),
     ],
 )
 def test_what_is_wrong_is_reported(tmp_path: Path, text: str, wrong: str) -> None:

@@ -83,7 +83,7 @@ def test_registers_of_one_and_many() -> None:
     ],
 )
 def test_ranges_that_share_a_name_are_refused(declared: str) -> None:
-    with pytest.raises(PtxSyntaxError, match=r"is declared"):
+    with pytest.raises(PtxSyntaxError, match=r"is already declared"):
         parse(kernel(declared))
 
 
@@ -437,7 +437,7 @@ def test_what_nvrtc_writes() -> None:
         (HEAD + ".globl .u32 x;", 4, 1, "expected a directive"),
         (HEAD + ".global .u33 x;", 4, 9, "expected a type"),
         (HEAD + ".reg .b32 r;", 4, 1, "inside functions"),
-        (HEAD + ".func g(); .alias g, f;", 4, 22, "no function `f` has a body"),
+        (HEAD + ".func g(); .alias g, f;", 4, 22, "no function `f` is defined"),
         (HEAD + ".global .u32 x", 4, 15, "the text ends here"),
         (HEAD + ".global .align 3 .u32 x;", 4, 16, "power of two"),
         (HEAD + ".global .u32 x[2][];", 4, 19, "outermost"),

@@ -91,7 +91,7 @@ def test_ptxas_says_the_same(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (".version 8.0\n.target sm_1025\n", "there is no target sm_1025"),
-        (".version 8.0\n.target sm_90\n.address_size 64\n.address_size 64\n", "stands twice"),
+        (".version 8.0\n.target sm_90\n.address_size 64\n.address_size 64\n", "occurs twice"),
         (".version 8.0\n.target sm_90\n.global .align 4294967296 .b8 c;\n", "fits 32 bits"),
     ],
 )

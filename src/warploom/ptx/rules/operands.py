@@ -314,8 +314,8 @@ def check_scalar(
             register = operand if isinstance(operand, Register) else operand.register
             if register.type is not type and not agrees(register.type, type, operation):
                 message = (
-                    f"`{register.name}` is a {register.type} register, but {spec.name} of "
-                    f"`{operation.text}` must be {type}"
+                    f"`{register.name}` is a {register.type} register, but `{operation.text}` "
+                    f"takes {spec.name} as {type}"
                 )
                 raise scope.error(message, operand.span)
         case Sink() if spec.written:
