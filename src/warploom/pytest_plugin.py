@@ -48,25 +48,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const=DEFAULT,
         metavar="DEVICE",
-        help=f"run GPU tests on this software GPU ({DEFAULT} if left out)",
+        help=f"run GPU tests on this software GPU (default: {DEFAULT})",
     )
     group.addoption(
-        "--warploom-report", metavar="FILE", help="write what all kernels did to a file, as JSON"
+        "--warploom-report",
+        metavar="FILE",
+        help="write the counts of all kernels to a file, as JSON",
     )
     group.addoption(
         CHECK,
         nargs="?",
         const=",".join(TOOLS),
         metavar="TOOLS",
-        help=f"check each launch: {', '.join(TOOLS)}; a test in which one finds an error fails",
+        help=f"check each launch: {', '.join(TOOLS)}; a test fails if one of them finds an error",
     )
     group.addoption(
         "--warploom-debug",
         nargs="?",
         const="",
         metavar="COMMANDS",
-        help="stop in the debugger where a launch does something wrong; do these commands there,"
-        " with semicolons between them, instead of asking",
+        help="stop in the debugger at a launch's first error; run these commands there, "
+        "separated by semicolons, instead of prompting",
     )
 
 
@@ -83,8 +85,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         ctypes.CDLL(str(LIBRARIES / OPENCL))  # loaders have functions of the same names
         if "torch" in sys.modules:
             raise pytest.UsageError(
-                "PyTorch was imported before --warploom could take effect, by another plugin:"
-                " have pytest load Warploom's first, with `-p warploom.pytest_plugin`"
+                "another plugin imported PyTorch before --warploom could take effect: load "
+                "Warploom's plugin first, with `-p warploom.pytest_plugin`"
             )
         watch_imports()
 
@@ -122,9 +124,9 @@ def _chosen_tools(given: str | None, args: list[str]) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "warploom(device=None, schedules=1, check=None): the device of the fixture `gpu`, under how"
-        " many legal orders the test runs, and the tools that check its launches (a text with"
-        " commas; empty for none)",
+        "warploom(device=None, schedules=1, check=None): the device of the fixture `gpu`, the "
+        "number of legal orders under which the test runs, and the tools that check its launches "
+        "(comma-separated; empty for none)",
     )
 
 
@@ -162,7 +164,7 @@ def _known_tools(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in TOOLS:
-            raise pytest.UsageError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+            raise pytest.UsageError(f"there is no tool {name!r}; choose from {', '.join(TOOLS)}")
     return names
 
 

@@ -38,13 +38,13 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
                     _line_text(line, f"{sectors / requests:.2f} sectors a {op}{_why(run, line)}")
                 )
     limit = f"{max_sectors_per_request:g} sectors per request"
-    _fail_if(found, f"global memory is not coalesced (at most {limit})")
+    _fail_if(found, f"global memory accesses are not coalesced (at most {limit})")
 
 
 def assert_no_bank_conflicts(run: Run) -> None:
     """Raises AssertionError where an access to shared memory took more wavefronts than it needs."""
     found = [
-        _line_text(line, f"{conflicts:,} wavefronts too many{_colliding(run, line)}")
+        _line_text(line, f"{conflicts:,} extra wavefronts{_colliding(run, line)}")
         for line, counts in run.counters.by_line().items()
         if (conflicts := _conflicts(counts))
     ]
@@ -68,11 +68,11 @@ def assert_occupancy(run: Run, at_least: float) -> None:
     occupancy = run.occupancy
     if occupancy.fraction < at_least:
         raise AssertionError(
-            f"occupancy is {occupancy.fraction:.3f}, not {at_least:g} at least:"
-            f" {run.kernel.program.title} at {_place(run.kernel.line)} has"
-            f" {occupancy.demand.registers} registers a thread ({run.kernel.resources.source}) and"
-            f" {occupancy.demand.shared_bytes:,} bytes of shared memory a block of"
-            f" {occupancy.demand.threads}; limited by {', '.join(occupancy.limiters)}"
+            f"occupancy is {occupancy.fraction:.3f}, but must be at least {at_least:g}: "
+            f"{run.kernel.program.title} at {_place(run.kernel.line)} has "
+            f"{occupancy.demand.registers} registers per thread ({run.kernel.resources.source}) "
+            f"and {occupancy.demand.shared_bytes:,} bytes of shared memory per block of "
+            f"{occupancy.demand.threads} threads; limited by {', '.join(occupancy.limiters)}"
         )
 
 
@@ -91,7 +91,7 @@ def _colliding(run: Run, line: str) -> str:
     for example in run.examples:
         if example.line == line and example.collisions:
             worst = max(example.collisions, key=len)
-            return f" (lanes {', '.join(map(str, worst))} meet in a bank)"
+            return f" (lanes {', '.join(map(str, worst))} access the same bank)"
     return ""
 
 

@@ -86,9 +86,9 @@ def test_contents_are_read_from_files(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("i8[2]=300", "a number that is no int8"),
+        ("i8[2]=300", "a number that does not fit int8"),
         ("i32[3]=1,2", "2 numbers for 3 elements"),
-        ("f32[2]=uniform:1", "is none of zeros, ones"),
+        ("f32[2]=uniform:1", "is not one of zeros, ones"),
         ("f32[2]=none.csv", "none.csv cannot be loaded"),
         ("{f99:1}", "a member's type is not one of"),
         ("{i8:300}", "does not fit its type"),

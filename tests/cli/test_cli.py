@@ -134,7 +134,7 @@ def test_clusters_are_asked_for(warploom, tmp_path: Path, verb: str) -> None:
     assert ended.code == 0, ended.err
     assert verb != "run" or "out: int32[4] = [0, 1, 0, 1]" in ended.out
     assert "cannot be divided into clusters" in warploom(verb, *asked, "3").err
-    assert "no shape" in warploom(verb, *asked, "two").err
+    assert "is not valid" in warploom(verb, *asked, "two").err
 
 
 def test_run_prints_json(warploom, ptx: Path) -> None:
@@ -149,7 +149,7 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["run", "PTX", "--bogus"], 2, "No such option"),
-        (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is no shape"),
+        (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is not valid"),
         (["run", "PTX", "--arg", "huh"], 2, "neither a number nor a buffer"),
         (["run", "PTX", "--save", "x=a.npy"], 2, "the name of a buffer"),
         (["run", "PTX", "--device", "h101"], 2, "Did you mean h100"),
@@ -252,9 +252,9 @@ def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: 
 @pytest.mark.parametrize(
     ("device", "facts"),
     [
-        ("h100", ("132 multi", "4 schedulers", "128 cores", "64 warps", "270,336 threads")),
-        ("8800-gtx", ("16 multi", "1 scheduler,", "8 cores", "24 warps", "12,288 threads")),
-        ("k40", ("15 multi", "4 schedulers", "192 cores", "64 warps", "30,720 threads")),
+        ("h100", ("132 multi", "4 schedulers", "128 cores", "64 warps", "270,336 resident")),
+        ("8800-gtx", ("16 multi", "1 scheduler,", "8 cores", "24 warps", "12,288 resident")),
+        ("k40", ("15 multi", "4 schedulers", "192 cores", "64 warps", "30,720 resident")),
     ],
 )
 def test_a_device_is_described_by_its_multiprocessors(
@@ -281,7 +281,7 @@ def test_devices_lists_and_details(warploom) -> None:
 def test_help_says_it_all(warploom) -> None:
     output = " ".join(warploom("--help").out.split())
     for part in (
-        "0 ok",
+        "0 success",
         "1 results differ (explore), errors found (check)",
         "(litmus), 2 invalid usage",
     ):
@@ -344,7 +344,7 @@ def test_run_prints_tables_where_they_are_wanted(warploom, ptx: Path) -> None:
     assert "Launch Statistics" not in alone
     wrong = warploom(*launch, "--section", "cache")
     assert wrong.code == 2
-    assert "Its sections: Launch Statistics, Occupancy" in wrong.err
+    assert "Its sections are Launch Statistics, Occupancy" in wrong.err
 
 
 def test_profile_speaks_opencl(ptx: Path, warploom) -> None:

@@ -63,9 +63,9 @@ def test_help_is_short_and_in_groups(
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
-        (("nope",), "error: No such command 'nope'. See `warploom --help`."),
+        (("xyzzy",), "error: No such command 'xyzzy'. See `warploom --help`."),
         (("run", "k.cu", "--gird", "2"), "See `warploom run --help`."),
-        (("run", "k.cu", "--grid", "two"), "--grid 'two' is no shape. Write numbers"),
+        (("run", "k.cu", "--grid", "two"), "--grid 'two' is not valid. Write numbers"),
         (("run", "k.cu", "--max-instructions", "-3"), "error: Invalid value"),
         (("run", "k.cu", "--arg", "f64[8]=zeros", "--arg", "f64[8]=zeros"), "takes a number"),
         (("run", "k.cu", "--arg", "8", "--arg", "f64[8]=zeros"), "the buffer holds float64"),
@@ -77,7 +77,7 @@ def test_help_is_short_and_in_groups(
             ("run", "k.cu", "--arg", "1e400", "--arg", "i32[8]=zeros"),
             "greater than the largest f64",
         ),
-        (("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"), "called o already"),
+        (("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"), "already called o"),
         (("learn", "bank", "--check", "k.cu"), "Did you mean 'banks'?"),
         (("tune", "k.cu", "--space", "blok=32", "--arg", "8"), "Did you mean block?"),
     ],
@@ -103,7 +103,7 @@ def test_a_folder_that_is_missing_is_noticed_before_the_launch(
     launch = ("run", str(kernel), "--arg", "8", "--arg", "out:i32[8]=zeros")
     code, out, err = called(capsys, monkeypatch, *launch, "--save", "out=/no/such/folder/a.npy")
     assert (code, out) == (2, "")
-    assert "there is no folder /no/such/folder" in err
+    assert "the folder /no/such/folder does not exist" in err
 
 
 def test_ptx_of_a_version_that_does_not_exist_is_refused(
@@ -114,7 +114,7 @@ def test_ptx_of_a_version_that_does_not_exist_is_refused(
     file.write_text(f"{head}.visible .entry k() {{ ret; }}\n", "utf-8")
     code, _, err = called(capsys, monkeypatch, "run", str(file))
     assert code == 3
-    assert "there is no PTX 99.0" in err
+    assert "unknown PTX version 99.0" in err
 
 
 def test_shapes_are_written_alike_everywhere(

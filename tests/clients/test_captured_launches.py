@@ -237,11 +237,11 @@ def test_kernels_of_triton() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("--kernel", "nothing"), "no kernel that .* launches has such a name.* scale, total"),
+        (("--kernel", "nothing"), "launches no kernel with this name.* scale, total"),
         (("--launch", "9"), "--launch 9: .* makes 3 launches"),
         (("--grid", "2"), "--grid: .* is a program, which configures its own launches"),
         (("--kernel", "("), "is not a valid regular expression"),
-        (("--capture", "launch.txt"), "name a file that ends in .wlcore"),
+        (("--capture", "launch.txt"), "the file name must end in .wlcore"),
     ],
 )
 def test_launches_that_there_are_not(app: Path, options: tuple[str, ...], error: str) -> None:

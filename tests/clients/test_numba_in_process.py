@@ -319,5 +319,5 @@ def test_device_arrays_have_the_byte_order_of_devices() -> None:
     kernel[1, 4](x, y)
     host = np.zeros(4, ">f4")
     assert y.copy_to_host(host).tolist() == [1, 2, 3, 4]
-    with pytest.raises(ValueError, match="memory of a device is little-endian"):
+    with pytest.raises(ValueError, match="device memory is little-endian"):
         y.view(np.dtype(">f4"))

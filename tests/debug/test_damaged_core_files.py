@@ -174,7 +174,7 @@ DAMAGES: dict[str, Callable[[Parts], bytes]] = {
     "no core.json": lambda parts: packed({"kernel.ptx": parts["kernel.ptx"]}),
     "no kernel.ptx": lambda parts: packed({"core.json": parts["core.json"]}),
     "deep JSON": lambda parts: packed({**parts, "core.json": b'{"version":1,"x":' + b"[" * 10**6}),
-    "no UTF-8": lambda parts: packed({**parts, "kernel.ptx": b"\xff"}),
+    "not valid UTF-8": lambda parts: packed({**parts, "kernel.ptx": b"\xff"}),
     "no PTX": lambda parts: packed({**parts, "kernel.ptx": b"nothing"}),
     "too much text": lambda parts: packed({**parts, "kernel.ptx": b" " * (65 << 20)}),
     "too much memory": lambda parts: packed(

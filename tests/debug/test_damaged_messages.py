@@ -82,6 +82,6 @@ def test_arguments_of_other_types_are_refused() -> None:
         "setBreakpoints",
         "setFunctionBreakpoints",
     ]
-    assert "has another type" in responses["setBreakpoints"]["message"]
+    assert "has the wrong type" in responses["setBreakpoints"]["message"]
     [output] = [each["body"]["output"] for each in answers if each.get("event") == "output"]
     assert "the launch configuration is invalid: Expected `str`, got `int`" in output

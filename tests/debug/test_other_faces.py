@@ -65,8 +65,8 @@ def test_a_launch_waits_for_a_notebook() -> None:
         debug("reverse-next")
         assert "j = " in debug("info locals")
     assert x.copy_to_host()[5] == 30
-    assert "run to its end" in debug._repr_html_()
-    with pytest.raises(WarploomError, match="run to its end"):
+    assert "The launch has ended" in debug._repr_html_()
+    with pytest.raises(WarploomError, match="The launch has ended"):
         debug("run")
 
 

@@ -122,7 +122,7 @@ def test_buffers_pass_their_address_and_only_to_pointers(memory: DeviceMemory) -
     with pytest.raises(LaunchError, match="not a pointer"):
         one(memory, ".u32", buffer)
     buffer.free()
-    with pytest.raises(WarploomError, match="x was freed"):
+    with pytest.raises(WarploomError, match="x has been freed"):
         one(memory, ".u64", buffer)
 
 

@@ -59,7 +59,7 @@ def test_uncoalesced_lines_are_named() -> None:
 def test_conflicts_are_named_with_their_lanes() -> None:
     """Every second word: lanes l and l + 16 meet, one wavefront too many for each of 64 warps."""
     text = failure(wl.testing.assert_no_bank_conflicts)
-    assert f"a.cu:{STORE}: 64 wavefronts too many (lanes 0, 16 meet in a bank)" in text
+    assert f"a.cu:{STORE}: 64 extra wavefronts (lanes 0, 16 access the same bank)" in text
 
 
 def test_divergence_is_named_and_can_be_asked_for_by_line() -> None:

@@ -210,7 +210,7 @@ def test_names_that_do_not_exist(plain: wl.Device) -> None:
     with pytest.raises(wl.LaunchError, match=r"kernel\.ptx has no kernel named sax.*saxpy"):
         plain.compile(SAXPY, "ptx")["sax"]
     known = "'cuda', 'hip', 'ptx', 'opencl'"
-    with pytest.raises(wl.CompileError, match=f"language 'sycl' is none of {known}"):
+    with pytest.raises(wl.CompileError, match=f"language 'sycl' is not one of {known}"):
         plain.compile(SAXPY, "sycl")
     with pytest.raises(wl.CompileError, match="options have no effect"):
         plain.compile(SAXPY, "ptx", ["-O3"])

@@ -69,7 +69,9 @@ def test_a_module_has_kernels_by_name_alone(key: Any, module: wl.Module) -> None
 
 def test_other_wrong_keys(gpu: wl.Device, module: wl.Module) -> None:
     run = module["add"][1, 4](gpu.to_device(LINE))
-    with pytest.raises(KeyError, match="there is no counter 'nope'; there are warp_instructions"):
+    with pytest.raises(
+        KeyError, match="there is no counter 'nope'; the counters are warp_instructions"
+    ):
         run.counters["nope"]
     wrong: Any = 3
     with pytest.raises(TypeError, match="name takes a string, not 3"):

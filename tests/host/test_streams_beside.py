@@ -67,7 +67,7 @@ def test_the_same_in_one_stream_is_a_deadlock_that_says_so(gpu: wl.Device, secon
     module["meet"][1, 32, stream](a, b, out)
     module["meet"][1, 32, stream](b, a, out)
     time.sleep(seconds)
-    with pytest.raises(wl.DeadlockError, match="wait for its end in its stream: 1"):
+    with pytest.raises(wl.DeadlockError, match="queued behind it in its stream: 1"):
         stream.synchronize()
 
 
@@ -120,7 +120,7 @@ def test_a_kernel_runs_beside_another_one_if_its_block_fits(
         second.synchronize()
         assert done.copy_to_host()[0] == 7
         return
-    with pytest.raises(wl.DeadlockError, match="not fit on the device beside its blocks: 1"):
+    with pytest.raises(wl.DeadlockError, match="not fit on the device together with its blocks: 1"):
         first.synchronize()
     second.synchronize()  # the first one has ended
 

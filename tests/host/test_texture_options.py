@@ -18,18 +18,22 @@ BYTES = np.zeros((4, 4), np.uint8)
 @pytest.mark.parametrize(
     ("array", "options", "reason"),
     [
-        (FLOATS, {"address": "repeat"}, "'repeat' is no address mode; choose of wrap, mirror"),
-        (FLOATS, {"filter": "cubic"}, "'cubic' is no filter"),
-        (FLOATS, {"read": "bits"}, "'bits' is no read mode"),
+        (
+            FLOATS,
+            {"address": "repeat"},
+            "'repeat' is not a valid address mode; choose from wrap, mirror",
+        ),
+        (FLOATS, {"filter": "cubic"}, "'cubic' is not a valid filter"),
+        (FLOATS, {"read": "bits"}, "'bits' is not a valid read mode"),
         (FLOATS, {"read": "normalized"}, "only 8-bit and 16-bit integers"),
         (BYTES, {"filter": "linear"}, "linear filtering needs texels that are read as floats"),
         (FLOATS, {"address": "wrap"}, "pass normalized=True"),
         (FLOATS, {"mipmaps": [FLOATS[:2, :2]]}, "pass normalized=True"),
-        (FLOATS, {"mipmaps": [FLOATS], "normalized": True}, r"level 1 .* shape \(2, 2\) belongs"),
-        (FLOATS.astype(np.float64), {}, "texels of float64 do not exist"),
+        (FLOATS, {"mipmaps": [FLOATS], "normalized": True}, r"level 1 .* shape \(2, 2\)"),
+        (FLOATS.astype(np.float64), {}, "texels of float64 are not supported"),
         (FLOATS, {"channels": 3}, "1, 2 or 4 channels"),
         (FLOATS, {"channels": 2}, "the last axis must hold them"),
-        (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 axes of space"),
+        (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 spatial axes"),
         (FLOATS, {"cube": True}, "6 square faces"),
         (BYTES, {"border": 0.5}, "an integer border"),
     ],
@@ -56,7 +60,7 @@ def test_handles_end() -> None:
     texture = gpu.texture(surface)
     surface.free()
     surface.free()
-    with pytest.raises(wl.WarploomError, match="board was freed"):
+    with pytest.raises(wl.WarploomError, match="board has been freed"):
         assert surface.handle
     np.testing.assert_array_equal(texture.copy_to_host(), [[0, 1], [2, 3], [4, 5]])
     other = wl.Device("h100")
@@ -79,16 +83,16 @@ HEADER = """
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r1}];", "`.2dms` cannot stand"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "wants 2 or 4 coordinates, not 1"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%t, {%f4, %f5}];", "wants 4 elements"),
+        ("tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r1}];", "`.2dms` is not valid"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];", "requires 2 or 4 coordinates"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%t, {%f4, %f5}];", "requires 4 elements"),
         ("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];", "a 32-bit integer here"),
-        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "comparisons with a"),
+        ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "depth comparisons"),
         ("tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5, %f6, %f6}], {%r0, %r1, %r2};",
-         "a cube takes no offsets"),
+         "a cube does not support offsets"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%r0, {%f4}];", "a variable or a handle"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t];", r"\[a, \{x, \.\.\.\}\]"),
-        ("suld.b.1d.b32.trap {%r0}, [%t, s, {%r1}];", "takes no sampler"),
+        ("suld.b.1d.b32.trap {%r0}, [%t, s, {%r1}];", "does not take a sampler"),
         (".reg .texref %x;", "a type such as"),
     ],
 )  # fmt: skip
@@ -99,14 +103,14 @@ def test_ptx_that_breaks_a_rule(line: str, reason: str) -> None:
 
 def test_opaque_variables_are_global() -> None:
     text = HEADER.replace(".global .samplerref s = { filter_mode = linear };", ".shared .texref t;")
-    with pytest.raises(wl.PtxSyntaxError, match=r"a \.texref variable is \.global"):
+    with pytest.raises(wl.PtxSyntaxError, match=r"a \.texref variable must be \.global"):
         verify(parse(text + "ret; }"))
 
 
 def test_samplers_say_what_they_can_be() -> None:
     for settings, reason in (
-        ("filter_mode = cubic", "`cubic` is none of nearest, linear"),
-        ("colour = 1", "`colour` is no setting of a sampler"),
+        ("filter_mode = cubic", "`cubic` is not one of nearest, linear"),
+        ("colour = 1", "`colour` is not a sampler setting"),
     ):
         with pytest.raises(wl.PtxSyntaxError, match=reason):
             parse(HEADER.replace("filter_mode = linear", settings) + "ret; }")

@@ -166,7 +166,7 @@ def test_grids_follow_kernel_tuners_divisors() -> None:
     space = {"threads": [32], "tile": [1, 2]}
     found = wl.tune(source, None, space, x, problem_size=100, **options)
     assert {t.costs.global_sectors for t in found.ranked if t.costs} == {2 * 13}
-    with pytest.raises(wl.WarploomError, match="speaks of tiles"):
+    with pytest.raises(wl.WarploomError, match="uses tiles"):
         wl.tune(source, None, space, x, problem_size=100, grid_div_x=["tiles"])
     with pytest.raises(wl.WarploomError, match="block_size_names has warp"):
         wl.tune(source, None, space, x, problem_size=100, block_size_names=["warp"])

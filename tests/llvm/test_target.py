@@ -16,7 +16,7 @@ def test_code_is_for_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_no_level_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "pentium")
-    with pytest.raises(WarploomError, match="pentium is none of x86-64-v2"):
+    with pytest.raises(WarploomError, match="pentium is not one of x86-64-v2"):
         processor()
 
 

@@ -56,7 +56,7 @@ def test_the_variable_lowers_the_effort_and_never_raises_it(
     monkeypatch.setattr(opt_level, "effort", lambda _: Effort.LEAST)
     assert chosen_effort(program) is Effort.LEAST
     monkeypatch.setenv(VARIABLE, "2")
-    with pytest.raises(wl.WarploomError, match="WARPLOOM_OPT_LEVEL=2 is no level"):
+    with pytest.raises(wl.WarploomError, match="WARPLOOM_OPT_LEVEL=2 is not an optimization level"):
         chosen_effort(program)
 
 

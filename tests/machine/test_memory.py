@@ -96,7 +96,7 @@ def test_the_table_lists_what_is_live_in_order(memory: DeviceMemory) -> None:
 
 
 def test_out_of_memory_reports_requested_and_available_bytes(memory: DeviceMemory) -> None:
-    with pytest.raises(LaunchError, match="weights wants 1,073,741,824 bytes") as caught:
+    with pytest.raises(LaunchError, match="weights needs 1,073,741,824 bytes") as caught:
         memory.allocate(1 << 30, "weights")
     assert caught.value.requested == 1 << 30
     assert caught.value.limit is not None

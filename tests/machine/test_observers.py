@@ -258,7 +258,7 @@ def test_an_exception_in_an_observer_is_an_error_that_names_it() -> None:
 
 
 def test_wrong_observers_are_refused_where_they_are_written() -> None:
-    with pytest.raises(WarploomError, match=r"takes 1 arguments. Give it 2: \(block, state\)"):
+    with pytest.raises(WarploomError, match=r"takes 1 arguments. It must take 2: \(block, state\)"):
 
         @wl.observer
         class Short:
@@ -266,7 +266,7 @@ def test_wrong_observers_are_refused_where_they_are_written() -> None:
             def on_block_end(block):  # type: ignore[no-untyped-def]
                 pass
 
-    with pytest.raises(WarploomError, match="on_store is no function of an observer"):
+    with pytest.raises(WarploomError, match="on_store is not an observer function"):
 
         @wl.observer
         class Unknown:
@@ -274,13 +274,13 @@ def test_wrong_observers_are_refused_where_they_are_written() -> None:
             def on_store(block, state):  # type: ignore[no-untyped-def]
                 pass
 
-    with pytest.raises(WarploomError, match="has no function of an observer"):
+    with pytest.raises(WarploomError, match="has no observer function"):
 
         @wl.observer
         class Empty:
             pass
 
-    with pytest.raises(OptionTypeError, match="an array of NumPy in C order"):
+    with pytest.raises(OptionTypeError, match="NumPy array in C order"):
         Log(np.zeros((4, 4))[:, ::2])
 
 

@@ -320,7 +320,7 @@ def test_host_memory_that_kernels_can_access_keeps_a_launch_serial() -> None:
         PLACES, lambda gpu: gpu.memory.lend(int(lent.ctypes.data), lent.nbytes, lent)
     )
     assert run.workers == 1
-    assert "may reach the same addresses" in run.serial_reason
+    assert "may access the same addresses" in run.serial_reason
     assert (out == scattered(PLACES)).all()
 
 

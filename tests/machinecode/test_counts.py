@@ -181,7 +181,7 @@ def test_operands_are_registers_that_life_ranges_say_are_used(cc: str) -> None:
 
 
 def test_older_devices_have_no_machine_code() -> None:
-    with pytest.raises(WarploomError, match=r"does not assemble for compute capability 6\.1"):
+    with pytest.raises(WarploomError, match=r"does not support compute capability 6\.1"):
         _ = launched("6.1", "straight", 1, 32, floats(32), floats(32), 2.0).machine
 
 

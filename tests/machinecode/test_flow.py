@@ -56,7 +56,7 @@ def test_a_call_within_a_function_is_a_branch() -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("BRX R4 -0x30", "nobody knows where"), ("RET.REL.NODEC R2", "returns from where nothing")],
+    [("BRX R4 -0x30", "the target of"), ("RET.REL.NODEC R2", "returns without a call")],
 )
 def test_ways_that_are_not_known_are_errors(line: str, message: str) -> None:
     with pytest.raises(ListingError, match=message):

@@ -231,7 +231,7 @@ def test_too_many_executions_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     module = wl.Device().compile(
         'extern "C" __global__ void k(int *x) { for (int i = 0; i < 4; i++) atomicAdd(x, 1); }'
     )
-    with pytest.raises(WarploomError, match="more than 100 executions: take fewer threads"):
+    with pytest.raises(WarploomError, match="more than 100 executions: use fewer threads"):
         wl.litmus(module["k"][4, 1], np.zeros(1, np.int32))
 
 

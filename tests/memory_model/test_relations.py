@@ -99,11 +99,11 @@ def test_operators(axiom: str, holds: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("M let a = ", "where an operand must stand"),
-        ("M let a = (po", "where ')' must stand"),
-        ("M empty po", "where 'as' must stand"),
-        ("M wrong po as A", "begins no statement"),
-        ("M let a = po % po", "is no part of the notation"),
+        ("M let a = ", "where an operand is required"),
+        ("M let a = (po", "where ')' is required"),
+        ("M empty po", "where 'as' is required"),
+        ("M wrong po as A", "does not start a statement"),
+        ("M let a = po % po", "is not valid syntax"),
     ],
 )
 def test_what_is_no_model_is_refused(text: str, reason: str) -> None:

@@ -69,13 +69,16 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("PTX SB { }", "no litmus test"),
-        (BUFFERING.replace("fence.sc.gpu", "fense"), "'fense': no instruction"),
+        ("PTX SB { }", "not a litmus test"),
+        (
+            BUFFERING.replace("fence.sc.gpu", "fense"),
+            "'fense': litmus tests have no such instruction",
+        ),
         (BUFFERING.replace("P1:r1 ==", "P2:r1 =="), "there is no thread P2"),
-        (BUFFERING.replace("@cta 1", ""), "is no thread, such as"),
-        (BUFFERING.replace("{ }", "{ x: 3 }"), "is no initial value"),
-        (BUFFERING.replace("/\\", "&"), "is no part of a condition"),
-        (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns of 2"),
+        (BUFFERING.replace("@cta 1", ""), "is not a thread, such as"),
+        (BUFFERING.replace("{ }", "{ x: 3 }"), "is not an initial value"),
+        (BUFFERING.replace("/\\", "&"), "is not part of a condition"),
+        (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns instead of 2"),
     ],
 )
 def test_what_is_wrong_is_reported(tmp_path: Path, text: str, wrong: str) -> None:

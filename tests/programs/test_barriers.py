@@ -178,6 +178,6 @@ third:
         run(body, 96, device, engine)
     text = str(caught.value)
     assert "barrier 3 of block (0, 0, 0): 64 of 96 threads have come" in text
-    assert "of the others there is warp 2 lanes 0 to 31" in text
+    assert "not at the barrier: warp 2 lanes 0 to 31" in text
     assert "barrier 5 of block (0, 0, 0): 32 of 64 threads have come" in text
     assert {g.warp for g in caught.value.groups} == {1, 2}

@@ -186,11 +186,11 @@ SCALED = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1
 @pytest.mark.parametrize(
     ("at_a", "at_b", "message"),
     [
-        ("{1, 0}", "{0, 0}", "the byte of the scales is one of 0, 2"),
-        ("{0, 2}", "{0, 0}", "the thread of the scales is one of 0, 1,"),
-        ("{0, 0}", "{0, 4}", "the thread of the scales is one of 0, 1, 2, 3"),
-        ("{0, %n}", "{0, 0}", "or a register of 16 bits"),
-        ("0", "{0, 0}", "wants {byte, thread} of the scales"),
+        ("{1, 0}", "{0, 0}", "the byte of the scales must be one of 0, 2"),
+        ("{0, 2}", "{0, 0}", "the thread of the scales must be one of 0, 1,"),
+        ("{0, 0}", "{0, 4}", "the thread of the scales must be one of 0, 1, 2, 3"),
+        ("{0, %n}", "{0, 0}", "or a 16-bit register"),
+        ("0", "{0, 0}", "requires {byte, thread} of the scales"),
     ],
 )
 def test_selectors_name_bytes_and_lanes_that_there_are(at_a, at_b, message: str) -> None:

@@ -292,8 +292,8 @@ def test_launches_that_make_no_sense() -> None:
     way = ("compiled", "converge")
     for grid, cluster, directives, message in (
         ((6,), (4, 1, 1), "", "cannot be divided into clusters"),
-        ((32,), (32, 1, 1), "", "too large: at most 16"),
-        ((8,), (4, 1, 1), ".maxclusterrank 2", "too large: at most 2"),
+        ((32,), (32, 1, 1), "", "too large: the limit is 16"),
+        ((8,), (4, 1, 1), ".maxclusterrank 2", "too large: the limit is 2"),
         ((8,), (4, 1, 1), ".reqnctapercluster 2", "requires clusters of"),
         ((8,), None, ".explicitcluster", "requires a launch that specifies"),
     ):

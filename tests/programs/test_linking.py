@@ -132,7 +132,7 @@ def test_common_is_as_large_as_the_largest(engine: str) -> None:
     assert linked(engine, small + KERNEL + body + END, large) == 4
     begun = ".common .global .u32 x[8] = {1, 2, 3};"
     assert linked(engine, begun + KERNEL + "ld.global.u32 %v, [x+8];" + END, small) == 3
-    assert "begins with a value here" in refused(small.replace(";", " = {5};"), large)
+    assert "has an initial value here" in refused(small.replace(";", " = {5};"), large)
 
 
 @ENGINES
@@ -168,7 +168,7 @@ def test_declarations_that_say_something_else() -> None:
 
 
 def test_addresses_of_two_sizes_do_not_link() -> None:
-    with pytest.raises(wl.LinkError, match=r"part 2:1:1: addresses have 32 bits here and 64 in"):
+    with pytest.raises(wl.LinkError, match=r"part 2:1:1: addresses have 32 bits here but 64 in"):
         wl.Device("a100").link([HEADER, HEADER.replace("64", "32")])
 
 

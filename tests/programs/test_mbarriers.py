@@ -304,6 +304,6 @@ def test_what_an_mbarrier_cannot_do_here_is_refused_by_name(line: str) -> None:
         ".version 8.6\n.target sm_90", ".version 9.4\n.target sm_107a"
     )
     with pytest.raises(
-        wl.UnsupportedInstruction, match=r"`mbarrier.* does not run here: .*not modelled"
+        wl.UnsupportedInstruction, match=r"`mbarrier.* is not supported: .*not modelled"
     ):
         wl.Device(cc="10.7").compile(text, "ptx")

@@ -271,5 +271,5 @@ def test_many_zeros_at_once(form: str, engine: str) -> None:
 
 
 def test_only_zeros_can_be_stored_so() -> None:
-    with pytest.raises(PtxSyntaxError, match="only the number 0"):
+    with pytest.raises(PtxSyntaxError, match="only supports the number 0"):
         run("st.bulk [%a], 8, 1;", np.zeros(4), np.zeros(4), engine="compiled")

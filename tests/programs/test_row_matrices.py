@@ -139,5 +139,5 @@ def test_a_row_that_is_not_aligned_is_a_fault() -> None:
 
 def test_shapes_that_come_transposed_only() -> None:
     for form in ("ldmatrix.sync.aligned.m16n16.x1.shared.b8", "stmatrix.sync.aligned.m16n8.x1.b8"):
-        with pytest.raises(UnsupportedInstruction, match=r"what can: \.trans"):
+        with pytest.raises(UnsupportedInstruction, match=r"valid here: \.trans"):
             wl.Device("b200").compile(program("", [f"{form} {{%n}}, [%at];"], "sm_100a"), "ptx")

@@ -117,9 +117,9 @@ def test_misuse_is_a_fault(engine: str, new: str, operands: str, offset: int) ->
     ("new", "operands", "message"),
     [
         (ADDRESS, "{0, 0}", r"\[map, address, {c0, ...}\]"),
-        (SHAPE, "%new, {%h0}, {%s0}, %h2, {0, 0}", "2 integers of 8 or 16 bits in braces"),
-        (SHAPE, "%new, {%h0, %h1}, {%s0, %s0}, %h2, {0, 0}", "1 integers of 32 bits"),
-        (SHAPE, "%new, {%h0, %h1}, {%s0}, %s1, {0, 0}", "one of 16 bits for `high`"),
+        (SHAPE, "%new, {%h0}, {%s0}, %h2, {0, 0}", "2 8 or 16-bit integers in braces"),
+        (SHAPE, "%new, {%h0, %h1}, {%s0, %s0}, %h2, {0, 0}", "1 32-bit integers"),
+        (SHAPE, "%new, {%h0, %h1}, {%s0}, %s1, {0, 0}", "one 16-bit value for `high`"),
     ],
 )
 def test_operands_are_as_many_and_as_wide_as_the_manual_says(

@@ -285,15 +285,15 @@ def test_a_block_without_a_whole_warp_group(engine: str) -> None:
 
 WRONG = {
     "sm_90a": ("sm_90", r"is for \.target sm_90a alone"),
-    "%scaled, 1, 1, 0;": ("%scaled, 1, 2, 0;", r"scale_b as a constant: 1 or -1"),
+    "%scaled, 1, 1, 0;": ("%scaled, 1, 2, 0;", r"a constant for scale_b: 1 or -1"),
     "%scaled, 1, 1, 0; ": (
         "%scaled, 1, 1, 0, 0;",
-        r"takes 1 transposition where A is in registers",
+        r"takes 1 transposition if A is in registers",
     ),
-    "%f32_3}": ("%f32_3, %f32_0}", r"wants 4 elements"),
-    "{%a0, %a1, %a2, %a3}, %db": ("{%a0, %a1}, %db", r"wants 4 elements"),
+    "%f32_3}": ("%f32_3, %f32_0}", r"requires 4 elements"),
+    "{%a0, %a1, %a2, %a3}, %db": ("{%a0, %a1}, %db", r"requires 4 elements"),
     "m64n8k16": ("m64n12k16", r"m64n12k16"),
-    "8.6": ("7.8", r"needs PTX 8\.0"),
+    "8.6": ("7.8", r"requires PTX 8\.0"),
 }
 
 

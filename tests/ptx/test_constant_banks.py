@@ -78,13 +78,13 @@ def test_a_printed_module_keeps_its_banks() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        (".version 2.1", ".version 2.2", "constant banks ended with PTX 2.1"),
+        (".version 2.1", ".version 2.2", "constant banks were removed after PTX 2.1"),
         (".const[10] .f32 last", ".const[11] .f32 last", "no constant bank 11"),
         (".extern .const[10] .f32 last[]", ".extern .const[10] .f32 last[4]", "without a length"),
         (".extern .const[10] .f32 last[]", ".const[10] .f32 last[1] = {1.0}", "without a length"),
         ("ld.const[2].u32 %x", "ld.const[3].u32 %x", "`words` is in constant bank 2"),
         ("ld.const[0].u32 %x", "ld.const[10].u32 %x", "`plain` is in constant bank 0"),
-        ("ld.const[2].u32 %x", "ld.const[2].u31 %x", r"`\.u31` cannot stand here"),
+        ("ld.const[2].u32 %x", "ld.const[2].u31 %x", r"`\.u31` is not valid here"),
         ("ld.const[2].u32 %x", "ld.global[2].u32 %x", "needs more"),
     ],
 )

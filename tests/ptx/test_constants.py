@@ -89,9 +89,9 @@ def test_floats_keep_their_bits(text: str, bits: int, width: int) -> None:
     ("text", "reason"),
     [
         ("1/0", "division by zero"),
-        ("1.5&1", "takes integers"),
-        ("~1.5", "takes an integer"),
-        ("(.s64)1.5", "takes an integer"),
+        ("1.5&1", "requires integers"),
+        ("~1.5", "requires an integer"),
+        ("(.s64)1.5", "requires an integer"),
         ("1+0f3F800000", "0f literal"),
         ("09", "a number"),
         ("0xG1", "a number"),

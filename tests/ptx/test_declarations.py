@@ -81,7 +81,7 @@ def test_a_kernel_has_so_many_bytes_of_parameters(
         return
     with pytest.raises(wl.PtxSyntaxError) as caught:
         compiled(parameters=parameters, version=version, target=target)
-    assert f"take {size:,} bytes up to here; a kernel has at most {limit}." in str(caught.value)
+    assert f"take {size:,} bytes up to here, but a kernel has at most {limit}." in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -96,9 +96,9 @@ def test_an_empty_kernel_runs_and_counts_nothing_that_is_not_there(body: str, en
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("st.param.u64 [0], 5;", "wants the name of a parameter"),
-        ("ld.param.u64 %d, [8];", "wants the name of a parameter, or a register"),
-        ("mov.u64 %d, 0; st.param.u64 [%d], 5;", "others can only be read"),
+        ("st.param.u64 [0], 5;", "requires the name of a parameter"),
+        ("ld.param.u64 %d, [8];", "requires the name of a parameter, or a register"),
+        ("mov.u64 %d, 0; st.param.u64 [%d], 5;", "other parameters are read-only"),
         ("st.param.u64 [o], 5;", "parameter `o` can only be read"),
     ],
 )
@@ -112,6 +112,6 @@ def test_parameters_of_a_kernel_are_read_by_their_names(body: str, reason: str) 
 def test_limits_of_a_launch_are_above_0(directive: str) -> None:
     """ptxas: "Positive non-zero value expected"."""
     head = HEAD.format(version="8.0", target="sm_80")
-    reason = f"{directive.split()[0]} takes numbers above 0"
+    reason = f"{directive.split()[0]} requires numbers greater than 0"
     with pytest.raises(wl.PtxSyntaxError, match=reason):
         wl.Device("h100").compile(f"{head}.visible .entry k() {directive} {{ ret; }}", "ptx")

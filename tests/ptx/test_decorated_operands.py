@@ -73,10 +73,10 @@ def test_what_is_printed_parses_to_the_same(line: str) -> None:
         ("add.u32 %r0, %r1.b0, %r2;", UnsupportedInstruction, "plain register"),
         ("add.u32 %r0, -%r1, %r2;", UnsupportedInstruction, "plain register"),
         ("add.cc.u32 %r0, %r1;", PtxSyntaxError, "takes 3 operands"),
-        ("add.u16x2 %r0, %r1, 7;", PtxSyntaxError, "is a register"),
-        ("add.f16 %h0, %h1, 0x3C00;", PtxSyntaxError, "is a register"),
+        ("add.u16x2 %r0, %r1, 7;", PtxSyntaxError, "must be a register"),
+        ("add.f16 %h0, %h1, 0x3C00;", PtxSyntaxError, "must be a register"),
         ("cvt.rs.satfinite.e4m3x4.f32 %r0, {%f0, %f1}, %r1;", PtxSyntaxError, "4 elements"),
-        ("setp.lt.f16 %p|%q, %h0, %h1;", PtxSyntaxError, "no pair"),
+        ("setp.lt.f16 %p|%q, %h0, %h1;", PtxSyntaxError, "not support a pair"),
     ],
 )
 def test_what_cannot_stand_there(line: str, error: type[Exception], message: str) -> None:

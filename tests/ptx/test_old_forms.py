@@ -111,7 +111,7 @@ def test_special_registers_are_read_by_mov_and_by_cvt_of_integers(body: str) -> 
     """ptxas: "Special register argument not allowed for instruction ..."; of cvt it takes those of
     integers alone, and special registers inside braces anywhere."""
     head = ".reg .u32 r; .reg .u64 q; .reg .f32 f; .reg .pred p;"
-    with pytest.raises(PtxSyntaxError, match="only mov and cvt of integers read special registers"):
+    with pytest.raises(PtxSyntaxError, match="only mov and integer cvt read special registers"):
         verify(parse(special(head + body)))
     verify(parse(special(head + "cvt.u64.u32 q, %tid.x; st.global.v2.u32 [q], {%tid.x, %tid.y};")))
 
@@ -170,8 +170,8 @@ def test_textures_had_a_state_space() -> None:
     body = "tex.2d.v4.f32.f32 v, [image, {f, f, f, f}];"
     verify(parse(module(body, "1.4", "sm_10", ".tex .u64 other, image;")))
     refused(module(body, "1.5", "sm_10", ".tex .u64 image;"), r"write `\.global \.texref`")
-    refused(module("", "1.4", "sm_10", ".tex .f32 image;"), "is .u32 or .u64")
-    refused(module(".tex .u64 image;", "1.4", "sm_10"), "outside of functions")
+    refused(module("", "1.4", "sm_10", ".tex .f32 image;"), "must be .u32 or .u64")
+    refused(module(".tex .u64 image;", "1.4", "sm_10"), "outside functions")
 
 
 def test_modules_had_local_variables() -> None:
@@ -194,7 +194,10 @@ def test_registers_of_a_module_ended_with_ptx_3() -> None:
     mul.wide.u32 p, count, 4; .reg .b64 o; ld.param.u64 o, [out]; add.u64 p, p, o;
     .reg .u32 pair; mov.u32 pair, %c3; st.global.u32 [p], pair;"""
     assert run(module(body, "2.3", "sm_20", outside), 4)[:4] == [5, 6, 7, 8]
-    refused(module("", "3.0", "sm_20", outside), "inside functions from PTX 3.0 on")
+    refused(
+        module("", "3.0", "sm_20", outside),
+        "from PTX 3.0 on, registers must be declared inside functions",
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,18 +212,21 @@ def test_registers_of_a_module_ended_with_ptx_3() -> None:
     ],
 )
 def test_targets_are_as_old_as_their_version(version: str, target: str) -> None:
-    refused(module("", version, target), f"{target} needs PTX")
+    refused(module("", version, target), f"{target} requires PTX")
     verify(parse(module("", ".".join(map(str, newest())), target)))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (".version 8.0\n.target sm_90\n.address_size 32\n", "64 bits from sm_90 on"),
+        (
+            ".version 8.0\n.target sm_90\n.address_size 32\n",
+            "from sm_90 on, addresses must have 64 bits",
+        ),
         (".version 8.0\n.target sm_75, debug\n.address_size 64\n", "debug information"),
         (".version 1.4\n.target sm_13, map_f64_to_f32\n", "below sm_13"),
-        (".version 8.0\n.target sm_90\n.func f() .abi_preserve 8 { ret; }", "needs PTX 9.0"),
-        (".version 9.0\n.target sm_75\n.func f() .abi_preserve 8 { ret; }", "needs PTX 9.0"),
+        (".version 8.0\n.target sm_90\n.func f() .abi_preserve 8 { ret; }", "requires PTX 9.0"),
+        (".version 9.0\n.target sm_75\n.func f() .abi_preserve 8 { ret; }", "requires PTX 9.0"),
         (".version 9.0\n.target sm_90\n.entry f() .abi_preserve 8 { ret; }", "expected `{`"),
     ],
 )

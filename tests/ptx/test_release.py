@@ -79,11 +79,11 @@ def test_what_brought_a_special_register() -> None:
 @pytest.mark.parametrize(
     ("line", "version", "target", "message"),
     [
-        ("shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", "5.0", "sm_60", "needs PTX 6.0"),
-        ("match.any.sync.b32 %r0, %r1, -1;", "6.0", "sm_60", "needs sm_70"),
-        ("redux.sync.add.u32 %r0, %r1, -1;", "7.0", "sm_75", "needs sm_80"),
-        ("mov.u32 %r0, %cluster_ctarank;", "7.7", "sm_75", "needs PTX 7.8"),
-        ("mov.u32 %r0, %lanemask_lt;", "2.3", "sm_13", "needs sm_20"),
+        ("shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", "5.0", "sm_60", "requires PTX 6.0"),
+        ("match.any.sync.b32 %r0, %r1, -1;", "6.0", "sm_60", "requires sm_70"),
+        ("redux.sync.add.u32 %r0, %r1, -1;", "7.0", "sm_75", "requires sm_80"),
+        ("mov.u32 %r0, %cluster_ctarank;", "7.7", "sm_75", "requires PTX 7.8"),
+        ("mov.u32 %r0, %lanemask_lt;", "2.3", "sm_13", "requires sm_20"),
     ],
 )
 def test_what_is_newer_than_the_module_says_names_its_line_and_what_it_needs(

@@ -99,7 +99,7 @@ def test_vectors_of_registers_are_parameters_and_results() -> None:
 def test_a_vector_argument_needs_as_many_parts() -> None:
     pair = ".func pair(.reg .v2 .u32 i) { ret; }\n"
     text = HEAD + pair + kernel(".reg .v4 .u32 v; call pair, (v);")
-    with pytest.raises(PtxError, match="2 arguments, the call gives 4"):
+    with pytest.raises(PtxError, match="2 arguments, but the call has 4"):
         wl.Device("rtx-4090").compile(text, "ptx")["k"][1, 1](0)
 
 

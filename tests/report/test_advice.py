@@ -193,7 +193,7 @@ def test_a_rule_speaks_where_it_should_and_nowhere_else(
 def test_lanes_lost_are_counted() -> None:
     """100 threads are 4 warps of 128 lanes: 28 without a thread, 21.9 %."""
     found = advice("copy", 40, 100, floats(N), N)["partial warps"]
-    assert "but for 28 lanes" in found.evidence
+    assert "leaves 28 lanes" in found.evidence
     assert "21.9 %" in found.evidence
     assert "128, or 96" in found.text
 
@@ -228,7 +228,7 @@ def test_padding_is_the_least_that_ends_the_conflicts() -> None:
     assert place(found) == line("out[i] = t[x][y]")
     assert "Pad each row of 128 bytes by 4 (to 132)" in found.text
     assert "took 32 where 1 would do" in found.evidence
-    assert "(32 lanes) meet in a bank" in found.evidence
+    assert "(32 lanes) access the same bank" in found.evidence
 
 
 def test_strides_are_reported_in_bytes() -> None:

@@ -252,7 +252,7 @@ PIXELS = small(np.uint8)
         (
             "narrow block",
             ("bytes_by_8", (128, 128), (8, 8), PIXELS, PIXELS, WIDTH),
-            "a warp reads 4 pieces of 8 bytes",
+            "a warp reads 4 separate pieces of 8 bytes",
             "Make the block 32 threads wide (32x2)",
         ),
         (
@@ -283,7 +283,7 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("column_by_block", 1024, 256, floats(), floats(), WIDTH),
-            "blockIdx.x steps 4 bytes",
+            "the stride of blockIdx.x is 4 bytes",
             "Compute the column from threadIdx.x, and the row from blockIdx.x",
         ),
         (
@@ -359,18 +359,18 @@ PIXELS = small(np.uint8)
             "atomics on one address",
             ("few_bins", 256, 256, integers(), integers(high=4)),
             "to the same addresses in a warp",
-            "Count in shared memory first",
+            "First count in shared memory",
         ),
         (
             "array in local memory",
             ("chosen", 64, 256, floats(), floats(), integers(high=32)),
-            "the thread's arrays there have 128 bytes",
+            "the arrays of a thread occupy 128 bytes",
             "Index it by constants",
         ),
         (
             "array in local memory",
             ("sorted", 4, 256, integers(), integers(high=1000)),
-            "the thread's arrays there have 64 bytes",
+            "the arrays of a thread occupy 64 bytes",
             "Index it by constants",
         ),
         # A warp's request moves one sector of 32 bytes; 4 bytes a lane would move 128.

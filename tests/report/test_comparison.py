@@ -89,7 +89,7 @@ def test_ratios_that_look_worse_while_their_total_is_better_are_explained() -> N
     sectors, occupancy = found.notes
     assert sectors.startswith("Global Load Sectors Per Request looks worse (4, then 16)")
     assert "Global Load Sectors -50.0 %" in sectors
-    assert occupancy.startswith("Occupancy fell (100 %, then 50 %), and the run is faster")
+    assert occupancy.startswith("Occupancy fell (100 %, then 50 %), but the run is faster")
 
 
 def test_ratios_that_are_worse_are_not_explained_away() -> None:
@@ -130,7 +130,7 @@ def test_copies_products_and_spills_have_rows() -> None:
 
 @pytest.mark.parametrize("data", [[], {"kernel": "k"}, {"kernels": [{}]}, {"kernels": []}, "text"])
 def test_what_is_no_report_is_refused(data: object) -> None:
-    with pytest.raises(WarploomError, match=r"file\.json is (no|the) report"):
+    with pytest.raises(WarploomError, match=r"file\.json is (not a|the) report"):
         RunTotals.of("file.json", data)
 
 

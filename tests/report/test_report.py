@@ -246,7 +246,7 @@ def test_reports_can_be_written_in_other_terms(
 
 def test_code_keeps_its_own_words() -> None:
     say = translator("opencl")
-    assert say("choose by warp (threadIdx.x / 32)") == "choose by sub-group (threadIdx.x / 32)"
+    assert say("branch per warp (threadIdx.x / 32)") == "branch per sub-group (threadIdx.x / 32)"
     assert say("shared and local memory") == "local and private memory"
     assert say("__shared__ float a[32]") == "__shared__ float a[32]"
 

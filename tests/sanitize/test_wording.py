@@ -39,7 +39,7 @@ def test_kernels_of_opencl_get_its_terms() -> None:
         "    at thread.cl:8 by work-item (0, 0, 0) in work-group (0, 0, 0)\n"
         "    in __local memory: the work-group's local memory, byte 64 of 512\n"
         "    Put barrier(CLK_LOCAL_MEM_FENCE) between them, or"
-        " sub_group_barrier(CLK_LOCAL_MEM_FENCE) in a sub-group."
+        " sub_group_barrier(CLK_LOCAL_MEM_FENCE) within a sub-group."
     )
     of_cuda = message.replace("thread.cl", "thread.cu")
     assert in_words_of_source(of_cuda) == of_cuda

@@ -134,14 +134,14 @@ def test_lines_round_trip() -> None:
 @pytest.mark.parametrize(
     ("damage", "error"),
     [
-        (("-nregs = 16\n", ""), "has no head of a kernel's trace: 'nregs'"),
-        (("R4 LDG.E.64.SYS 1", "LDG 1"), "is no instruction of a trace"),
+        (("-nregs = 16\n", ""), "does not have a valid kernel trace header: 'nregs'"),
+        (("R4 LDG.E.64.SYS 1", "LDG 1"), "is not an instruction of a trace"),
         (("warp = 1", "warp = 7"), "has warps"),
-        (("#BEGIN_TB\n\nthread block = 1,0,0", "#"), "outside of a block"),
+        (("#BEGIN_TB\n\nthread block = 1,0,0", "#"), "outside a block"),
         (("thread block = 1,0,0", "thread block = 1,0"), "1.traceg .*'thread block = 1,0'"),
         (("warp = 1", "warp = 1,2"), "1.traceg .*'warp = 1,2'"),
         (("LDG.E.64.SYS", "UBLKCP"), "is a bulk copy"),
-        (("(2,1,1)", "(3,1,1)"), "has 2 blocks, and its grid 3"),
+        (("(2,1,1)", "(3,1,1)"), "has 2 blocks, but its grid has 3"),
     ],
 )
 def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: str) -> None:

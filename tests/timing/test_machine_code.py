@@ -161,7 +161,7 @@ def test_older_devices_are_timed_by_ptx() -> None:
     run = looped("6.1", 3)
     timing = run.time(code="machine")
     assert timing.cycles == run.time().cycles
-    assert "does not assemble for compute capability 6.1" in str(timing.basis)
+    assert "does not support compute capability 6.1" in str(timing.basis)
 
 
 def test_merged_access_takes_wavefronts_of_wide_access() -> None:

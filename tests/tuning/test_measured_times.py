@@ -86,8 +86,8 @@ def test_keys_are_tuples_or_texts() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({(64,): 1.0}, "has 1 values, the space 2 parameters"),
-        ({(64, 3): 1.0}, "3 no value of TILE"),
+        ({(64,): 1.0}, "has 1 values, but the space has 2 parameters"),
+        ({(64, 3): 1.0}, "3 is not a value of TILE"),
         ({(64, 1): -1.0}, "not a positive number"),
         ({(64, 1): "fast"}, "not a positive number"),
     ],
@@ -100,8 +100,8 @@ def test_what_is_no_measurement_is_an_error(given: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("nothing", "no JSON object"),
-        ("[1]", "no JSON object"),
+        ("nothing", "not a JSON object"),
+        ("[1]", "not a JSON object"),
         ("{}", "neither a cache file"),
         ('{"cache": {"1": {"TILE": 1, "time": 1.0}}}', "without block_size_x"),
     ],

@@ -60,7 +60,7 @@ def test_where_none_ran_there_is_no_best_and_the_reason_is_reported() -> None:
 
 
 def test_what_is_no_objective_is_refused() -> None:
-    with pytest.raises(WarploomError, match="choose of seconds"):
+    with pytest.raises(WarploomError, match="choose from seconds"):
         check_objectives(["speed"])
-    with pytest.raises(WarploomError, match="minimise"):
+    with pytest.raises(WarploomError, match="minimize"):
         check_objectives([])

@@ -84,7 +84,7 @@ BY_NAME = "is not allowed in an untrusted source"
 NO_HOST_CODE = "does not compile as CUDA C++"
 NOT_DONE = "Not yet."
 OUT_OF_TIME = "The run was stopped after"
-OUT_OF_MEMORY = "wanted more memory than it may have"
+OUT_OF_MEMORY = "needs more memory than its limit"
 
 MACROS = "#define M0 1\n" + "".join(
     f"#define M{n + 1} M{n} + M{n} + M{n} + M{n}\n" for n in range(20)
@@ -186,7 +186,7 @@ PROCESSES = (
         "`fork` has no body",
         ".ptx",
     ),
-    Attempt("a jump into the host", kernel("((void (*)())0x400000)();"), "is no function"),
+    Attempt("a jump into the host", kernel("((void (*)())0x400000)();"), "is not a function"),
     Attempt("a launch in a launch", kernel("sums<<<32, 32>>>(points, out);"), NO_HOST_CODE),
 )
 

@@ -95,7 +95,7 @@ def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
         ('results = ["out"]', 'results = ["outt"]', "check 1 of the task: results: there is no"),
         ('findings = ["race"]', 'findings = ["races"]', "Did you mean 'race'?"),
         ('counter = "barriers"', 'counter = "barrier"', "Did you mean 'barriers'?"),
-        ('counter = "barriers"', "", "measures one of"),
+        ('counter = "barriers"', "", "must measure one of"),
         ('counter = "barriers"', 'counter = "barriers"\noccupancy = true', "counter and occupancy"),
         ("most = 30", "", "has no bound"),
         ("hints =", "hint =", "unknown field `hint` - at `task`"),
@@ -106,8 +106,8 @@ def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
         ('event = "barrier"', "nth = 0", "counted from 1"),
         ('device = "v100"', 'device = "v101"', "Did you mean v100"),
         ('device = "v100"', 'schedule = "fare"', "launch.schedule: there is no 'fare'"),
-        ('block = "64"', 'block = "sixty"', "launch.block 'sixty' is no shape"),
-        ('"out:i32[64]=zeros"', '"in:i32[64]=zeros"', "another buffer is called in already"),
+        ('block = "64"', 'block = "sixty"', "launch.block 'sixty' is not valid"),
+        ('"out:i32[64]=zeros"', '"in:i32[64]=zeros"', "another buffer is already called in"),
         ("title =", "titel =", "unknown field `titel`"),
         ('text = "A round."', 'text = "A round."\nbeside = { nth = 1 }', "no [versus]"),
     ],
@@ -115,7 +115,7 @@ def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
 def test_a_mistake_is_found_when_the_file_is_read(
     old: str, new: str, output: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(WarploomError, match=r"scan\.toml is no lesson: ") as raised:
+    with pytest.raises(WarploomError, match=r"scan\.toml is not a lesson: ") as raised:
         read_lesson(lesson_with(tmp_path, old, new))
     assert output in str(raised.value)
 

@@ -32,6 +32,6 @@ def check_device_type(dtype: np.dtype[Any], what: str) -> None:
     memory that is said to hold it."""
     if not dtype.isnative:
         raise ValueError(
-            f"{what} cannot be read as {dtype}: memory of a device is little-endian. Copy the array"
-            f" to the host and convert it with .astype({device_type(dtype)!r})."
+            f"{what} cannot be read as {dtype}: device memory is little-endian. Copy the array to "
+            f"the host and convert it with .astype({device_type(dtype)!r})."
         )

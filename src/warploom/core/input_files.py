@@ -83,7 +83,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return f"it is nested more than {MOST_DEPTH} levels deep"
     if isinstance(error, MemoryError):
-        return "the host's memory is too small for it"
+        return "the host does not have enough memory for it"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, KeyError):
@@ -107,7 +107,9 @@ def read_text(file: Path, most_bytes: int = MOST_BYTES) -> str:
         try:
             return read_limited(file, most_bytes).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(f"its byte {error.start} is no UTF-8; save it as UTF-8") from None
+            raise ValueError(
+                f"its byte {error.start} is not valid UTF-8; save it as UTF-8"
+            ) from None
 
 
 def decode_json(text: str | bytes) -> Any:
@@ -162,8 +164,7 @@ class Archive:
         self._total += self._member(name).file_size
         if self._total > self.most_bytes:
             raise ValueError(
-                f"it unpacks to {self._total:,} bytes or more, and at most {self.most_bytes:,} are"
-                f" read"
+                f"it unpacks to {self._total:,} bytes or more, but the limit is {self.most_bytes:,}"
             )
         return b"".join(self.parts(name, self.most_bytes))
 
@@ -177,7 +178,7 @@ class Archive:
         member = self._member(name)
         if member.file_size > most_bytes:
             raise ValueError(
-                f"{name} unpacks to {member.file_size:,} bytes, and at most {most_bytes:,} are read"
+                f"{name} unpacks to {member.file_size:,} bytes, but the limit is {most_bytes:,}"
             )
         with self.archive.open(member) as stream:
             while part := stream.read(PART):
@@ -193,5 +194,5 @@ class Archive:
             raise ValueError(f"{name} is encrypted")
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             method = member.compress_type
-            raise ValueError(f"{name} is packed by method {method}, which is not deflate")
+            raise ValueError(f"{name} is compressed with method {method}, which is not deflate")
         return member

@@ -44,8 +44,8 @@ class Mutex:
         if not blocking:
             return False
         raise LaunchError(
-            f"cannot {self._work} here: this thread was interrupted, by a signal handler or a"
-            f" finalizer, while it did the same. Set a flag there, and {self._work} later."
+            f"cannot {self._work} here: a signal handler or a finalizer interrupted this thread "
+            f"while it did the same. Set a flag there, and {self._work} later."
         )
 
     def release(self) -> None:

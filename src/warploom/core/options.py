@@ -124,7 +124,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, 1)
     if close:
         return f"Did you mean {close[0]!r}?"
-    return f"It has {', '.join(names)}." if names else "It has none."
+    return f"Its options are {', '.join(names)}." if names else "It has none."
 
 
 # ---- from annotations to rules ------------------------------------------------------------------

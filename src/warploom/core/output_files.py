@@ -10,16 +10,16 @@ from pathlib import Path
 from warploom.core.errors import WarploomError
 
 _REMEDIES = {
-    errno.ENOSPC: "Free some space, or name a file on another disk.",
-    errno.EDQUOT: "Free some space, or name a file on another disk.",
-    errno.EFBIG: "Name a file on a disk that holds files of this size.",
-    errno.EACCES: "Name a file in a folder that you may write to.",
-    errno.EPERM: "Name a file in a folder that you may write to.",
-    errno.EROFS: "Name a file in a folder that you may write to.",
-    errno.EISDIR: "Name a file, not a folder.",
-    errno.ENOENT: "Make its folder first.",
-    errno.ENOTDIR: "Name a file in a folder.",
-    errno.EEXIST: "Name another file, or remove it first.",
+    errno.ENOSPC: "Free some space, or choose a file on another disk.",
+    errno.EDQUOT: "Free some space, or choose a file on another disk.",
+    errno.EFBIG: "Choose a file on a disk that supports files of this size.",
+    errno.EACCES: "Choose a file in a folder with write permission.",
+    errno.EPERM: "Choose a file in a folder with write permission.",
+    errno.EROFS: "Choose a file in a folder with write permission.",
+    errno.EISDIR: "Choose a file, not a folder.",
+    errno.ENOENT: "Create its folder first.",
+    errno.ENOTDIR: "Choose a file in a folder.",
+    errno.EEXIST: "Choose another file, or remove it first.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
 }
 

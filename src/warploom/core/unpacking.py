@@ -29,7 +29,7 @@ def gunzip(data: bytes, most_bytes: int) -> bytes:
         size = _size_of(data, most_bytes)
         return zlib.decompress(data, GZIP_OR_ZLIB, max(1, size))
     except (zlib.error, MemoryError) as error:
-        raise UnpackError(str(error) or "the host's memory is too small for it") from None
+        raise UnpackError(str(error) or "the host does not have enough memory for it") from None
 
 
 def _size_of(data: bytes, most_bytes: int) -> int:
@@ -73,5 +73,5 @@ def unpack_lz4(data: bytes, size: int) -> bytes:
 def _of_size(plain: bytes, size: int) -> bytes:
     if len(plain) != size:
         relation = "more" if len(plain) > size else "less"
-        raise UnpackError(f"it holds {relation} than the {size:,} bytes that it says")
+        raise UnpackError(f"it holds {relation} than the {size:,} bytes stated in its header")
     return plain

@@ -212,8 +212,8 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
     WarploomError if `wanted` is true and the device never caches them."""
     if wanted and spec.l1_global == "never":
         raise WarploomError(
-            f"{spec.title} (compute capability {spec.cc}) never caches global loads in L1; leave"
-            f" the choice out, or take a device that can"
+            f"{spec.title} (compute capability {spec.cc}) never caches global loads in L1; omit "
+            "the option, or choose a device that can"
         )
     return spec.l1_global == "on" if wanted is None else wanted
 

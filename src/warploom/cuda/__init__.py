@@ -118,7 +118,7 @@ def __getattr__(name: str) -> Any:
     own."""
     if name in _DRIVERS_OWN:
         raise AttributeError(
-            f"cuda.{name} works on a driver: run the unchanged program with `warploom run program`"
+            f"cuda.{name} requires a driver: run the unchanged program with `warploom run program`"
         )
     if name == "random":
         return import_module(f"{__name__}.random")

@@ -46,7 +46,7 @@ class Breaking(Inspection):
         from the start of the launch: `least` is then the number of the one to stop at, else the
         first. Raises DebugError."""
         if event not in EVENTS:
-            raise DebugError(f"there is no event {event}; there are {', '.join(EVENTS)}")
+            raise DebugError(f"there is no event {event}; the events are {', '.join(EVENTS)}")
         standard = COUNTED.get(event, 0)
         made = self._numbered(event)
         made.event, made.least = event, least or standard
@@ -63,17 +63,19 @@ class Breaking(Inspection):
         """Returns the access of an event that a sanitizer finds, by its number. Raises DebugError
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:
-            raise DebugError(f"catch {event} has to come before `set variable`: it runs the launch")
+            raise DebugError(
+                f"catch {event} must come before `set variable`, because it runs the launch"
+            )
         position, engine = self.position, self.kernel.context.engine_name
         with self.timeline.at_begin():
             sites = sites_found(self.target, engine, FINDINGS[event])
         self.stepper = self.timeline.at(position)
         if not sites:
-            raise DebugError(
-                f"the sanitizer has found nothing of the kind `{event}` in this launch"
-            )
+            raise DebugError(f"the sanitizer has found no `{event}` in this launch")
         if number > len(sites):
-            raise DebugError(f"there are {len(sites)} of the kind `{event}` in this launch")
+            raise DebugError(
+                f"there are only {len(sites)} findings of the kind `{event}` in this launch"
+            )
         return sites[number - 1]
 
     def watch(self, text: str, kind: str = "write") -> Breakpoint:
@@ -93,7 +95,7 @@ class Breaking(Inspection):
         evaluator = self.evaluator()
         value, thread = evaluator.value(text), evaluator.thread
         if value.place is None or value.place.space is Space.PARAM:
-            raise DebugError(f"{text} is not in memory, so nothing can write it but its own thread")
+            raise DebugError(f"{text} is not in memory, so only its own thread can write it")
         place = value.place.resolved
         if place.space is Space.SHARED:
             return Watched(place.space, place.address, value.type.size, thread.warp.block.number)
@@ -169,10 +171,12 @@ class Breaking(Inspection):
             try:
                 index = int(text[1:], 0)
             except ValueError:
-                raise DebugError(f"{text} is not * and the number of an instruction") from None
+                raise DebugError(
+                    f"{text} is not * followed by the number of an instruction"
+                ) from None
             if not 0 <= index < len(self.program.instructions):
                 last = len(self.program.instructions) - 1
-                raise DebugError(f"instructions have the numbers 0 to {last}")
+                raise DebugError(f"instructions are numbered from 0 to {last}")
             return (index,), f"instruction {index}"
         if not text:
             index = self.instruction_of(self.thread())
@@ -191,9 +195,9 @@ class Breaking(Inspection):
         if found is None:
             if not any(self.places.files):
                 raise DebugError(
-                    "the kernel was compiled without lines; compile with -lineinfo, or break at a"
-                    " function or at *INSTRUCTION"
+                    "the kernel was compiled without line information; compile with -lineinfo, or "
+                    "break at a function or at *INSTRUCTION"
                 )
             names = ", ".join(PurePath(name).name for name in self.places.files)
-            raise DebugError(f"there is no code at or behind line {line} of {file}; files: {names}")
+            raise DebugError(f"there is no code at or after line {line} of {file}; files: {names}")
         return found[1], f"{PurePath(file).name}:{found[0]}"

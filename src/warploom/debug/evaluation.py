@@ -141,7 +141,7 @@ class Evaluator:
             return a.element(_integer(b.number(self.thread)), self.thread)
         if operator == "@":
             if a.place is None:
-                raise EvaluationError("only what is in memory has others behind it")
+                raise EvaluationError("only values in memory have neighboring elements")
             count = _integer(b.number(self.thread))
             return Value(Array(a.type, max(0, count)), place=a.place)
         return self._calculated(operator, a, b)
@@ -278,10 +278,10 @@ def _floating(operator: str, x: float, y: float, type: Arithmetic) -> float:
             case "/":
                 return float(a / b)
             case _:
-                raise EvaluationError(f"{operator} is for integers, not for {type.name}")
+                raise EvaluationError(f"{operator} requires integers, not {type.name}")
 
 
 def _integer(number: float) -> int:
     if isinstance(number, float) and not math.isfinite(number):
-        raise EvaluationError(f"{number} is no integer")
+        raise EvaluationError(f"{number} is not an integer")
     return int(number)

@@ -186,7 +186,7 @@ class _Parser:
         """Returns the error for what stands here."""
         rest = self._text[self._start :].strip()
         stop = f"`{rest}`" if rest else "its end"
-        return EvaluationError(f"`{self._text}` is no expression: it cannot go on with {stop}")
+        return EvaluationError(f"`{self._text}` is not a valid expression: {stop} is unexpected")
 
     def _is_at(self, kind: str, token: str) -> bool:
         return (self.kind, self.token) == (kind, token)

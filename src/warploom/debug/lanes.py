@@ -12,7 +12,7 @@ from warploom.program.program import Program
 from warploom.simt import schedule_layout
 from warploom.simt.warp_table import AT_BARRIER, AT_SYNC, NONE, READY, Split
 
-RETURNED = "returned, and ends with the others"
+RETURNED = "returned, waits for the other lanes to return"
 """Lanes at the return that all of a kernel's threads share."""
 
 ACTIVE, READY_TO_RUN, OTHER_PATH = "active", "ready", "on another path"

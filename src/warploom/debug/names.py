@@ -24,7 +24,7 @@ from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"
 
-REENTERED = "not known here: a deeper call of this function holds its registers now"
+REENTERED = "not known here: its registers are in use by a deeper call of this function"
 """Why a variable of an outer frame of a recursive function has no value."""
 
 _BUILTIN = {

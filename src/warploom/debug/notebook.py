@@ -77,7 +77,7 @@ class DebuggedLaunch:
     def __call__(self, command: str) -> str:
         """Executes a command of the terminal; returns its output."""
         if self._ended.is_set():
-            raise WarploomError("this launch has run to its end; debug another")
+            raise WarploomError("this launch has ended; debug another one")
         start = len(self._text.getvalue())
         self._terminal.do(command)
         if self._terminal.ends:
@@ -111,7 +111,7 @@ class DebuggedLaunch:
 
     def _repr_html_(self) -> str:
         if self._ended.is_set():
-            return "<p>The launch has run to its end.</p>"
+            return "<p>The launch has ended.</p>"
         shell, session = self._terminal.shell, self.session
         parts = [f"<b>{escape(shell.focus_text())}</b>, position {session.position:,}"]
         if session.stop.message:

@@ -56,6 +56,6 @@ def _issued(session: Session, block: int, number: int) -> int:
     """Returns how many instructions a warp has executed."""
     warp = session.warp(block, number)
     if warp is None:
-        raise DebugError(f"block {block} does not run now; look at one that does")
+        raise DebugError(f"block {block} is not running now; choose one that is")
     running = session.stepper.has_warp and session.stepper.warp is warp
     return warp.state.issued + (warp.used if running else 0)

@@ -138,5 +138,5 @@ class Thread:
             nearest = memory.nearest(where.address)
             hint = f"; the nearest is {nearest.name} at {nearest.address:#x}" if nearest else ""
             raise EvaluationError(
-                f"{size} bytes at {where.address:#x} are in no allocation{hint}"
+                f"{size} bytes at {where.address:#x} are not in any allocation{hint}"
             ) from None

@@ -94,7 +94,7 @@ class Session(Breaking):
         found = self._search_back(stops, self.position)
         if found is None:
             what = "wrote" if kind == "write" else "accessed"
-            return Stop("none", f"Nothing {what} {text} before in this launch.")
+            return Stop("none", f"No earlier instruction of this launch {what} {text}.")
         return self._arrive(found, stops)
 
     def last_divergence(self) -> Stop:
@@ -114,14 +114,14 @@ class Session(Breaking):
     def goto(self, position: int) -> Stop:
         """Moves to a position."""
         if position < 0:
-            raise DebugError("positions begin at 0")
+            raise DebugError("positions start at 0")
         self._stand(self.timeline.at(position))
         return self._stopped(Stop("goto"))
 
     def finish(self) -> Stop:
         """Runs until the thread in focus has left the function that it is in."""
         if len(self.frames()) < 2:
-            raise DebugError("the thread is in the kernel itself; `continue` goes to its end")
+            raise DebugError("the thread is in the kernel itself; `continue` runs to its end")
         return self.step("out")
 
     def until(self, location: str) -> Stop:
@@ -196,7 +196,7 @@ class Session(Breaking):
             return self.timeline.backward(stops, position)
         except (Interrupted, KeyboardInterrupt):
             self._stand(self.timeline.at(position))
-            raise DebugError("interrupted; the launch stands where it was") from None
+            raise DebugError("interrupted; the launch remains at its position") from None
 
     def _reverse_step(self, kind: str) -> Stop:
         focus, end = self.focus, self.position

@@ -58,7 +58,7 @@ class Value:
             case Array() if self.place is not None:
                 return self.place.generic
             case _:
-                raise EvaluationError(f"a value of type {self.type.name} is no number")
+                raise EvaluationError(f"a value of type {self.type.name} is not a number")
 
     def element(self, index: int, thread: Thread) -> Value:
         """Returns an element of an array, or what a pointer points to so many elements on."""
@@ -82,7 +82,7 @@ class Value:
         )
         data = self.member("data", thread)
         if not isinstance(data.type, Pointer) or data.type.to is None:
-            raise EvaluationError(f"the elements of {self.type.name} have no type")
+            raise EvaluationError(f"the type of the elements of {self.type.name} is not known")
         start = Place(Space.GENERIC, int(data.number(thread)) + index * strides[0])
         if len(shape) == 1:
             return Value(data.type.to, place=start)

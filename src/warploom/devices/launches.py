@@ -19,9 +19,9 @@ def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -
     threads = block[0] * block[1] * block[2]
     if threads > spec.max_threads_per_block:
         raise LaunchError(
-            f"a block of {_times(block)} = {threads} threads is too large: {spec.title} (compute"
-            f" capability {spec.cc}) takes at most {spec.max_threads_per_block} threads a block."
-            f" Use smaller blocks and more of them.",
+            f"a block of {_times(block)} = {threads} threads is too large: {spec.title} (compute "
+            f"capability {spec.cc}) supports at most {spec.max_threads_per_block} threads per "
+            "block. Use smaller blocks and more of them.",
             resource="threads",
             requested=threads,
             limit=spec.max_threads_per_block,
@@ -29,9 +29,9 @@ def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -
     limit = spec.shared_bytes_per_block_optin
     if not 0 <= shared_bytes <= limit:
         raise LaunchError(
-            f"{shared_bytes:,} bytes of shared memory a block: {spec.title} (compute capability"
-            f" {spec.cc}) has 0 to {limit:,} for a block. Use smaller tiles, or a device with"
-            f" more.",
+            f"{shared_bytes:,} bytes of shared memory per block: {spec.title} (compute "
+            f"capability {spec.cc}) allows 0 to {limit:,} per block. Use smaller tiles, or a "
+            "device with more shared memory.",
             resource="shared",
             requested=shared_bytes,
             limit=limit,
@@ -47,9 +47,9 @@ def check_local(spec: DeviceSpec, local_bytes: int) -> None:
     """Raises LaunchError where a thread wants more local memory than there can be."""
     if local_bytes > MOST_LOCAL_BYTES:
         raise LaunchError(
-            f"{local_bytes:,} bytes of local memory a thread, its stack among them: {spec.title}"
-            f" has at most {MOST_LOCAL_BYTES:,}. Use smaller arrays, or keep them in global"
-            f" memory.",
+            f"{local_bytes:,} bytes of local memory per thread, including its stack: "
+            f"{spec.title} allows at most {MOST_LOCAL_BYTES:,}. Use smaller arrays, or keep them "
+            "in global memory.",
             resource="local",
             requested=local_bytes,
             limit=MOST_LOCAL_BYTES,
@@ -62,8 +62,8 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
     most = spec.max_registers_per_thread
     if registers > most:
         raise LaunchError(
-            f"{registers} registers a thread ({source}): {spec.title} (compute capability"
-            f" {spec.cc}) has at most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
+            f"{registers} registers per thread ({source}): {spec.title} (compute capability "
+            f"{spec.cc}) has at most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
             resource="registers",
             requested=registers,
             limit=most,
@@ -71,10 +71,10 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
     needed = registers_allocated(spec, Demand(threads, registers))
     if needed > spec.registers_per_block:
         raise LaunchError(
-            f"a block of {threads} threads with {registers} registers each ({source}) takes"
-            f" {needed:,} registers, and {spec.title} (compute capability {spec.cc}) has"
-            f" {spec.registers_per_block:,} for a block. Use smaller blocks, or fewer registers"
-            f" (__launch_bounds__({threads}), -maxrregcount).",
+            f"a block of {threads} threads with {registers} registers each ({source}) needs "
+            f"{needed:,} registers, but {spec.title} (compute capability {spec.cc}) has "
+            f"{spec.registers_per_block:,} per block. Use smaller blocks, or fewer registers "
+            f"(__launch_bounds__({threads}), -maxrregcount).",
             resource="registers",
             requested=needed,
             limit=spec.registers_per_block,
@@ -84,7 +84,7 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
 def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) -> None:
     for axis, size, limit in zip("xyz", dims, limits, strict=True):
         if not 1 <= size <= limit:
-            empty = " An empty launch has nothing to run: skip it." if size == 0 else ""
+            empty = " An empty launch has no work: skip it." if size == 0 else ""
             raise LaunchError(
                 f"a {what} of {_times(dims)} {of}: its {axis} is {size}, and must be from 1 to"
                 f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",

@@ -104,8 +104,8 @@ def without_nvrtc() -> str:
     """Returns what to do where CUDA C++ cannot be compiled, in one line."""
     if sys.platform == "darwin":
         return (
-            "CUDA C++ is compiled by NVRTC, which NVIDIA does not have for macOS. Compile to PTX on"
-            " Linux or Windows (`nvcc -ptx -lineinfo`) and load the .ptx file."
+            "CUDA C++ is compiled by NVRTC, which NVIDIA does not provide for macOS. Compile to "
+            "PTX on Linux or Windows (`nvcc -ptx -lineinfo`) and load the .ptx file."
         )
     return f"CUDA C++ is compiled by NVIDIA's NVRTC, which is not installed: {INSTALL_NVRTC}"
 
@@ -178,14 +178,14 @@ def _names_host_code(log: str) -> bool:
 
 
 def _refusal(name: str, log: str) -> CompileError:
-    advice = "Fix the lines that the log names."
+    advice = "Fix the lines listed in the log."
     if _names_host_code(log):
         program = Path(name).name
         advice += (
-            " NVRTC compiles device code alone. If this is a whole program, `warploom nvcc -ptx"
-            f" -lineinfo {program}` makes a .ptx of its kernels, which takes the place of the .cu"
-            f" here, and `warploom nvcc {program} -o app && warploom run ./app` runs all of it."
-            " Otherwise keep host code and its #includes inside `#ifndef __CUDACC_RTC__`; further"
-            " include directories go in as the option -I."
+            " NVRTC compiles only device code. If this is a whole program, make a .ptx of its "
+            f"kernels with `warploom nvcc -ptx -lineinfo {program}` and use it in place of the "
+            f".cu, or run the whole program with `warploom nvcc {program} -o app && warploom run "
+            "./app`. Otherwise, put host code and its #includes inside `#ifndef __CUDACC_RTC__`; "
+            "add include directories with the option -I."
         )
     return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

@@ -78,7 +78,8 @@ def named_passes(variable: str, passes: Collection[str]) -> frozenset[str]:
     for name in names:
         if name not in passes:
             raise WarploomError(
-                f"{variable}={name}: there is no such pass; there are {', '.join(passes)} and {ALL}"
+                f"{variable}={name}: there is no such pass; the passes are {', '.join(passes)} "
+                f"and {ALL}"
             )
     return frozenset(names)
 

@@ -54,5 +54,5 @@ def _limit_in_seconds() -> float:
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise WarploomError(f"{VARIABLE}={text} is no number of seconds above 0; set it to one")
+        raise WarploomError(f"{VARIABLE}={text} is not a positive number of seconds; set it to one")
     return seconds

@@ -170,8 +170,8 @@ def _is_ours(path: Path) -> bool:
     if reason and path not in _warned:
         _warned.add(path)
         warnings.warn(
-            f"warploom: {path} is not used as a cache of compiled code: {reason} name another"
-            f" folder in WARPLOOM_CACHE_DIR",
+            f"warploom: {path} is not used as a cache of compiled code: {reason} set "
+            "WARPLOOM_CACHE_DIR to another folder",
             stacklevel=2,
         )
     return not reason

@@ -59,7 +59,7 @@ def chosen_effort(program: Program) -> Effort:
     levels = LEVELS | {BASELINE: Effort.FULL}
     if level not in levels:
         raise WarploomError(
-            f"{VARIABLE}={level} is no level of optimisation; set it to {BASELINE}, 0, 1 or 3"
+            f"{VARIABLE}={level} is not an optimization level; set it to {BASELINE}, 0, 1 or 3"
         )
     return min(levels[level], effort(program), key=lambda candidate: candidate.value)
 

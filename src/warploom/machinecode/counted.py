@@ -160,9 +160,9 @@ class MachineCounts:
         pipe = name.removeprefix(PIPE).removesuffix(".sum")
         if f"{PIPE}{pipe}.sum" != name:
             raise WarploomError(
-                f"no count from machine code is called {name!r}; there are"
-                f" 'smsp__{EXECUTED}.sum' and '{PIPE}NAME.sum', NAME one of"
-                f" {', '.join(self.by_pipe)}"
+                f"no count from machine code is called {name!r}; the counts are "
+                f"'smsp__{EXECUTED}.sum' and '{PIPE}NAME.sum', where NAME is one of "
+                f"{', '.join(self.by_pipe)}"
             )
         return self.by_pipe.get(pipe, 0)
 

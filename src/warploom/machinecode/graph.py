@@ -94,7 +94,7 @@ class _Builder:
 
     def _number(self, context: _Context, index: int) -> int:
         if index >= len(self._code):
-            raise ListingError("the machine code goes on behind its end")
+            raise ListingError("the machine code continues past its end")
         key = context, index
         if key not in self._numbers:
             if len(self._numbers) >= MOST_NODES or len(context) > MOST_CALLS:
@@ -113,14 +113,14 @@ class _Builder:
         found: list[int] = []
         if is_branch(last, self._functions):
             if not last.targets:
-                raise ListingError(f"nobody knows where {last} leads")
+                raise ListingError(f"the target of {last} is not known")
             found += [self._number(context, self._at[target]) for target in last.targets]
         elif last.name == "CALL":
             inside = [self._number((*context, behind), self._at[to]) for to in last.targets]
             found += inside or [self._number(context, behind)]
         elif last.name == "RET":
             if not context:
-                raise ListingError("the machine code returns from where nothing was called")
+                raise ListingError("the machine code returns without a call")
             found.append(self._number(context[:-1], context[-1]))
         if conditional or last.name not in LEADS_ELSEWHERE:
             found.append(self._number(context, behind))

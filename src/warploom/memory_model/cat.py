@@ -92,7 +92,7 @@ class _Reader:
                 self._expect("as")
                 axioms[self._take()] = (keyword, node)
             else:
-                raise WarploomError(f"the model {name}: {keyword!r} begins no statement")
+                raise WarploomError(f"the model {name}: {keyword!r} does not start a statement")
         return Model(name, definitions, axioms)
 
     @property
@@ -107,7 +107,7 @@ class _Reader:
     def _expect(self, token: str) -> None:
         if self._take() != token:
             found = self._tokens[self._at - 1 : self._at + 3]
-            raise WarploomError(f"a model has {' '.join(found)!r} where {token!r} must stand")
+            raise WarploomError(f"a model has {' '.join(found)!r} where {token!r} is required")
 
     def _expression(self, level: int) -> Node:
         if level == len(BINARY):
@@ -144,7 +144,7 @@ class _Reader:
         if token in ("0", "_"):
             return Node(token)
         if not token or not (token[0].isalpha() or token[0] == "_"):
-            raise WarploomError(f"a model has {token!r} where an operand must stand")
+            raise WarploomError(f"a model has {token!r} where an operand is required")
         return Node("name", name=token)
 
 
@@ -155,7 +155,7 @@ def _tokens(text: str) -> list[str]:
         found = TOKEN.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            raise WarploomError(f"line {line} of a model: {text[at]!r} is no part of the notation")
+            raise WarploomError(f"line {line} of a model: {text[at]!r} is not valid syntax")
         if found["token"]:
             tokens.append(found["token"])
         at = found.end()

@@ -75,7 +75,7 @@ def parse_question(text: str) -> Question:
     """Returns the question of a text. Raises WarploomError where it is none."""
     head = HEAD.fullmatch(text)
     if head is None:
-        raise WarploomError(f"{text.strip()!r} begins with neither exists, ~exists nor forall")
+        raise WarploomError(f"{text.strip()!r} must begin with exists, ~exists or forall")
     reader = _Reader(head[2])
     question = Question(head[1].replace(" ", ""), reader.either())
     reader.end()
@@ -91,7 +91,7 @@ class _Reader:
         while text[at:].strip():
             found = TOKEN.match(text, at)
             if found is None:
-                raise WarploomError(f"{text[at:].strip()!r} is no part of a condition")
+                raise WarploomError(f"{text[at:].strip()!r} is not part of a condition")
             self._tokens.append(re.sub(r"\s", "", found[1]))
             at = found.end()
 
@@ -125,10 +125,10 @@ class _Reader:
                 raise WarploomError("a condition has more ( than )")
             return inner
         if len(self._tokens) < 3:
-            raise WarploomError("a condition ends too early")
+            raise WarploomError("a condition is incomplete")
         left, op, right = (self._tokens.pop(0) for _ in range(3))
         if op not in ("==", "=", "!="):
-            raise WarploomError(f"{op!r} compares nothing: write == or !=")
+            raise WarploomError(f"{op!r} is not a comparison: write == or !=")
         return Test("!=" if op == "!=" else "==", _operand(left), _operand(right))
 
 

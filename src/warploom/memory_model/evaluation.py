@@ -56,7 +56,7 @@ class Evaluation:
             return self._given[name]
         node = self._model.definitions.get(name)
         if node is None:
-            raise WarploomError(f"the model {self._model.name} uses {name}, which nothing defines")
+            raise WarploomError(f"the model {self._model.name} uses {name}, which is not defined")
         value = self._known[name] = self._of(node)
         return value
 
@@ -115,4 +115,4 @@ def _combined(op: str, first: Value, second: Value) -> Value:
         return {"|": first | second, "&": first & second, "\\": first & ~second}[op]
     if isinstance(first, Relation) and isinstance(second, Relation):
         return first | second if op == "|" else first & second if op == "&" else first - second
-    raise WarploomError(f"a model combines a set and a relation by {op}")
+    raise WarploomError(f"a model combines a set and a relation with {op}")

@@ -61,8 +61,8 @@ def parse_litmus(text: str) -> LitmusTest:
     found = SHAPE.fullmatch(COMMENT.sub("", text))
     if found is None:
         raise WarploomError(
-            "no litmus test: it has `PTX name`, initial values in braces, a table of threads and a"
-            " condition that begins with exists, ~exists or forall"
+            "not a litmus test: it must have `PTX name`, initial values in braces, a table of "
+            "threads and a condition that begins with exists, ~exists or forall"
         )
     start, question = _start(found["start"]), parse_question(found["question"])
     heads, rows = _table(found["rows"])
@@ -82,7 +82,7 @@ def _observed(label: str, numbers: Mapping[str, int]) -> Observed:
     if not thread:
         return Observed(label, label)
     if thread not in numbers:
-        raise WarploomError(f"the condition names {label}, and there is no thread {thread}")
+        raise WarploomError(f"the condition uses {label}, but there is no thread {thread}")
     return Observed(label, register, numbers[thread])
 
 
@@ -104,7 +104,7 @@ def _start(text: str) -> _Start:
         elif found := LOCATION.fullmatch(part):
             start.memory[found[1]] = int(found[2])
         else:
-            raise WarploomError(f"{part!r} is no initial value, such as `x = 0` or `P0:r0 = 1`")
+            raise WarploomError(f"{part!r} is not an initial value, such as `x = 0` or `P0:r0 = 1`")
     return start
 
 
@@ -117,11 +117,13 @@ def _table(text: str) -> tuple[list[tuple[int, Coordinates]], list[list[str]]]:
     for cell in lines[0].split("|"):
         found = HEAD.fullmatch(cell.strip())
         if found is None:
-            raise WarploomError(f"{cell.strip()!r} is no thread, such as `P0@cta 0,gpu 0`")
+            raise WarploomError(f"{cell.strip()!r} is not a thread, such as `P0@cta 0,gpu 0`")
         number, cta, cluster, gpu = (int(part or 0) for part in found.groups())
         heads.append((number, Coordinates(cta, cluster if found[3] else cta, gpu)))
     rows = [[cell.strip() for cell in line.split("|")] for line in lines[1:]]
     for row in rows:
         if len(row) != len(heads):
-            raise WarploomError(f"{' | '.join(row)!r} has {len(row)} columns of {len(heads)}")
+            raise WarploomError(
+                f"{' | '.join(row)!r} has {len(row)} columns instead of {len(heads)}"
+            )
     return heads, rows

@@ -90,6 +90,7 @@ def paths_of(run: Callable[[Path], None], rounds: int) -> tuple[list[Path], bool
             found.append(path)
         if len(found) + len(pending) > MOST:
             raise WarploomError(
-                f"a thread has more than {MOST:,} ways to go: take fewer loops that loads end"
+                f"a thread has more than {MOST:,} possible paths: use fewer loops whose exit "
+                "depends on a load"
             )
     return found, longer

@@ -137,8 +137,8 @@ class _Search:
         self._seen += 1
         if self._seen > MOST:
             raise WarploomError(
-                f"{self._program.name} has more than {MOST:,} executions: take fewer threads, loops"
-                f" or accesses to the same places"
+                f"{self._program.name} has more than {MOST:,} executions: use fewer threads, "
+                "loops or accesses to the same locations"
             )
 
     def _may_hold(

@@ -75,7 +75,7 @@ class Counts(Mapping[str, int]):
 
     def __getitem__(self, name: str) -> int:
         if name not in self._values:
-            raise KeyError(f"there is no counter {name!r}; there are {', '.join(self)}")
+            raise KeyError(f"there is no counter {name!r}; the counters are {', '.join(self)}")
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -87,7 +87,9 @@ class Counts(Mapping[str, int]):
     def __getattr__(self, name: str) -> int:
         # Private names must fail fast: copy and pickle probe them before `_values` exists.
         if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"there is no counter {name!r}; there are {', '.join(self)}")
+            raise AttributeError(
+                f"there is no counter {name!r}; the counters are {', '.join(self)}"
+            )
         return self._values[name]
 
     def __dir__(self) -> list[str]:

@@ -59,9 +59,9 @@ def counter_of(metric: str) -> str:
         return METRICS[metric]
     if metric in OF_MACHINE_INSTRUCTIONS:
         raise WarploomError(
-            f"{metric} counts machine instructions, which are not executed here; the counter"
-            f" {OF_MACHINE_INSTRUCTIONS[metric]} says the same of PTX instructions."
+            f"{metric} counts machine instructions, which are not executed here; the counter "
+            f"{OF_MACHINE_INSTRUCTIONS[metric]} is the equivalent for PTX instructions."
         )
     similar = get_close_matches(metric, METRICS, n=3)
-    hint = f"Near it: {', '.join(similar)}." if similar else f"Known: {', '.join(METRICS)}."
+    hint = f"Similar: {', '.join(similar)}." if similar else f"Known: {', '.join(METRICS)}."
     raise WarploomError(f"no counter corresponds to the metric {metric!r}. {hint}")

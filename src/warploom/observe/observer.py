@@ -74,8 +74,8 @@ class Observer:
             kind = type(cast(object, state)).__name__
             kind += f" of {state.dtype}" if isinstance(cast(object, state), np.ndarray) else ""
             raise OptionTypeError(
-                f"{self.name}(...) takes its state: an array of NumPy in C order, of numbers in"
-                f" native byte order, which can be written to. Got {kind}."
+                f"{self.name}(...) requires its state: a writable NumPy array in C order, with "
+                f"numbers in native byte order. Got {kind}."
             )
         dtype: np.dtype[Any] = state.dtype
         compiled = {
@@ -95,19 +95,19 @@ def observer(cls: type) -> Observer:
     for name, function in functions.items():
         if name not in FUNCTIONS:
             raise WarploomError(
-                f"{cls.__name__}.{name} is no function of an observer. Those are"
-                f" {', '.join(FUNCTIONS)}."
+                f"{cls.__name__}.{name} is not an observer function. These are "
+                f"{', '.join(FUNCTIONS)}."
             )
         count = len(inspect.signature(function).parameters)
         if count != len(FUNCTIONS[name]):
             raise WarploomError(
-                f"{cls.__name__}.{name} takes {count} arguments. Give it"
-                f" {len(FUNCTIONS[name])}: ({', '.join(FUNCTIONS[name])})."
+                f"{cls.__name__}.{name} takes {count} arguments. It must take "
+                f"{len(FUNCTIONS[name])}: ({', '.join(FUNCTIONS[name])})."
             )
     if not functions:
         raise WarploomError(
-            f"{cls.__name__} has no function of an observer. Write at least one of"
-            f" {', '.join(FUNCTIONS)}."
+            f"{cls.__name__} has no observer function. Define at least one of "
+            f"{', '.join(FUNCTIONS)}."
         )
     return Observer(cls.__name__, functions)
 

@@ -59,7 +59,7 @@ class Trace(TraceData, frozen=True, dict=True):
         for index, recorded in enumerate(self.warps):
             if (recorded.block, recorded.warp) == (block, warp):
                 return WarpTrace(self, index)
-        raise KeyError(f"the trace holds nothing of warp {warp} of block {block}")
+        raise KeyError(f"the trace does not contain warp {warp} of block {block}")
 
     def register(self, name: str, time: int, block: int = 0, warp: int = 0) -> tuple[int, ...]:
         """Returns the bits of a register in each lane before the step at `time`. Raises KeyError if
@@ -78,7 +78,9 @@ class Trace(TraceData, frozen=True, dict=True):
             if (warp_.block, warp_.warp) == (block, warp)
         )
         if index is None or not self.warps[number].registers:
-            raise KeyError(f"the trace holds no register {name} of warp {warp} of block {block}")
+            raise KeyError(
+                f"the trace does not contain register {name} of warp {warp} of block {block}"
+            )
         times, values = self._history.get((number, index), ([], []))
         preceding = bisect_left(times, time)
         return values[preceding - 1] if preceding else (0,) * self.warp_size
@@ -139,8 +141,8 @@ class Trace(TraceData, frozen=True, dict=True):
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
             if version != VERSION:
                 raise WarploomError(
-                    f"the trace is of version {version} of the schema, and this reads {VERSION};"
-                    f" record it again (`warploom view FILE --save trace.wl`)"
+                    f"the trace has version {version} of the schema, but this Warploom reads "
+                    f"version {VERSION}; record it again (`warploom view FILE --save trace.wl`)"
                 )
             trace = msgspec.msgpack.decode(plain, type=Trace)
             check_columns(trace)

@@ -92,10 +92,10 @@ def _kernel(module: Module, name: str) -> Function:
     names = ", ".join(kernel.name for kernel in module.entries) or "none at all"
     if module.function(name) is not None:
         raise LaunchError(
-            f"{name} in {module.name} is not a kernel but a function that kernels call; declare it"
-            f" __global__ to launch it. Kernels: {names}."
+            f"{name} in {module.name} is not a kernel but a device function; declare it "
+            f"__global__ to launch it. Kernels: {names}."
         )
     raise LaunchError(
-        f"{module.name} has no kernel named {name}. Kernels: {names}. A C++ kernel keeps its name"
-        f' where it is declared extern "C".'
+        f"{module.name} has no kernel named {name}. Kernels: {names}. A C++ kernel keeps its name "
+        'if it is declared extern "C".'
     )

@@ -319,8 +319,8 @@ class _Inliner:
             raise UnsupportedInstruction(f"`{target.name}` is not a function", target.span)
         if callee.body is None and target.name.startswith(DEVICE_LAUNCHES):
             message = (
-                "kernels cannot launch kernels here (dynamic parallelism): let the host launch the"
-                " second one, or call its body as a __device__ function"
+                "kernels cannot launch kernels (dynamic parallelism is not supported): launch the "
+                "second one from the host, or call its body as a __device__ function"
             )
             raise UnsupportedInstruction(message, target.span)
         if callee.body is None:
@@ -342,7 +342,8 @@ class _Inliner:
         wanted = tuple(formals)
         if len(wanted) != len(actuals.elements):
             message = (
-                f"the function takes {len(wanted)} here, the call gives {len(actuals.elements)}"
+                f"the function takes {len(wanted)} arguments, but the call passes "
+                f"{len(actuals.elements)}"
             )
             raise UnsupportedInstruction(message, call.span)
         copied: list[tuple[Variable, Operand]] = []

@@ -116,8 +116,8 @@ def _too_large(
         order, key=lambda function: len(function.instructions) * max(1, called[function.name])
     )
     return CompileError(
-        f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions with the"
-        f" functions that it calls, of at most {MAX_INSTRUCTIONS:,}. Most are in"
-        f" {shown_name(largest.name)}, called in {called[largest.name] or 1} places: split the"
-        f" kernel, unroll less, or call less."
+        f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions "
+        f"including the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most are in "
+        f"{shown_name(largest.name)}, called in {called[largest.name] or 1} places: split the "
+        "kernel, unroll less, or call less."
     )

@@ -105,8 +105,8 @@ def _check_pointers(module: Module, flat: Flat) -> None:
             for operand in instruction.operands:
                 if isinstance(operand, Symbol) and operand.name in passed:
                     message = (
-                        f"`{operand.name}` is a parameter of a call, which has no address here:"
-                        f" copy it into a .local variable, and take the address of that"
+                        f"`{operand.name}` is a parameter of a call and has no address here: copy "
+                        "it into a .local variable, and use the address of that"
                     )
                     raise UnsupportedInstruction(message, operand.span)
 

@@ -139,7 +139,7 @@ def _binary(cursor: Cursor, level: int) -> Number:
         symbol = cursor.take()
         right = _binary(cursor, level + 1)
         if symbol in INTEGERS_ONLY and (left.is_float or right.is_float):
-            raise cursor.error(f"`{symbol}` takes integers", at)
+            raise cursor.error(f"`{symbol}` requires integers", at)
         if symbol in ("/", "%") and not right.value:
             raise cursor.error("division by zero in a constant expression", at)
         left = BINARY[symbol](left, right)
@@ -182,7 +182,7 @@ def _parenthesised(cursor: Cursor) -> Number:
     cursor.expect(")")
     operand = _unary(cursor)
     if operand.is_float:
-        raise cursor.error("a cast takes an integer", at)
+        raise cursor.error("a cast requires an integer", at)
     return cast(int(operand.value))
 
 
@@ -193,7 +193,7 @@ def _applied(cursor: Cursor, symbol: str, at: int) -> Number:
     if isinstance(operand.value, float):
         if symbol == "-":
             return Number(-operand.value)
-        raise cursor.error(f"`{symbol}` takes an integer", at)
+        raise cursor.error(f"`{symbol}` requires an integer", at)
     if symbol == "!":
         return Number(int(not operand.value))
     if symbol == "~":

@@ -79,7 +79,7 @@ def alignment(cursor: Cursor) -> int:
     at = cursor.at
     align = integer(cursor, "an alignment in bytes")
     if not 0 < align < MOST_ALIGNMENT or align & (align - 1):
-        raise cursor.error("an alignment is a power of two, of 32 bits", at)
+        raise cursor.error("an alignment must be a power of two that fits 32 bits", at)
     return align
 
 
@@ -144,17 +144,17 @@ def _texture(cursor: Cursor, names: Names, link: str) -> Variable:
     """Return a texture as PTX declared it before version 1.5: `.tex .u32 t;` (PTX ISA, "Texture
     State Space (deprecated)")."""
     if names.version > LAST_TEXTURE_SPACE:
-        message = "`.tex` ended with PTX 1.4; write `.global .texref`"
+        message = "`.tex` was removed after PTX 1.4; write `.global .texref`"
         raise cursor.error(message, cursor.at)
     cursor.expect(TEXTURE_SPACE)
     at = cursor.at
     if scalar_type(cursor).name not in ("u32", "u64"):
-        raise cursor.error("a variable in .tex is .u32 or .u64", at)
+        raise cursor.error("a variable in .tex must be .u32 or .u64", at)
     texture = Variable("", Space.GLOBAL, OPAQUE["texref"], linkage=link)
     name_at = cursor.at
     declared = _declarator(cursor, names, texture)
     if declared.shape:
-        raise cursor.error("a texture in .tex is no array", name_at)
+        raise cursor.error("a texture in .tex must not be an array", name_at)
     return declared
 
 
@@ -195,9 +195,9 @@ def _shape(cursor: Cursor) -> tuple[int | None, ...]:
         at = cursor.at
         length = None if cursor.text == "]" else integer(cursor, "an array length")
         if length is None and shape:
-            raise cursor.error("only the outermost length of an array may be left open", at)
+            raise cursor.error("only the outermost length of an array may be omitted", at)
         if length is not None and length < 0:
-            raise cursor.error("an array length cannot be negative", at)
+            raise cursor.error("an array length must not be negative", at)
         cursor.expect("]")
         shape.append(length)
     return tuple(shape)
@@ -258,14 +258,14 @@ def registers(cursor: Cursor, names: Names) -> None:
         cursor.at += 1
     type = scalar_type(cursor)
     if vector > 1 and (type is PRED or vector * type.bits > MOST_VECTOR_BITS):
-        raise cursor.error("a vector has up to 128 bits, and no predicates", start)
+        raise cursor.error("a vector has at most 128 bits, and must not have predicates", start)
     while True:
         at = cursor.at
         name = cursor.name("a register's name")
         if cursor.accept("<"):
             count = integer_literal(cursor.take())
             if count is None or count.bits > MOST_REGISTERS:
-                message = f"expected how many registers to declare, up to {MOST_REGISTERS}"
+                message = f"expected the number of registers to declare, at most {MOST_REGISTERS}"
                 raise cursor.error(message, cursor.at - 1)
             cursor.expect(">")
             names.declare_registers(name, RegisterRange(count.bits, type, vector, at))

@@ -144,9 +144,9 @@ class FunctionParser:
         cursor.at += 1
         values = numbers(cursor)
         if text in OF_FUNCTIONS and (self.names.version < (9, 0) or self.names.target < (8, 0)):
-            raise cursor.error(f"{text} needs PTX 9.0 and sm_80", at)
+            raise cursor.error(f"{text} requires PTX 9.0 and sm_80", at)
         if text in POSITIVE and min(values, default=0) < 1:
-            raise cursor.error(f"{text} takes numbers above 0", at)
+            raise cursor.error(f"{text} requires numbers greater than 0", at)
         return text[1:], values
 
     def _body(self) -> tuple[Statement, ...]:
@@ -195,9 +195,9 @@ class FunctionParser:
         if handler is not None:
             handler()
         elif text == TEXTURE_SPACE:
-            raise self.cursor.error("`.tex` variables are declared outside of functions", at)
+            raise self.cursor.error("`.tex` variables must be declared outside functions", at)
         elif text in LINKAGES:
-            message = f"{text} is for variables outside of functions"
+            message = f"{text} is only for variables outside functions"
             raise self.cursor.error(message, at)
         elif starts_variable(text):
             for variable in variables(self.cursor, self.names):

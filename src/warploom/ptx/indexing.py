@@ -26,7 +26,7 @@ def indexed(cursor: Cursor, names: Names) -> Indexed:
     name = str(names.get(cursor.take()))
     variable = names.variables.get(name)
     if variable is None or len(variable.shape) != 1 or variable.vector != 1:
-        message = "only arrays of one dimension of scalars are indexed"
+        message = "only one-dimensional arrays of scalars can be indexed"
         raise cursor.error(f"{message}; write `[{cursor.texts[at]} + bytes]`", at)
     cursor.expect("[")
     index = None
@@ -44,7 +44,7 @@ def _index(cursor: Cursor, names: Names) -> Register:
     at, known = cursor.at, names.get(cursor.take())
     assert isinstance(known, Register)
     if not known.type.is_integer or known.type.bits not in (32, names.address_bits):
-        message = f"`{known.name}` ({known.type}) is no index; use a 32-bit integer register"
+        message = f"`{known.name}` ({known.type}) cannot be an index; use a 32-bit integer register"
         raise cursor.error(message, at)
     return Register(known.name, known.type, cursor.span(at))
 
@@ -57,7 +57,9 @@ def with_computed_operands(made: Instruction, names: Names) -> tuple[Instruction
     for place, (spec, given) in enumerate(zip(made.operation.spec.operands, plain, strict=False)):
         if isinstance(given, Sum):
             if spec.written:
-                message = f"`{given.register.name} + {given.added}` is no register to write to"
+                message = (
+                    f"`{given.register.name} + {given.added}` is not a register that can be written"
+                )
                 raise names.cursor.unsupported(message, given.span)
             target = replace(names.temporary("%sum", given.register.type), span=given.span)
             plain[place] = target
@@ -85,7 +87,7 @@ def sum_of(register: Register, cursor: Cursor) -> Sum:
     span = cursor.span(at - 1, cursor.at)
     type = register.type
     if type.kind in (Kind.FLOAT, Kind.PREDICATE) or type.bits not in (16, 32, 64):
-        message = f"`{register.name}` ({type}) cannot be added to here; add it by an instruction"
+        message = f"`{register.name}` ({type}) cannot be added to here; use an add instruction"
         raise cursor.error(message, at - 1)
     return Sum(register, added, span)
 

@@ -48,7 +48,7 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
     except UnknownOpcode as unknown:
         raise _unknown(cursor, unknown) from None
     if operation.kind is OpKind.ABSENT:
-        message = f"`{text}` does not run here: {operation.spec.doc}"
+        message = f"`{text}` is not supported: {operation.spec.doc}"
         raise _unsupported(cursor, at, 0, message)
     if names.target < FLUSHING_END:
         operation = flushing(operation)
@@ -166,7 +166,7 @@ def _undecorated(
         try:
             decode(operation.text + "".join((*parts, *signs)))
         except UnknownOpcode:
-            message = f"`{operation.text}` takes a plain register here, or another part of it"
+            message = f"`{operation.text}` requires a plain register here, or another part of it"
             raise cursor.unsupported(message, given.span) from None
     return decode(operation.text + "".join((*parts, *signs))), tuple(plain)
 
@@ -180,14 +180,14 @@ def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
     if part == 0:
         near = get_close_matches(name, FORMS, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        return _unsupported(cursor, at, 0, f"`{unknown.text}` is no known instruction{hint}")
+        return _unsupported(cursor, at, 0, f"`{unknown.text}` is not a known instruction{hint}")
     choices = ", ".join(f".{choice}" for choice in unknown.expected) or "nothing more"
     parts = unknown.text.split(".")
     if part < len(parts):
-        message = f"`.{parts[part]}` cannot stand here in `{unknown.text}`"
+        message = f"`.{parts[part]}` is not valid here in `{unknown.text}`"
     else:
         message = f"`{unknown.text}` needs more modifiers"
-    return _unsupported(cursor, at, part, f"{message}; what can: {choices}")
+    return _unsupported(cursor, at, part, f"{message}; valid here: {choices}")
 
 
 def _unsupported(cursor: Cursor, at: int, part: int, message: str) -> UnsupportedInstruction:

@@ -88,9 +88,9 @@ def tokenize(text: str, name: str) -> Tokens:
 def _bad_character(text: str, match: re.Match[str]) -> str:
     character = match[4]
     if not character.isprintable() or character == "\ufffd":
-        return "this is not a text: PTX is ASCII, a cubin or a fatbin cannot be read here"
+        return "this is not text: PTX is ASCII; a cubin or a fatbin cannot be read here"
     if character == '"':
-        return "this string has no end; close it with a quote on the same line"
+        return "this string is not terminated; close it with a quote on the same line"
     if text.startswith("/*", match.start(4)):
-        return "this comment has no end; close it with */"
-    return f"no PTX text holds the character {character!r}"
+        return "this comment is not terminated; close it with */"
+    return f"PTX must not contain the character {character!r}"

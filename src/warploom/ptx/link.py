@@ -75,8 +75,8 @@ def _check_address_sizes(modules: Sequence[Module]) -> None:
     for module in modules[1:]:
         if module.address_size != first.address_size:
             raise LinkError(
-                f"addresses have {module.address_size} bits here and {first.address_size} in"
-                f" {first.name}; give both texts the same .address_size",
+                f"addresses have {module.address_size} bits here but {first.address_size} in "
+                f"{first.name}; use the same .address_size in both",
                 Span(1, 1, text=Text(module.name, module.text)),
             )
 
@@ -113,7 +113,7 @@ def _winner(mentions: list[Named]) -> Named | None:
         opened = [v for v in mentions if isinstance(v, Variable) and _is_open_shared(v)]
         if len(opened) == len(mentions):
             return max(opened, key=lambda v: v.alignment)
-        message = f"no linked module defines `{first.name}`; link the one that does"
+        message = f"no linked module defines `{first.name}`; link the module that does"
         raise LinkError(message, first.span)
     strength = max(_rank(one) for one in defined)
     strongest = [one for one in defined if _rank(one) == strength]
@@ -132,7 +132,7 @@ def _common(variables: list[Variable]) -> Variable:
     largest = max(variables, key=lambda v: v.size)
     chosen = begun[0] if begun else largest
     if chosen.size < largest.size:
-        message = f"`{chosen.name}` begins with a value here, but is larger in {place(largest)}"
+        message = f"`{chosen.name}` has an initial value here, but is larger in {place(largest)}"
         raise LinkError(message, chosen.span)
     return chosen
 
@@ -156,8 +156,8 @@ def _check_fit(one: Named, winner: Named) -> None:
         fits = False
     if not fits:
         raise LinkError(
-            f"`{one.name}` is declared here ({place(one)}) as something else than what"
-            f" {place(winner)} defines; make both declarations the same",
+            f"the declaration of `{one.name}` here ({place(one)}) differs from its definition in "
+            f"{place(winner)}; make both the same",
             one.span,
         )
 

@@ -117,7 +117,10 @@ class Names:
     def declare_registers(self, prefix: str, registers: RegisterRange) -> None:
         """Declare a range of registers, whose names are a prefix and a number."""
         if not self._innermost.declare_range(prefix, registers):
-            message = f"`{prefix}<{registers.count}>` has a name that is declared in this scope"
+            message = (
+                f"`{prefix}<{registers.count}>` contains a name that is already declared in this "
+                "scope"
+            )
             raise self.cursor.error(message, registers.at)
 
     def _of_range(self, scope: Scope, name: str) -> Meaning | None:

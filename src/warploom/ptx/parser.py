@@ -86,9 +86,9 @@ class _ModuleParser:
     def _version(self) -> tuple[int, int]:
         cursor = self.cursor
         if not cursor.text:
-            raise cursor.error("there is no PTX here: the text is empty", cursor.at)
+            raise cursor.error("there is no PTX: the text is empty", cursor.at)
         if cursor.text != ".version":
-            raise cursor.wrong("`.version`, with which every PTX text begins")
+            raise cursor.wrong("`.version`, with which every PTX text must begin")
         cursor.at += 1
         found = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
         if found is None:
@@ -96,8 +96,8 @@ class _ModuleParser:
         major, minor = newest()
         if int(found[1]) > major:
             raise cursor.error(
-                f"there is no PTX {cursor.text}: the newest version that is known here is"
-                f" {major}.{minor}",
+                f"unknown PTX version {cursor.text}: the newest supported version is "
+                f"{major}.{minor}",
                 cursor.at,
             )
         cursor.at += 1
@@ -128,7 +128,7 @@ class _ModuleParser:
         (ptxas: "Module-scoped variables in .reg state space are not allowed with ABI")."""
         cursor = self.cursor
         if self.outside.version >= ABI_VERSION:
-            message = "registers are declared inside functions from PTX 3.0 on"
+            message = "from PTX 3.0 on, registers must be declared inside functions"
             raise cursor.error(message, cursor.at)
         self.outside.registers.append(cursor.at)
         registers(cursor, Names(cursor, self.outside))
@@ -149,23 +149,23 @@ class _ModuleParser:
         texts = self.cursor.texts
         if "debug" in self.target and ".section" not in texts:
             message = (
-                "`.target debug` announces debug information, and here is none: compile with"
-                " -G, or remove `debug`"
+                "`.target debug` requires debug information, which is missing: compile with -G, "
+                "or remove `debug`"
             )
             raise self.cursor.error(message, texts.index(".target"))
 
     def _address_size(self) -> None:
         cursor = self.cursor
         if self.sized:
-            raise cursor.error("`.address_size` stands twice", cursor.at)
+            raise cursor.error("`.address_size` occurs twice", cursor.at)
         self.sized = True
         cursor.expect(".address_size")
         at = cursor.at
         self.outside.address_bits = integer(cursor, "32 or 64")
         if self.outside.address_bits not in (32, 64):
-            raise cursor.error("an address has 32 or 64 bits", at)
+            raise cursor.error("the address size must be 32 or 64 bits", at)
         if self.outside.address_bits == 32 and self.outside.target >= NO_32_BITS:
-            message = "addresses have 64 bits from sm_90 on: `.address_size 64`"
+            message = "from sm_90 on, addresses must have 64 bits: `.address_size 64`"
             raise cursor.error(message, at)
 
     def _pragma(self) -> None:
@@ -184,7 +184,7 @@ class _ModuleParser:
         """Give an alias the body of the function that it stands for."""
         bodies = [f for f in self.functions if f.name == aliasee and f.body is not None]
         if not bodies:
-            raise self.cursor.error(f"no function `{aliasee}` has a body here", at)
+            raise self.cursor.error(f"no function `{aliasee}` is defined here", at)
         self.functions = [f for f in self.functions if f.name != alias]
         self.functions.append(replace(bodies[0], name=alias))
 

@@ -79,11 +79,11 @@ def wrong_target(names: Sequence[str], version: Release) -> str:
         if since > version:
             (major, minor), (has_major, has_minor) = since, version
             return (
-                f"{name} needs PTX {major}.{minor}, and this module says .version"
-                f" {has_major}.{has_minor}: raise it"
+                f"{name} requires PTX {major}.{minor}, but this module has .version "
+                f"{has_major}.{has_minor}: raise it"
             )
     if "map_f64_to_f32" in names and capability(names)[0] >= NO_DEMOTION:
-        return "`map_f64_to_f32` is for targets below sm_13, which have no .f64"
+        return "`map_f64_to_f32` is only for targets below sm_13, which do not have .f64"
     return ""
 
 
@@ -109,8 +109,8 @@ class Releases:
         if only and not fits:
             names = " or ".join(f"sm_{major}{minor}a" for major, minor in only)
             message = (
-                f"`{operation.opcode}` is for .target {names} alone: compile for that, as ptxas"
-                f" asks as well"
+                f"`{operation.opcode}` is only for .target {names}: compile for such a target, "
+                "which ptxas requires as well"
             )
             raise PtxSyntaxError(message, instruction.span)
         for operand in instruction.operands:
@@ -122,17 +122,19 @@ class Releases:
         lanes_named = self.version >= SYNC_VERSION and self.target >= SYNC_TARGET
         if lanes_named and operation.name in ("vote", "shfl") and "sync" not in operation.modifiers:
             message = (
-                f"`{operation.text}` ended with PTX 6.3 for sm_70 and later: write"
-                f" `{operation.name}.sync`, which names its lanes"
+                f"`{operation.text}` was removed in PTX 6.4 for sm_70 and later: write "
+                f"`{operation.name}.sync`, with a member mask"
             )
             raise PtxSyntaxError(message, span)
 
     def _check(self, what: str, version: Release, target: Release, span: Span) -> None:
         if version > self.version:
             has, wanted = (f"{major}.{minor}" for major, minor in (self.version, version))
-            message = f"`{what}` needs PTX {wanted}, and this module says .version {has}: raise it"
+            message = (
+                f"`{what}` requires PTX {wanted}, but this module has .version {has}: raise it"
+            )
             raise PtxSyntaxError(message, span)
         if target > self.target:
             has, wanted = (f"sm_{major}{minor}" for major, minor in (self.target, target))
-            message = f"`{what}` needs {wanted}, and this module says .target {has}: raise it"
+            message = f"`{what}` requires {wanted}, but this module has .target {has}: raise it"
             raise PtxSyntaxError(message, span)

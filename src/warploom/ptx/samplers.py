@@ -38,7 +38,9 @@ def sampler_settings(cursor: Cursor) -> Immediate:
             word = word | NORMALIZED if normalized else word & ~NORMALIZED
         else:
             known = ", ".join((*COORDINATES, "filter_mode", *MODES))
-            raise cursor.error(f"`{name}` is no setting of a sampler; what is: {known}", name_at)
+            raise cursor.error(
+                f"`{name}` is not a sampler setting; the settings are {known}", name_at
+            )
         if cursor.accept("}"):
             return Immediate(word, 0, cursor.span(at, cursor.at))
         cursor.expect(",")
@@ -48,5 +50,5 @@ def _chosen(cursor: Cursor, names: tuple[str, ...]) -> int:
     at = cursor.at
     name = cursor.name(f"one of {', '.join(names)}")
     if name not in names:
-        raise cursor.error(f"`{name}` is none of {', '.join(names)}", at)
+        raise cursor.error(f"`{name}` is not one of {', '.join(names)}", at)
     return names.index(name)

@@ -77,7 +77,7 @@ def check_signature(function: Function) -> None:
     """Check that an entry returns nothing and takes .param; a function passes .param or
     registers."""
     if function.is_entry and function.returns:
-        raise PtxSyntaxError("an .entry returns nothing", function.span)
+        raise PtxSyntaxError("an .entry cannot return a value", function.span)
     allowed = (Space.PARAM,) if function.is_entry else (Space.PARAM, Space.REG)
     for parameter in (*function.parameters, *function.returns):
         if parameter.space not in allowed:
@@ -92,7 +92,7 @@ def check_targets(scope: Scope, targets: Targets) -> None:
     for name in targets.names:
         if name not in known:
             what = "function" if targets.calls else "label of this function"
-            raise scope.error(f"`{name}` is no {what}", targets.span)
+            raise scope.error(f"`{name}` is not a {what}", targets.span)
 
 
 # ---- instructions -------------------------------------------------------------------------------
@@ -102,7 +102,9 @@ def check_instruction(scope: Scope, instruction: Instruction) -> None:
     """Check that an instruction's guard and operands are what its form wants."""
     guard = instruction.guard
     if guard is not None and guard.register.type is not PRED:
-        message = f"a guard is a predicate, `{guard.register.name}` is {guard.register.type}"
+        message = (
+            f"a guard must be a predicate, but `{guard.register.name}` is {guard.register.type}"
+        )
         raise scope.error(message, guard.register.span)
     if instruction.operation.kind is OpKind.CALL:
         check_call(scope, instruction)
@@ -135,16 +137,16 @@ def check_call(scope: Scope, call: Instruction) -> None:
     signature: Function | Prototype
     if isinstance(callee, Symbol):
         if callee.name not in scope.functions:
-            raise scope.error(f"`{callee.name}` is no function", callee.span)
+            raise scope.error(f"`{callee.name}` is not a function", callee.span)
         signature = scope.functions[callee.name]
         if signature.is_entry:
-            raise scope.error("an .entry is launched, not called", callee.span)
+            raise scope.error("an .entry cannot be called, only launched", callee.span)
     else:
         target = targets[0] if targets else None
         named = scope.targets.get(target.name) if isinstance(target, Symbol) else None
         calls = isinstance(named, Prototype) or (isinstance(named, Targets) and named.calls)
         if not isinstance(callee, Register) or named is None or not calls:
-            message = "a call through a register needs a .callprototype or .calltargets"
+            message = "a call through a register requires a .callprototype or .calltargets"
             raise scope.error(message, callee.span)
         signature = scope.functions[named.names[0]] if isinstance(named, Targets) else named
     check_passed(scope, call, signature.returns, returns, "results")
@@ -156,11 +158,11 @@ def check_passed(
 ) -> None:
     """Check that there are as many values as the function declares, each of the declared size."""
     if len(formals) != len(given.elements):
-        message = f"the function has {len(formals)} {what}, the call gives {len(given.elements)}"
+        message = f"the function has {len(formals)} {what}, but the call has {len(given.elements)}"
         raise scope.error(message, given.span if given.elements else call.span)
     for formal, actual in zip(formals, given.elements, strict=True):
         if not _fits(scope, call, formal, actual):
-            message = f"this does not fit the declared {formal.type} {formal.name}"
+            message = f"this does not match the declared {formal.type} {formal.name}"
             raise scope.error(message, actual.span)
 
 

@@ -98,10 +98,14 @@ class _UserFunction:
                 call if self.arguments == _ARGUMENT_COUNT else call_without_words
             )
         except numba.core.errors.NumbaError as error:
-            last = ", the last an array of integers," if self.arguments == _ARGUMENT_COUNT else ""
+            last = (
+                (", the last of which is an array of integers,")
+                if self.arguments == _ARGUMENT_COUNT
+                else ""
+            )
             raise WarploomError(
-                f"Numba cannot compile {self.name}, which has to take {self.arguments}"
-                f" arguments{last} and to return an integer: {error}"
+                f"Numba cannot compile {self.name}, which must take {self.arguments} "
+                f"arguments{last} and return an integer: {error}"
             ) from error
 
 
@@ -198,18 +202,18 @@ class CacheModel:
         size = device_bytes if self.bytes is None else self.bytes
         if self != CacheModel() and not device_bytes:
             raise WarploomError(
-                f"the launch uses no {name} on this device, so there is nothing to choose of it"
+                f"the launch does not use the {name} on this device, so its policy cannot be chosen"
             )
         sets = size // (LINE_BYTES * max(ways, 1))
         if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and sets < 1):
             raise WarploomError(
-                f"a {name} of {size:,} bytes with {ways} ways cannot be. Give it 1 to {MOST_WAYS}"
-                f" ways, and at least {LINE_BYTES} bytes for each."
+                f"invalid {name} of {size:,} bytes with {ways} ways. It must have 1 to "
+                f"{MOST_WAYS} ways, and at least {LINE_BYTES} bytes per way."
             )
         if self.dirty and name != "L2":
-            raise WarploomError(f"{name} has no dirty lines: what is written goes on to L2")
+            raise WarploomError(f"{name} has no dirty lines: it writes through to L2")
         if not 0 <= self.dirty <= 1:
-            raise WarploomError(f"the dirty share of L2 is {self.dirty}; it is from 0 to 1")
+            raise WarploomError(f"the dirty share of L2 is {self.dirty}; it must be from 0 to 1")
         return sets
 
 

@@ -118,8 +118,8 @@ class Replay:
         of_state = state.parameters, state.fingerprint
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
             raise WarploomError(
-                "this state is of another replay: the launch, the device and its figures, the"
-                " scheduler, sample and timeline have to be the same"
+                "this state belongs to another replay: the launch, the device and its figures, "
+                "the scheduler, sample and timeline must be the same"
             )
         self.now = state.now
         self.sms[:], self.memory[:] = state.sms, state.memory
@@ -166,8 +166,8 @@ class Replay:
         for name in (name for name, policy_failed in failed.items() if policy_failed):
             count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
             raise WarploomError(
-                f"the {name} raised an exception: an index beyond its {count} words, or"
-                " what else Numba's functions raise; call it as a Python function to see which"
+                f"the {name} raised an exception, such as for an index beyond its {count} words; "
+                "call it as a Python function to find out which"
             )
 
     def _set_words(self, words: Words, at: int, sets: int) -> Words:

@@ -20,12 +20,12 @@ WAITS_FOR = {
     "branch_resolving": "for branches",
     "no_instruction": "for instructions",
     "math_pipe_throttle": "for a busy arithmetic unit",
-    "mio_throttle": "for room in the queue of the memory unit",
-    "lg_throttle": "for room in the queue of global memory",
+    "mio_throttle": "for space in the queue of the memory unit",
+    "lg_throttle": "for space in the queue of global memory",
     "tex_throttle": "for the texture unit",
     "dispatch_stall": "for the dispatch",
     "sleeping": "as they asked to",
-    "drain": "for their stores, to end",
+    "drain": "for their stores to finish before they exit",
     "no_warp": "",
 }
 """Phrases of each stall reason, to follow "most warps wait"."""
@@ -73,28 +73,27 @@ def bound_of(timing: TimedLaunch) -> str:
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
     if top.used >= BOUND_SHARE:
-        return f"bound by {_phrase(top.name)}: {percent} of what it can do"
+        return f"bound by {_phrase(top.name)}: {percent} of its peak"
     main_stall = max(timing.stalls.items(), key=lambda item: item[1])
     share = f"{100 * main_stall[1] / max(1, timing.scheduler_cycles):.0f} %"
     pipeline = timing.pipeline
     if pipeline is not None and _waits_mostly_for_copies(timing, pipeline):
         share = f"{100 * pipeline.for_copies / _waiting_cycles(timing):.0f} %"
         return (
-            "bound by the latency of copies: of the cycles in which warps wait,"
-            f" {share} are at mbarriers, for bytes that"
-            f" are on their way, while the Tensor Memory Accelerator works for"
-            f" {100 * pipeline.tma_use:.0f} % of the time; more stages, or larger ones, would hide"
-            " more"
+            f"bound by the latency of copies: in {share} of the cycles in which warps wait, they "
+            "wait at mbarriers for bytes in flight, while the Tensor Memory Accelerator is busy "
+            f"{100 * pipeline.tma_use:.0f} % of the time; more stages, or larger ones, would hide "
+            "more latency"
         )
     if main_stall[0] == "no_warp":
         return (
-            f"bound by too few warps: for {share} of the schedulers' cycles there is none; the most"
-            f" used throughput is {_phrase(top.name)} with {percent}"
+            f"bound by too few warps: in {share} of the schedulers' cycles, there is no warp; the "
+            f"highest throughput is that of {_phrase(top.name)}, at {percent}"
         )
     return (
-        f"bound by latency: for {share} of the schedulers' cycles most warps wait"
-        f" {WAITS_FOR[main_stall[0]]};"
-        f" the most used throughput is {_phrase(top.name)} with {percent}"
+        f"bound by latency: in {share} of the schedulers' cycles, most warps wait "
+        f"{WAITS_FOR[main_stall[0]]}; the highest throughput is that of {_phrase(top.name)}, at "
+        f"{percent}"
     )
 
 

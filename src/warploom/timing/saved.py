@@ -51,7 +51,7 @@ class ReplayState:
     def load(cls, path: str | Path) -> ReplayState:
         """Returns the state that a file holds. Raises WarploomError for any other file, or one that
         unpacks to more than MOST_BYTES."""
-        with reading(path, "is no state of a replay"):
+        with reading(path, "is not a valid replay state"):
             with ZipFile(path) as file:
                 archive = Archive(file, MOST_BYTES)
                 parts = {name: _words(archive, name) for name in cls.__dataclass_fields__}
@@ -65,5 +65,5 @@ def _words(archive: Archive, name: str) -> Words:
     data = archive.read(old if old in archive else file)
     words: Any = np.load(BytesIO(data), allow_pickle=False)
     if getattr(words, "dtype", None) != np.int64:
-        raise ValueError(f"{file} does not hold integers of 64 bits")
+        raise ValueError(f"{file} does not hold 64-bit integers")
     return cast(Words, words)

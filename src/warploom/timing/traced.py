@@ -41,7 +41,7 @@ def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
             f"{kernel} ({count} instructions) with grid {grid} and block {block} on {device}"
             for kernel, count, grid, block, device in (of_timing, of_trace)
         )
-        raise WarploomError(f"this is the modelled time of {timed}; the trace is one of {traced}")
+        raise WarploomError(f"this is the modelled time of {timed}, but the trace is of {traced}")
     modelled = modelled_time(timing, sm)
     slots = _slots_of_blocks(timing)
     residency = tuple(
@@ -73,7 +73,8 @@ def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
     states = timing.timeline(sm)
     if not states:
         raise WarploomError(
-            f"nothing was kept of what SM {sm} did; run.time(timeline=N) keeps N states of each SM"
+            f"the states of SM {sm} were not recorded; run.time(timeline=N) records N states of "
+            "each SM"
         )
     states.sort(key=lambda state: (state.slot, state.since))
     columns: dict[str, bytes] = {}
@@ -124,4 +125,4 @@ def check_sm(timing: TimedLaunch, sm: int) -> None:
     """Raises WarploomError for an SM that had no blocks: one that is not among the first
     `timing.sms`."""
     if not 0 <= sm < timing.sms:
-        raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")
+        raise WarploomError(f"there is no SM {sm}: only {timing.sms} had blocks, starting at SM 0")

@@ -23,7 +23,7 @@ def write_results(trials: Sequence[Trial], about: About, path: str | Path, form:
     ones; "time_source" says which. Raises WarploomError for another format, and where the file
     cannot be written."""
     if form not in FORMATS:
-        raise WarploomError(f"there is no format {form!r}; choose of {', '.join(FORMATS)}")
+        raise WarploomError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
     content = _cache(trials, about) if form == "kernel-tuner" else _results(trials)
     write_text(path, json.dumps(content, indent="") + "\n")
 

@@ -53,8 +53,8 @@ def _keyed(key: Any, space: Mapping[str, Sequence[Any]]) -> Configuration:
         parts = [*cast(tuple[Any, ...], key)] if isinstance(key, tuple) else [key]
     if len(parts) != len(space):
         raise WarploomError(
-            f"measured: the key {key!r} has {len(parts)} values, the space {len(space)} parameters:"
-            f" {', '.join(space)}"
+            f"measured: the key {key!r} has {len(parts)} values, but the space has {len(space)} "
+            f"parameters: {', '.join(space)}"
         )
     return {
         name: _value_of(key, name, part, space[name])
@@ -66,12 +66,14 @@ def _value_of(key: Any, name: str, part: Any, values: Sequence[Any]) -> Value:
     for value in values:
         if str(plain(name, value)) == str(plain(name, part)):
             return plain(name, value)
-    raise WarploomError(f"measured: in the key {key!r} is {part!r} no value of {name}")
+    raise WarploomError(f"measured: in the key {key!r}, {part!r} is not a value of {name}")
 
 
 def _positive(key: Any, time: Any) -> float:
     if isinstance(time, bool) or not isinstance(time, int | float) or not 0 < time < _NEVER:
-        raise WarploomError(f"measured: {key!r} has {time!r} for seconds, not a positive number")
+        raise WarploomError(
+            f"measured: {key!r} has {time!r} seconds, which is not a positive number"
+        )
     return float(time)
 
 
@@ -94,7 +96,7 @@ def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
         missing = [name for name in wanted if name not in configuration]
         if missing:
             raise WarploomError(
-                f"{path} has configurations without {', '.join(missing)}, which the space has"
+                f"{path} has configurations without {', '.join(missing)}, which is in the space"
             )
         kept = {name: plain(name, configuration[name]) for name in names if name in configuration}
         found.append(Measurement(kept, seconds))
@@ -107,8 +109,8 @@ def _rows(path: Path, rows: Iterator[Row]) -> list[Row]:
         return msgspec.convert([*rows], list[Row])
     except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputFileError(
-            f"{path} has other fields than cache files of Kernel Tuner or results in the T4 format:"
-            f" {error}"
+            f"{path} does not have the fields of cache files of Kernel Tuner or results in the T4 "
+            f"format: {error}"
         ) from None
 
 
@@ -126,7 +128,7 @@ def read_json(path: Path) -> dict[str, Any]:
             continue
         if isinstance(content, dict):
             return cast(dict[str, Any], content)
-    raise WarploomError(f"{path} is no JSON object: {reason}")
+    raise WarploomError(f"{path} is not a JSON object: {reason}")
 
 
 def _of_cache(cache: dict[str, dict[str, Any]]) -> Iterator[tuple[dict[str, Any], float]]:
@@ -151,5 +153,7 @@ def _of_results(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], float
 
 def _unit(name: str) -> float:
     if name not in _UNITS:
-        raise WarploomError(f"results have times in {name!r}; known are {', '.join(_UNITS)}")
+        raise WarploomError(
+            f"results have times in {name!r}; supported units are {', '.join(_UNITS)}"
+        )
     return _UNITS[name]

@@ -40,13 +40,13 @@ def expression(
     for node in ast.walk(tree):
         if not isinstance(node, _PLAIN):
             raise WarploomError(
-                f"the {what} {text!r} is more than arithmetic and comparisons of parameters;"
-                f" a function can say it (restrictions=[lambda p: ...])"
+                f"the {what} {text!r} may only contain arithmetic and comparisons of parameters; "
+                "for anything else, pass a function (restrictions=[lambda p: ...])"
             )
         if isinstance(node, ast.Name) and node.id not in known:
             raise WarploomError(
-                f"the {what} {text!r} speaks of {node.id}, which the space has not:"
-                f" {', '.join(sorted(known))}"
+                f"the {what} {text!r} uses {node.id}, which is not in the space: "
+                f"{', '.join(sorted(known))}"
             )
     code = compile(tree, f"<{what}>", "eval")
 
@@ -54,6 +54,6 @@ def expression(
         try:
             return eval(code, {"__builtins__": {}}, dict(configuration))
         except (TypeError, ArithmeticError) as error:
-            raise WarploomError(f"the {what} {text!r} cannot be worked out: {error}") from None
+            raise WarploomError(f"the {what} {text!r} cannot be evaluated: {error}") from None
 
     return holds

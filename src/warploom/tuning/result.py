@@ -112,8 +112,8 @@ class Tuned:
         devices = {trial.configuration.get("device") for trial in ran}
         if len(devices) > 1:
             raise WarploomError(
-                f"what to measure is a question for one device; the space has {len(devices)}:"
-                f" {', '.join(map(str, devices))}"
+                "configurations to measure can be suggested only for one device, but the space "
+                f"has {len(devices)}: {', '.join(map(str, devices))}"
             )
         measured = {at: one.measured for at, one in enumerate(ran) if one.measured is not None}
         configurations = [one.configuration for one in ran]
@@ -132,7 +132,7 @@ class Tuned:
             if at is not None and self.trials[at].costs is not None:
                 found[at] = one.seconds
         if not found:
-            raise WarploomError("measured: none of its configurations is one that ran here")
+            raise WarploomError("measured: none of its configurations ran here")
         trials = list(self.trials)
         groups: dict[Any, list[int]] = {}
         for at, trial in enumerate(trials):
@@ -160,7 +160,7 @@ class Tuned:
         """
         if self.about is None:
             raise WarploomError(
-                "only what tune() returned can be written, for the rest is not known"
+                "only the result of tune() can be written, because other results are incomplete"
             )
         write_results(self.trials, self.about, path, form)
 
@@ -172,8 +172,8 @@ class Tuned:
         ]
         if len(fits) > 1:
             raise WarploomError(
-                f"measured: {described(configuration)} is {len(fits)} configurations of the space;"
-                f" tune for one device, or say in each key for which"
+                f"measured: {described(configuration)} matches {len(fits)} configurations of the "
+                "space; tune for one device, or give the device in each key"
             )
         return fits[0] if fits else None
 
@@ -189,8 +189,8 @@ def check_objectives(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in OBJECTIVES:
             raise WarploomError(
-                f"there is no objective {name!r}; choose of {', '.join(OBJECTIVES)}"
+                f"there is no objective {name!r}; choose from {', '.join(OBJECTIVES)}"
             )
     if not names:
-        raise WarploomError(f"say what to minimise: one or more of {', '.join(OBJECTIVES)}")
+        raise WarploomError(f"give one or more objectives to minimize: {', '.join(OBJECTIVES)}")
     return tuple(names)

@@ -42,8 +42,8 @@ def parse_space(text: str) -> dict[str, list[Value]]:
                 raise WarploomError(f"--space {text!r} has {name} twice")
         if not _NAME.fullmatch(name) or not (tail if equals else head).strip():
             raise WarploomError(
-                f"--space {text!r} cannot be read at {part!r}. Write NAME=FIRST:LAST:STEP or"
-                f" NAME=VALUE,VALUE,... with commas between (block=64:1024:32,regs=32,64)."
+                f"--space {text!r} cannot be read at {part!r}. Write NAME=FIRST:LAST:STEP or "
+                "NAME=VALUE,VALUE,... separated by commas (block=64:1024:32,regs=32,64)."
             )
         space.setdefault(name, []).extend(_values(text, (tail if equals else head).strip()))
     return space
@@ -55,7 +55,7 @@ def _values(whole: str, text: str) -> Iterable[Value]:
         return [_value(text)]
     first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
     if step < 1 or last < first:
-        raise WarploomError(f"--space {whole!r}: {text} is no range FIRST:LAST:STEP that goes up")
+        raise WarploomError(f"--space {whole!r}: {text} is not an ascending range FIRST:LAST:STEP")
     return range(first, last + 1, step)
 
 
@@ -75,11 +75,13 @@ def configurations(
     changing slowest. Raises WarploomError for a space that means nothing, or has none of them."""
     for name, values in space.items():
         if not _NAME.fullmatch(name):
-            raise WarploomError(f"the parameter {name!r} is no name that a macro can have")
+            raise WarploomError(f"the parameter {name!r} is not a valid macro name")
         if not len(values):
             raise WarploomError(f"the parameter {name} has no values")
     if "block" in space and any(axis in space for axis in AXES):
-        raise WarploomError("the space has both block and block_size_x, _y or _z; keep one of them")
+        raise WarploomError(
+            "the space has both block and block_size_x, _y or _z; use only one of them"
+        )
     named = [[plain(name, value) for value in values] for name, values in space.items()]
     every = [dict(zip(space, chosen, strict=True)) for chosen in product(*named)]
     holding = conditions(restrictions, space)
@@ -97,7 +99,9 @@ def plain(name: str, value: Any) -> Value:
         return value
     number = value.item() if hasattr(value, "item") else value
     if not isinstance(number, int | float):
-        raise WarploomError(f"the parameter {name} cannot be {value!r}: a number or a text can")
+        raise WarploomError(
+            f"the parameter {name} cannot be {value!r}: it must be a number or a string"
+        )
     return int(number) if isinstance(number, bool) else number
 
 
@@ -116,7 +120,8 @@ class Division:
             for name in self.block_names[:2]:
                 if name not in space:
                     raise WarploomError(
-                        f"block_size_names has {name}, which the space has not: {', '.join(space)}"
+                        f"block_size_names has {name}, which is not in the space: "
+                        f"{', '.join(space)}"
                     )
         for text in (one for axis in self.divisors for one in axis):
             expression(text, set(space), "divisor of the grid")
@@ -137,7 +142,7 @@ def geometry(
     if not problem_size:
         return _shape("grid", configuration.get("grid", 1)), block
     if min(block) < 1:
-        raise WarploomError(f"a block has a thread at least in each dimension, not {block}")
+        raise WarploomError(f"a block must have at least one thread in each dimension, not {block}")
     x, y, z = (
         -(-size // _share(configuration, threads, texts))
         for size, threads, texts in zip(_three(problem_size), block, division.divisors, strict=True)
@@ -151,7 +156,9 @@ def _share(configuration: Configuration, threads: int, texts: Sequence[str]) -> 
     for text in texts:
         value = expression(text, set(configuration), "divisor of the grid")(configuration)
         if not isinstance(value, int | float) or value <= 0:
-            raise WarploomError(f"the divisor of the grid {text!r} is {value!r}, not above 0")
+            raise WarploomError(
+                f"the divisor of the grid {text!r} is {value!r}; it must be greater than 0"
+            )
         product *= value
     return max(1, round(product))
 
@@ -160,7 +167,9 @@ def _shape(what: str, value: Value) -> Dim3:
     if isinstance(value, int):
         return value, 1, 1
     if isinstance(value, float) or not _SHAPE.fullmatch(value):
-        raise WarploomError(f"the {what} of a configuration is a number, XxY or XxYxZ, not {value}")
+        raise WarploomError(
+            f"the {what} of a configuration must be a number, XxY or XxYxZ, not {value}"
+        )
     return _three([int(part) for part in value.split("x")])
 
 

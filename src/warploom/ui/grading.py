@@ -204,7 +204,7 @@ def _bounded(
     asked = " and ".join(
         f"{words} {factor * bound:,.10g}{unit}" for words, bound in bounds if bound is not None
     )
-    return Judged(check.label, passed, measured if passed else f"{measured}; {asked} wanted")
+    return Judged(check.label, passed, measured if passed else f"{measured}; required: {asked}")
 
 
 def _results(label: str, names: tuple[str, ...], mine: Launched, right: Launched) -> Judged:

@@ -68,12 +68,14 @@ class Guard:
     def _refusal(self, request: Request) -> Response | None:
         """Returns the response that refuses a request, None for one that is allowed."""
         if request.headers.get("host") not in self._hosts:
-            return Response("This server answers to its own address alone.", 403)
+            return Response("This server accepts requests only at its own address.", 403)
         if request.headers.get("origin", next(iter(self._origins))) not in self._origins:
-            return Response("Pages of other origins may not ask here.", 403)
+            return Response("Requests from pages of other origins are not allowed.", 403)
         given = request.headers.get("x-warploom-token") or request.query_params.get("token", "")
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return Response("The token is missing or wrong; open the URL as it was printed.", 403)
+            return Response(
+                "The token is missing or wrong; open the URL exactly as it was printed.", 403
+            )
         return None
 
 

@@ -44,7 +44,7 @@ def _problems(lesson: Lesson, task_request: LaunchRequest | None) -> Iterator[st
         if caption.beside is not None:
             yield from _anchor_problems(f"caption {number}: beside", caption.beside)
             if lesson.versus is None:
-                yield f"caption {number} has `beside`, and the lesson has no [versus] to look in."
+                yield f"caption {number} has `beside`, but the lesson has no [versus]."
     _check_launch("launch", lesson.request)
     if lesson.versus is not None:
         _check_variant("versus", lesson.versus)
@@ -63,7 +63,7 @@ def _task_problems(task: Task, request: LaunchRequest) -> Iterator[str]:
     for number, variant in enumerate(task.also, 1):
         _check_variant(f"task.also {number}", variant)
     if not task.checks:
-        yield "the task has no [[task.checks]], so that every kernel would pass."
+        yield "the task has no [[task.checks]], so every kernel would pass."
     buffers = buffer_names(request.args)
     for number, check in enumerate(task.checks, 1):
         yield from _check_problems(f"check {number} of the task", check, buffers)
@@ -73,7 +73,9 @@ def _check_problems(place: str, check: Check, buffers: tuple[str, ...]) -> Itera
     given = [name for name in MEASURES if getattr(check, name)]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
-        yield f"{place} ({check.label}) measures one of {', '.join(MEASURES)}, and has {found}."
+        yield (
+            f"{place} ({check.label}) must measure one of {', '.join(MEASURES)}, but has {found}."
+        )
     for name in check.results:
         yield from _one_of(f"{place}: results", name, buffers)
     for tool in check.findings:

@@ -112,6 +112,6 @@ def unpacking(page: str) -> str:
 def show(*traces: Trace, labels: tuple[str, ...] = (), height: int = HEIGHT) -> Shown:
     """Shows a trace in a notebook, or two side by side. Raises WarploomError for more."""
     if not 1 <= len(traces) <= 2:
-        raise WarploomError(f"one trace is shown, or two side by side, not {len(traces)}")
+        raise WarploomError(f"one trace or two traces side by side can be shown, not {len(traces)}")
     named = labels or tuple(f"{t.launch.name} on {t.device.title}" for t in traces)
     return Shown(traces, named, height)

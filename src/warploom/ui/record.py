@@ -206,5 +206,7 @@ def refusal_of(error: WarploomError) -> Refusal:
     if isinstance(error, PtxError):
         return Refusal("compile", str(error), (SourceError(error.span.line, error.reason),))
     if isinstance(error, LaunchError) and error.resource in ("device memory", "host memory"):
-        return Refusal("memory", f"{error} A run of the view has what --memory allows.")
+        return Refusal(
+            "memory", f"{error} The memory limit of a run of the view is set with --memory."
+        )
     return Refusal("launch", str(error))

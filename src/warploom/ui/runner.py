@@ -166,8 +166,8 @@ def _read_answer(
 def _late(limits: Limits) -> Refusal:
     return Refusal(
         "time",
-        f"The run was stopped after {limits.seconds:g} seconds (--seconds). If the kernel never"
-        f" ends, look for the loop; bound it with max. instructions to see where it is.",
+        f"The run was stopped after {limits.seconds:g} seconds (--seconds). If the kernel never "
+        "ends, find the endless loop: set max. instructions to see where it is.",
     )
 
 

@@ -89,7 +89,7 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     writes = [access for access in memory_accesses if access.op != "load"]
     if unknown and writes:
         line = program.line(unknown[0].instruction)
-        reasons.append(f"nothing is known of the address at {line}")
+        reasons.append(f"the address at {line} cannot be analyzed")
         return BlockConflicts(reasons[0], _tracking(program, memory_accesses, memory_accesses))
     ranges, conflicting = AddressRanges(analysis), list[MemoryAccess]()
     for allocation in sorted({start for write in writes for start in _allocations(write)}):
@@ -103,7 +103,7 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         conflicting += in_allocation
         first_write = next(access for access in in_allocation if access.op != "load")
         line = program.line(first_write.instruction)
-        reasons.append(f"blocks may reach the same addresses as the {first_write.op} at {line}")
+        reasons.append(f"blocks may access the same addresses as the {first_write.op} at {line}")
     if not reasons:
         return BlockConflicts("")
     return BlockConflicts(reasons[0], _tracking(program, memory_accesses, conflicting))
@@ -134,7 +134,7 @@ def _tracking(
     return Tracking(reads, writes, all_writes - writes, unit)
 
 
-ATOMIC_ORDER = "the order of atomics shows"
+ATOMIC_ORDER = "the result depends on the order of atomics"
 """Why atomics may conflict that do not leave the same in any order."""
 
 
@@ -170,14 +170,14 @@ def _order_dependence(instruction: Instruction) -> str:
     if any(name.startswith(ORDER_DEPENDENT) for name in special_names):
         return "the kernel reads a value that depends on block order"
     if instruction.operation.has(Effect.USES_TMA):
-        return "nothing is known of where a tensor map leads"
+        return "the addresses of a tensor map are not known"
     for space, op in accesses(instruction):
         if space in NOT_SHARED:
             continue
         if op == "atomic":
             return ATOMIC_ORDER
         if instruction.operation.kind not in BY_LANE:
-            return "an access of a whole warp"
+            return "an access by a whole warp"
     return ""
 
 

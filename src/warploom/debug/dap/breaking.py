@@ -62,7 +62,7 @@ class Breaking:
         self._wanted[group] = wanted
         session = self._client.session
         if session is None:
-            waits = "it is set when a kernel is launched"
+            waits = "it will be set when a kernel is launched"
             return {
                 "breakpoints": [
                     {"id": self._id(group, i), "verified": False, "message": waits}
@@ -162,7 +162,7 @@ def _number(condition: str) -> int:
     """Returns from how many on an event counts: 8 for `8`, `>= 8` and `> 7`."""
     found = re.fullmatch(r"\s*(>=|>)?\s*(\d+)\s*", condition)
     if found is None:
-        raise DebugError(f"this event takes a number, such as 8 or >= 8, not `{condition}`")
+        raise DebugError(f"this event requires a number, such as 8 or >= 8, not `{condition}`")
     return int(found[2]) + (found[1] == ">")
 
 
@@ -170,5 +170,5 @@ def _ignored(condition: str) -> int:
     """Returns how many hits come before the one to stop at: the third for `3` or `>= 3`."""
     found = re.fullmatch(r"\s*(==|=|>=|>)?\s*(\d+)\s*", condition)
     if found is None:
-        raise DebugError(f"a hit condition is a number, such as 3 or >= 3, not `{condition}`")
+        raise DebugError(f"a hit condition must be a number, such as 3 or >= 3, not `{condition}`")
     return int(found[2]) - (0 if found[1] == ">" else 1)

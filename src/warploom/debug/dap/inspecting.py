@@ -80,7 +80,7 @@ class Inspecting:
             return
         found = session.warp(block, warp)
         if found is None:
-            raise DebugError(f"warp {warp} of block {block} does not run now")
+            raise DebugError(f"warp {warp} of block {block} is not running now")
         lanes = found.splits.active & found.splits.live or found.existing
         session.set_focus(block, warp, (lanes & -lanes).bit_length() - 1)
 

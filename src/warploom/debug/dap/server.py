@@ -50,20 +50,18 @@ CAPABILITIES = {
             "default": False,
             "supportsCondition": True,
             "conditionDescription": (
-                "From how many on, such as 8"
-                if name in COUNTED
-                else "An expression, such as i == 5"
+                "Minimum number, such as 8" if name in COUNTED else "An expression, such as i == 5"
             ),
         }
         for name, label in (
-            ("divergence", "Lanes of a warp part"),
-            ("reconvergence", "Lanes of a warp meet again"),
+            ("divergence", "Lanes of a warp diverge"),
+            ("reconvergence", "Lanes of a warp reconverge"),
             ("barrier", "A barrier"),
             ("bank-conflict", "Bank conflicts of shared memory"),
             ("uncoalesced", "Uncoalesced accesses (over 4 sectors)"),
-            ("nan", "A NaN comes from numbers"),
-            ("race", "A race, as the sanitizer finds it"),
-            ("uninitialized", "A read of what nobody wrote"),
+            ("nan", "A NaN is computed from numbers"),
+            ("race", "A race, as found by the sanitizer"),
+            ("uninitialized", "A read of uninitialized memory"),
         )
     ],
 }
@@ -171,7 +169,7 @@ class Server:
             self.client.connection.refuse(message, missing)
             return
         except (AttributeError, TypeError, OverflowError) as error:
-            reason = f"an argument of {message['command']} has another type or size: {error}"
+            reason = f"an argument of {message['command']} has the wrong type or size: {error}"
             self.client.connection.refuse(message, reason)
             return
         self.client.connection.answer(message, body)

@@ -104,7 +104,7 @@ class Shell:
         if stop.reason in ("end", "none"):
             return
         if stop.reason == "exited":
-            self.say("The thread in focus has left the kernel.")
+            self.say("The thread in focus has exited the kernel.")
         focus = session.focus
         if before is None or (focus.block, focus.warp, focus.lane) != before:
             self.say(f"[Switching focus to {self.focus_text()}]")
@@ -143,4 +143,4 @@ def number_of(text: str, what: str, standard: int | None = None) -> int:
     try:
         return int(text.strip(), 0)
     except ValueError:
-        raise DebugError(f"`{text}` is no number: {what}") from None
+        raise DebugError(f"`{text}` is not a number: {what}") from None

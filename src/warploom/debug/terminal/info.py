@@ -21,7 +21,7 @@ def _cuda(shell: Shell, rest: str) -> None:
     """`cuda block 1 thread 33`: change the focus, or say what it is."""
     parts = [(kind, text) for kind, text in _PART.findall(rest)]
     if not parts or "".join(_PART.sub("", rest).split()):
-        raise DebugError("cuda takes parts of the focus: block, thread, warp, lane (with numbers)")
+        raise DebugError("cuda takes any of block, thread, warp, lane, each with a number")
     session = shell.session
     given = {kind: _numbers(text) for kind, text in parts if text}
     if given:
@@ -51,7 +51,7 @@ def _linear(index: list[int], shape: tuple[int, int, int], what: str) -> int:
         return index[0]
     full = [*index, 0, 0][:3]
     if any(n >= size for n, size in zip(full, shape, strict=True)):
-        raise DebugError(f"there is no {what} {tuple(full)}: there are {shape}")
+        raise DebugError(f"there is no {what} {tuple(full)}: the size is {shape}")
     return full[0] + shape[0] * (full[1] + shape[1] * full[2])
 
 
@@ -78,7 +78,10 @@ def _kernels(shell: Shell) -> Iterator[str]:
     yield f"position {session.position:,} of the launch; schedule {policy}"
     if session.timeline.edited or not session.target.compiles:
         why = "it was changed" if session.timeline.edited else session.target.not_compiled
-        yield f"The reference machine runs this launch, some 10,000 instructions a second: {why}."
+        yield (
+            "The reference engine runs this launch, at about 10,000 instructions per second: "
+            f"{why}."
+        )
 
 
 def _blocks(shell: Shell) -> Iterator[str]:
@@ -92,7 +95,7 @@ def _blocks(shell: Shell) -> Iterator[str]:
         yield f"{mark} {_tuple(launch.block_index(block))}  {live} of {len(warps)}"
     begun = session.stepper.grid.run.plan.next_block if session.stepper.grid else 0
     left = launch.blocks - begun
-    yield f"  {left} of {launch.blocks} blocks have not begun"
+    yield f"  {left} of {launch.blocks} blocks have not started"
 
 
 def _warps(shell: Shell) -> Iterator[str]:
@@ -156,7 +159,7 @@ def _stack(shell: Shell) -> Iterator[str]:
     warp = session.thread().warp
     found = [*reversed(reconvergence_points(warp.splits.table))]
     if not found:
-        yield "The lanes of this warp are together."
+        yield "The lanes of this warp have not diverged."
     for each in found:
         exit = session.program.exit
         at = session.program.blocks[each.block].start if each.block < exit else None
@@ -175,7 +178,7 @@ def _locals(shell: Shell) -> Iterator[str]:
     thread = session.thread()
     found = session.variables()
     if not found:
-        yield "No variables are known here; compile with -G to see them, or `info registers`."
+        yield "No variables are known here; compile with -G to see them, or use `info registers`."
     for name, value in found:
         text = f"<{value}>" if isinstance(value, str) else written(value, thread, most=FEW)
         yield f"{name} = {text}"
@@ -268,7 +271,7 @@ def _tuple(index: tuple[int, int, int]) -> str:
 
 
 COMMANDS = {
-    "info": Command(_info, f"Tell about: {', '.join(TOPICS)}.", "info TOPIC"),
+    "info": Command(_info, f"Show information about: {', '.join(TOPICS)}.", "info TOPIC"),
     "cuda": Command(
         _cuda, "Show or change the focus.", "cuda [block N] [thread N] [warp N] [lane N]"
     ),

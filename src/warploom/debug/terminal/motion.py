@@ -38,7 +38,7 @@ def _start(shell: Shell, rest: str) -> Stop:
 
 
 def _continue(shell: Shell, rest: str) -> Stop:
-    ignored = number_of(rest, "how often to go past this breakpoint", 1) - 1
+    ignored = number_of(rest, "the number of times to skip this breakpoint", 1) - 1
     for each in shell.session.stop.breakpoints:
         each.ignored = ignored
     return shell.session.go_on()
@@ -50,7 +50,7 @@ def _goto(shell: Shell, rest: str) -> Stop:
 
 def _until(shell: Shell, rest: str) -> Stop:
     if not rest:
-        raise DebugError("until where? Give a line, FILE:LINE or a function")
+        raise DebugError("until requires a line, FILE:LINE or a function")
     return shell.session.until(rest)
 
 
@@ -65,54 +65,58 @@ def _read(shell: Shell, rest: str) -> Stop:
 def _asked(rest: str) -> str:
     text = rest.rstrip("?").strip()
     if not text:
-        raise DebugError("who wrote what? Give an expression that is in memory, such as x[5]")
+        raise DebugError("who wrote requires an expression that is in memory, such as x[5]")
     return text
 
 
 def _set_locking(shell: Shell, rest: str) -> None:
     if rest not in LOCKING:
-        raise DebugError(f"scheduler-locking is one of {', '.join(LOCKING)}, not `{rest}`")
+        raise DebugError(f"scheduler-locking must be one of {', '.join(LOCKING)}, not `{rest}`")
     shell.session.locking = rest
 
 
 def _show_locking(shell: Shell, rest: str) -> None:
     meanings = {
-        "off": "all warps run on, as the schedule has them",
+        "off": "all warps run, in the order of the schedule",
         "step": "while a thread is stepped, only its warp runs",
-        "on": "only the warp in focus runs, while it can",
+        "on": "only the warp in focus runs, as long as it can",
     }
     shell.say(f"scheduler-locking is {shell.session.locking}: {meanings[shell.session.locking]}")
 
 
 COMMANDS = {
-    "run": Command(_goes(_run), "Begin the launch anew, and go on until it stops."),
+    "run": Command(_goes(_run), "Restart the launch and continue until it stops."),
     "start": Command(_goes(_start), "Go to the start of the launch."),
-    "continue": Command(_goes(_continue), "Go on until the launch stops.", "continue [COUNT]"),
+    "continue": Command(_goes(_continue), "Continue until the launch stops.", "continue [COUNT]"),
     "reverse-continue": Command(
-        _goes(lambda shell, rest: shell.session.reverse()), "Go back to where it stopped last."
+        _goes(lambda shell, rest: shell.session.reverse()), "Go back to the previous stop."
     ),
     "step": Command(_steps("line"), "Step to another line, into functions.", "step [COUNT]"),
     "next": Command(_steps("over"), "Step to another line, over functions.", "next [COUNT]"),
     "stepi": Command(_steps("instruction"), "Step one PTX instruction.", "stepi [COUNT]"),
     "nexti": Command(_steps("instruction"), "Step one PTX instruction.", "nexti [COUNT]"),
-    "reverse-step": Command(_steps("line", back=True), "Step back to the line before."),
-    "reverse-next": Command(_steps("over", back=True), "The same, over functions."),
+    "reverse-step": Command(_steps("line", back=True), "Step back to the previous line."),
+    "reverse-next": Command(
+        _steps("over", back=True), "Step back to the previous line, over functions."
+    ),
     "reverse-stepi": Command(_steps("instruction", back=True), "Step back one instruction."),
     "finish": Command(
-        _goes(lambda shell, rest: shell.session.finish()), "Go on until this function returns."
+        _goes(lambda shell, rest: shell.session.finish()), "Continue until this function returns."
     ),
-    "until": Command(_goes(_until), "Go on until the thread comes to a place.", "until LOCATION"),
+    "until": Command(
+        _goes(_until), "Continue until the thread reaches a location.", "until LOCATION"
+    ),
     "set scheduler-locking": Command(
         _set_locking,
-        "Say whether other warps run, too: off, step or on.",
+        "Set whether other warps run, too: off, step or on.",
         "set scheduler-locking MODE",
     ),
-    "show scheduler-locking": Command(_show_locking, "Say whether other warps run, too."),
+    "show scheduler-locking": Command(_show_locking, "Show whether other warps run, too."),
     "goto": Command(_goes(_goto), "Go to a position of the launch.", "goto POSITION"),
     "who wrote": Command(_goes(_wrote), "Go back to the last write.", "who wrote EXPRESSION"),
     "who read": Command(_goes(_read), "Go back to the last read.", "who read EXPRESSION"),
     "where diverged": Command(
         _goes(lambda shell, rest: shell.session.last_divergence()),
-        "Go back to where this warp diverged last.",
+        "Go back to the last divergence of this warp.",
     ),
 }

@@ -113,7 +113,7 @@ class Terminal:
             self.shell.say("")
             self.quitting = True
         except KeyboardInterrupt:
-            self.shell.say("Type `quit` to leave.")
+            self.shell.say("Type `quit` to exit.")
         else:
             self.do(line)
 
@@ -206,4 +206,4 @@ def _help(shell: Shell, rest: str) -> None:
     shell.say(help_text(rest))
 
 
-COMMANDS["help"] = Command(_help, "List the commands, or say what one does.", "help [COMMAND]")
+COMMANDS["help"] = Command(_help, "List the commands, or describe one.", "help [COMMAND]")

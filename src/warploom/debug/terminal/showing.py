@@ -39,7 +39,7 @@ def _print(shell: Shell, rest: str) -> None:
     found = _FORMAT.fullmatch(rest)
     letters, text = (found[2], found[3]) if found else ("", rest)
     if not text:
-        raise DebugError("print what? Give an expression")
+        raise DebugError("print requires an expression")
     value = shell.session.evaluate(text)
     thread = shell.session.evaluator().thread
     shell.history += 1
@@ -76,7 +76,7 @@ def _in_format(data: bytes, letter: str) -> str:
             types = {4: FLOAT, 8: DOUBLE, 2: Arithmetic("half", 2, Encoding.FLOAT)}
             return number_text(types[len(data)], data) if len(data) in types else str(signed)
         case _:
-            raise DebugError(f"there is no format {letter}; there are x d u o t c a f")
+            raise DebugError(f"there is no format {letter}; use x d u o t c a f")
 
 
 def _examine(shell: Shell, rest: str) -> None:
@@ -137,7 +137,7 @@ def _undisplay(shell: Shell, rest: str) -> None:
 
 def _set(shell: Shell, rest: str) -> None:
     if "=" not in rest:
-        raise DebugError("set variable takes an assignment, such as x[5] = 1.5")
+        raise DebugError("set variable requires an assignment, such as x[5] = 1.5")
     shell.session.evaluate(rest)
 
 
@@ -158,7 +158,7 @@ def _lanes(shell: Shell, rest: str) -> None:
             text = "?"
         shown.append(text if warp.splits.active >> lane & 1 else f"({text})")
     session.focus = focus
-    shell.say(f"{rest} in the lanes of warp {focus.warp} (in brackets: not active)")
+    shell.say(f"{rest} in the lanes of warp {focus.warp} (inactive lanes in brackets)")
     width = max(map(len, shown)) + 1
     for first in range(0, len(shown), 8):
         cells = "".join(f"{text:>{width}}" for text in shown[first : first + 8])
@@ -271,7 +271,10 @@ def _moves_frame(by: int) -> Command:
         _frame(shell, str(shell.session.focus.frame + by))
 
     return Command(
-        do, "Look at the frame that called this one." if by > 0 else "The reverse of `up`."
+        do,
+        "Select the frame that called this one."
+        if by > 0
+        else "Select the frame that this one called.",
     )
 
 
@@ -290,10 +293,12 @@ def _view(shell: Shell, rest: str) -> None:
     file = Path(rest or f"{here.kernel.name}.wl").absolute()
     write_bytes(file, found.trace.to_bytes())
     command = ["view", str(file), "--step", str(found.step), "--warp", str(found.warp)]
-    shell.say(f"Saved what block {here.focus.block} does; this opens it at the same step:")
+    shell.say(
+        f"Saved a recording of block {here.focus.block}; this command opens it at the same step:"
+    )
     shell.say(f"  warploom {shlex.join(command)}")
     if shell.interactive:
-        shell.say("The page stays until you leave this launch.")
+        shell.say("The page stays open until you exit this launch.")
         shell.servers.append(subprocess.Popen([sys.executable, "-m", "warploom.cli", *command]))
 
 
@@ -305,20 +310,20 @@ COMMANDS = {
     "print": Command(_print, "Show the value of an expression.", "print[/FORMAT] EXPRESSION"),
     "x": Command(_examine, "Show memory: a count, a format, a size.", "x/COUNTFORMATSIZE ADDRESS"),
     "display": Command(_display, "Show a value at each stop.", "display EXPRESSION"),
-    "undisplay": Command(_undisplay, "Stop displaying it.", "undisplay [NUMBER...]"),
+    "undisplay": Command(_undisplay, "Stop displaying a value.", "undisplay [NUMBER...]"),
     "set variable": Command(_set, "Change a variable, memory or a register.", "set variable A = B"),
     "lanes": Command(_lanes, "Show a value in all lanes of the warp.", "lanes EXPRESSION"),
     "grid": Command(_grid, "Show a value in all threads of the block.", "grid EXPRESSION"),
     "ptype": Command(_ptype, "Show the type of an expression.", "ptype EXPRESSION"),
     "list": Command(_list, "Show source.", "list [LINE|FILE:LINE|FUNCTION]"),
     "disassemble": Command(_disassemble, "Show PTX.", "disassemble [LOCATION]"),
-    "backtrace": Command(_backtrace, "Show the calls that lead here."),
-    "frame": Command(_frame, "Look at another frame.", "frame NUMBER"),
+    "backtrace": Command(_backtrace, "Show the call stack."),
+    "frame": Command(_frame, "Select another frame.", "frame NUMBER"),
     "up": _moves_frame(1),
     "down": _moves_frame(-1),
     "generate-core-file": Command(
         _core,
-        "Save the launch, for `warploom debug FILE`; it opens where it stands now.",
+        "Save the launch for `warploom debug FILE`, which opens it at the current position.",
         "generate-core-file [FILE.wlcore]",
     ),
     "view": Command(

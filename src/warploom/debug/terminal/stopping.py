@@ -14,8 +14,8 @@ def _break(shell: Shell, rest: str) -> None:
         shell.repeated.append(rest)
         if not set_breakpoint(shell, rest):
             shell.say(
-                f"{shell.session.kernel.name} has no {rest.partition(' if ')[0]}: the breakpoint is"
-                f" pending, for later launches."
+                f"{shell.session.kernel.name} has no {rest.partition(' if ')[0]}: the breakpoint "
+                "is pending for later launches."
             )
         return
     set_breakpoint(shell, rest)
@@ -47,7 +47,7 @@ def _catch(shell: Shell, rest: str) -> None:
     event, _, condition = rest.partition(" if ")
     words = event.replace(">=", " ").split()
     if not words:
-        raise DebugError(f"catch what? {', '.join(EVENTS)}")
+        raise DebugError(f"catch requires an event: {', '.join(EVENTS)}")
     least = number_of(words[1], "from how many on") if len(words) > 1 else 0
     made = shell.session.catch(words[0], least)
     if condition.strip():
@@ -100,7 +100,7 @@ def _condition(shell: Shell, rest: str) -> None:
 def _ignore(shell: Shell, rest: str) -> None:
     words = rest.split()
     if len(words) != 2:
-        raise DebugError("ignore takes the number of a breakpoint and how often to go past it")
+        raise DebugError("ignore requires the number of a breakpoint and how often to skip it")
     made = shell.session.breakpoint(number_of(words[0], "the number of a breakpoint"))
     made.ignored = number_of(words[1], "how often")
 
@@ -120,11 +120,11 @@ COMMANDS = {
     "watch": Command(_watches("write"), "Stop when memory is written.", "watch EXPRESSION"),
     "rwatch": Command(_watches("read"), "Stop when memory is read.", "rwatch EXPRESSION"),
     "awatch": Command(_watches("access"), "Stop when memory is accessed.", "awatch EXPRESSION"),
-    "delete": Command(_delete, "Remove breakpoints, or all.", "delete [NUMBER...]"),
-    "enable": Command(_enables(True), "Stop at breakpoints again.", "enable [NUMBER...]"),
-    "disable": Command(_enables(False), "Do not stop at breakpoints.", "disable [NUMBER...]"),
+    "delete": Command(_delete, "Delete all or some breakpoints.", "delete [NUMBER...]"),
+    "enable": Command(_enables(True), "Enable breakpoints.", "enable [NUMBER...]"),
+    "disable": Command(_enables(False), "Disable breakpoints.", "disable [NUMBER...]"),
     "condition": Command(
-        _condition, "Give a breakpoint a condition, or none.", "condition NUMBER [CONDITION]"
+        _condition, "Set or remove the condition of a breakpoint.", "condition NUMBER [CONDITION]"
     ),
-    "ignore": Command(_ignore, "Go past a breakpoint some times.", "ignore NUMBER COUNT"),
+    "ignore": Command(_ignore, "Skip a breakpoint a number of times.", "ignore NUMBER COUNT"),
 }

@@ -10,10 +10,10 @@ from __future__ import annotations
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Since, Unit, declare
 
-BETWEEN_DEVICES = "it reaches the memory of other devices, and a launch has one device"
-REPORTS = "mbarriers of layout v1, which hold reports on what was copied, are not modelled"
+BETWEEN_DEVICES = "it accesses the memory of other devices, but a launch has one device"
+REPORTS = "mbarriers of layout v1, which record reports about copies, are not modelled"
 SEVERAL_BARRIERS = "arrivals at the mbarriers of several thread blocks at once are not modelled"
-EXCLUSIVE = "allocations that exclude others, up to 576 columns, are not modelled"
+EXCLUSIVE = "exclusive allocations of up to 576 columns are not modelled"
 COMPRESSION = "compression of what it loads to 2:4 sparsity is not modelled"
 
 FABRIC, RUBIN = Since((9, 3), (10, 0)), Since((9, 4), (10, 7))

@@ -36,33 +36,35 @@ def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
         message = f"a .{variable.space.value} variable cannot be declared {where}"
         raise PtxSyntaxError(message, variable.span)
     if variable.type is PRED:
-        message = f"`{variable.name}` is a predicate, which only a register can be"
+        message = f"`{variable.name}` is a predicate; a predicate must be in a register"
         raise PtxSyntaxError(message, variable.span)
     if variable.type.name in OPAQUE and variable.space is not Space.GLOBAL:
-        message = f"a .{variable.type.name} variable is .global, or a parameter of a kernel"
+        message = f"a .{variable.type.name} variable must be .global, or a parameter of a kernel"
         raise PtxSyntaxError(message, variable.span)
     if variable.initial is not None and variable.space not in INITIALIZED:
         message = f"a .{variable.space.value} variable cannot have an initial value"
         raise PtxSyntaxError(message, variable.span)
     if variable.bank and (variable.linkage != "extern" or variable.shape != (None,)):
-        message = f"constant bank {variable.bank} holds `.extern` arrays without a length only"
+        message = f"constant bank {variable.bank} may only hold `.extern` arrays without a length"
         raise PtxSyntaxError(message, variable.span)
     if variable.linkage == "common" and variable.space is not Space.GLOBAL:
-        raise PtxSyntaxError("a .common variable is .global", variable.span)
+        raise PtxSyntaxError("a .common variable must be .global", variable.span)
     check_width(variable)
     check_initial(variable)
     if 0 in variable.shape:
-        message = f"`{variable.name}` has no elements: a length is 1 or more"
+        message = f"`{variable.name}` has no elements: array lengths must be at least 1"
         raise PtxSyntaxError(message, variable.span)
     if None in variable.shape and variable.linkage != "extern":
-        message = f"`{variable.name}[]` has no length; only an .extern array may leave it open"
+        message = f"`{variable.name}[]` has no length; only an .extern array may omit it"
         raise PtxSyntaxError(message, variable.span)
 
 
 def check_width(variable: Variable) -> None:
     """Raises PtxSyntaxError for a vector that is wider than any may be (PTX ISA, "Vectors")."""
     if variable.vector > 1 and variable.element_bytes * 8 > MOST_VECTOR_BITS:
-        message = f"`{variable.name}` has {variable.element_bytes * 8} bits; a vector has up to 128"
+        message = (
+            f"`{variable.name}` has {variable.element_bytes * 8} bits; a vector has at most 128"
+        )
         raise PtxSyntaxError(message, variable.span)
 
 
@@ -77,7 +79,10 @@ def check_constants(module: Module) -> None:
         if variable.space is Space.CONST:
             taken = -(-taken // variable.alignment) * variable.alignment + variable.size
             if taken > CONSTANT_BYTES:
-                message = f"the constants up to here take {taken} bytes of {CONSTANT_BYTES}"
+                message = (
+                    f"the constants up to here take {taken} bytes, but the limit is "
+                    f"{CONSTANT_BYTES}"
+                )
                 raise PtxSyntaxError(message, variable.span)
 
 
@@ -88,15 +93,17 @@ def check_initial(variable: Variable) -> None:
     if variable.vector > 1 and isinstance(variable.initial, tuple):
         for vector in _innermost(variable.initial):
             if len(vector) < variable.vector:
-                message = f"a vector of `{variable.name}` has {variable.vector} initial values"
+                message = (
+                    f"a vector of `{variable.name}` must have {variable.vector} initial values"
+                )
                 raise PtxSyntaxError(message, variable.span)
     if isinstance(variable.initial, tuple) and (beyond := _beyond(variable.initial, dims)):
         message = f"`{variable.name}` has {beyond[0]} initial values for {beyond[1]} elements"
         raise PtxSyntaxError(message, variable.span)
     if variable.initial is not None and not _suits(variable.initial, len(dims), variable.type):
         message = (
-            f"the initial value of `{variable.name}` does not suit {variable.type}: it has braces"
-            f" for each dimension and each vector, and numbers of the type in them"
+            f"the initial value of `{variable.name}` does not match {variable.type}: it must have "
+            "braces for each dimension and each vector, and contain numbers of the type"
         )
         raise PtxSyntaxError(message, variable.span)
 
@@ -143,19 +150,19 @@ def check_parameter(function: Function, parameter: Variable, *, result: bool) ->
     wrong = ""
     if parameter.space is Space.REG:
         if parameter.shape:
-            wrong = "is an array, which no register holds"
+            wrong = "is an array, which cannot be in a register"
     elif parameter.type is PRED:
-        wrong = "is a predicate, which only a register can be"
+        wrong = "is a predicate; a predicate must be in a register"
     elif parameter.vector > 1 and not parameter.shape:
-        wrong = "is a vector, which is passed as an array or in registers"
+        wrong = "is a vector; pass it as an array or in registers"
     elif parameter.type.name in OPAQUE and not function.is_entry:
-        wrong = f"is a .{parameter.type.name}, which only a kernel has as a parameter"
+        wrong = f"is a .{parameter.type.name}, which only kernels support as a parameter"
     elif not function.is_entry and (parameter.pointer_space or parameter.pointer_align):
-        wrong = "has .ptr, which only parameters of kernels have"
+        wrong = "has .ptr, which only kernel parameters support"
     if parameter.initial is not None:
-        wrong = "has an initial value, which no parameter has"
+        wrong = "has an initial value, which parameters do not support"
     if (result or function.is_entry) and not {0, None}.isdisjoint(parameter.shape):
-        wrong = "has no length, which only the last parameter of a .func may lack"
+        wrong = "has no length; only the last parameter of a .func may omit it"
     if wrong:
         raise PtxSyntaxError(f"parameter `{parameter.name}` {wrong}", parameter.span)
 
@@ -175,7 +182,7 @@ def check_parameters(module: Module, kernel: Function) -> None:
         if taken > limit:
             hint = "" if many else f" (PTX 8.1 for sm_70 or later: {MANY_PARAMETER_BYTES:,})"
             message = (
-                f"the parameters of {kernel.name} take {taken:,} bytes up to here; a kernel has at"
-                f" most {limit:,}{hint}. Pass a pointer to a buffer"
+                f"the parameters of {kernel.name} take {taken:,} bytes up to here, but a kernel "
+                f"has at most {limit:,}{hint}. Pass a pointer to a buffer"
             )
             raise PtxSyntaxError(message, parameter.span)

@@ -114,11 +114,13 @@ def check_unnamed_parameter(scope: Scope, operation: Operation, operand: Address
     Function Parameters")."""
     if operand.base is None:
         message = (
-            f"`{operation.text}` wants the name of a parameter, or a register with its address"
+            f"`{operation.text}` requires the name of a parameter, or a register with its address"
         )
         raise scope.error(message, operand.span)
     if operation.kind is OpKind.STORE:
-        message = "`st.param` wants the name of a parameter of a call: others can only be read"
+        message = (
+            "`st.param` requires the name of a parameter of a call: other parameters are read-only"
+        )
         raise scope.error(message, operand.span)
 
 
@@ -127,7 +129,7 @@ def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> N
     are only read."""
     operation = instruction.operation
     if not isinstance(operand, Address):
-        raise scope.error(f"`{operation.text}` wants an address here: `[...]`", operand.span)
+        raise scope.error(f"`{operation.text}` requires an address here: `[...]`", operand.span)
     base = operand.base
     if space_of(operation) is Space.PARAM and not isinstance(base, Symbol):
         check_unnamed_parameter(scope, operation, operand)
@@ -147,7 +149,7 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
     """Check that a variable is accessed by instructions of its own state space."""
     variable = scope.variables.get(symbol.name)
     if variable is None:
-        raise scope.error(f"`{symbol.name}` is no variable", symbol.span)
+        raise scope.error(f"`{symbol.name}` is not a variable", symbol.span)
     space = space_of(operation)
     # A generic address of global memory is the plain one; elsewhere it is not.
     spaces = (Space.GLOBAL,) if space is Space.GENERIC else (space,)
@@ -158,7 +160,7 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
         if space is Space.GENERIC:
             message += f"; write `{operation.name}.{variable.space.value}`, or convert with cvta"
         else:
-            message += f", `{operation.text}` accesses .{space.value}"
+            message += f", but `{operation.text}` accesses .{space.value}"
         raise scope.error(message, symbol.span)
 
 
@@ -172,13 +174,13 @@ def check_targets(scope: Scope, operand: Operand) -> None:
     """Check that an indexed branch goes to a label of a list of its own function."""
     target_list = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
     if not isinstance(target_list, Targets) or target_list.calls:
-        raise scope.error("an indexed branch needs the name of a .branchtargets", operand.span)
+        raise scope.error("an indexed branch requires the name of a .branchtargets", operand.span)
 
 
 def check_zero(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a number that can only be 0 so far (PTX ISA, st.bulk)."""
     if not isinstance(operand, Immediate) or operand.value != 0:
-        raise scope.error(f"`{operation.text}` takes only the number 0 here", operand.span)
+        raise scope.error(f"`{operation.text}` only supports the number 0 here", operand.span)
 
 
 def check_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
@@ -186,21 +188,24 @@ def check_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
     sizes = (16,) if "cg" in operation.modifiers else (4, 8, 16)
     if not isinstance(operand, Immediate) or operand.value not in sizes:
         wanted = " or ".join(map(str, sizes))
-        raise scope.error(f"`{operation.text}` copies {wanted} bytes", operand.span)
+        raise scope.error(f"`{operation.text}` must copy {wanted} bytes", operand.span)
 
 
 def check_alignment(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a constant power of two, at most 2^23 (PTX ISA, alloca)."""
     allowed = [1 << bit for bit in range(24)]
     if not isinstance(operand, Immediate) or operand.value not in allowed:
-        message = f"`{operation.text}` aligns to a constant power of two, at most {allowed[-1]}"
+        message = (
+            f"`{operation.text}` requires a constant alignment that is a power of two, at most "
+            f"{allowed[-1]}"
+        )
         raise scope.error(message, operand.span)
 
 
 def check_registers(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a constant number of registers (PTX ISA, setmaxnreg)."""
     if not isinstance(operand, Immediate) or operand.value not in range(24, 257, 8):
-        message = f"`{operation.text}` takes a constant multiple of 8 from 24 to 256"
+        message = f"`{operation.text}` requires a constant multiple of 8 from 24 to 256"
         raise scope.error(message, operand.span)
 
 
@@ -227,8 +232,8 @@ def check_transpositions(scope: Scope, instruction: Instruction) -> None:
     if given >= 0 and spec.operands[-1].optional and given != wanted:
         where = "in registers" if wanted == 1 else "in shared memory"
         message = (
-            f"`{instruction.operation.text}` takes {wanted} transposition"
-            f"{'s' if wanted > 1 else ''} where A is {where}, not {given}"
+            f"`{instruction.operation.text}` takes {wanted} "
+            f"transposition{'s' if wanted > 1 else ''} if A is {where}, not {given}"
         )
         raise scope.error(message, instruction.span)
 
@@ -260,7 +265,7 @@ def check_vector(
 ) -> None:
     """Vectors have as many elements as they say; `mov` packs and unpacks equal parts."""
     if not isinstance(operand, Vector):
-        raise scope.error(f"`{operation.text}` wants {count} elements in braces", operand.span)
+        raise scope.error(f"`{operation.text}` requires {count} elements in braces", operand.span)
     packs = count == 1 and operation.kind is OpKind.MOVE
     if packs:
         part = TYPES.get(f"b{type.bits // max(1, len(operand.elements))}")
@@ -270,14 +275,18 @@ def check_vector(
         type = part
     elif len(operand.elements) != count:
         wanted = f"{count} elements" if count > 1 else "one operand without braces"
-        raise scope.error(f"`{operation.text}` wants {wanted} here", operand.span)
+        raise scope.error(f"`{operation.text}` requires {wanted} here", operand.span)
     for element in operand.elements:
         if packs and isinstance(element, Special):
             has = SPECIAL_REGISTERS[element.name].type
             if has.bits != type.bits:
-                raise scope.error(f"`{element.name}` is {has}, the part is {type}", element.span)
+                raise scope.error(
+                    f"`{element.name}` is {has}, but the part is {type}", element.span
+                )
         if isinstance(element, Symbol):
-            raise scope.error("an address is no element of a vector; move it alone", element.span)
+            raise scope.error(
+                "an address cannot be an element of a vector; move it separately", element.span
+            )
         check_scalar(scope, operation, spec, element, type)
 
 
@@ -291,7 +300,7 @@ def is_paired(operation: Operation) -> bool:
 def check_pair(scope: Scope, operation: Operation, spec: OperandSpec, operand: Pair) -> None:
     """`d|p` writes a second result, a predicate."""
     if not spec.written or not is_paired(operation):
-        raise scope.error(f"`{operation.text}` takes no pair here", operand.span)
+        raise scope.error(f"`{operation.text}` does not support a pair here", operand.span)
     check_typed(scope, operation, spec, operand.first)
     check_scalar(scope, operation, spec, operand.second, PRED)
 
@@ -305,8 +314,8 @@ def check_scalar(
             register = operand if isinstance(operand, Register) else operand.register
             if register.type is not type and not agrees(register.type, type, operation):
                 message = (
-                    f"`{register.name}` is a {register.type} register, but `{operation.text}`"
-                    f" takes {spec.name} as {type}"
+                    f"`{register.name}` is a {register.type} register, but `{operation.text}` "
+                    f"takes {spec.name} as {type}"
                 )
                 raise scope.error(message, operand.span)
         case Sink() if spec.written:
@@ -316,7 +325,7 @@ def check_scalar(
         case Special(name) if not spec.written:
             has = SPECIAL_REGISTERS[name].type
             if has.bits != type.bits and not is_narrowed(operation, name, type):
-                raise scope.error(f"`{name}` is {has}, the operand is {type}", operand.span)
+                raise scope.error(f"`{name}` is {has}, but the operand is {type}", operand.span)
         case Negated(register) if not spec.written and type is PRED:
             check_scalar(scope, operation, spec, register, type)
         case Symbol() if not spec.written and operation.kind in ADDRESS_SOURCES:
@@ -368,14 +377,18 @@ def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
     """Check a number: of the operand's kind, and within its width."""
     if operand.float_bits:
         if type is PRED:
-            raise scope.error("a predicate cannot be a float", operand.span)
+            raise scope.error("a predicate cannot be a floating-point number", operand.span)
         if type.is_integer and (type.kind is not Kind.BITS or operand.float_bits != type.bits):
-            raise scope.error(f"a {type} operand cannot be a float", operand.span)
+            raise scope.error(f"a {type} operand cannot be a floating-point number", operand.span)
         return
     if type in PACKED or (type.is_float and type.bits == 16):
-        raise scope.error(f"a {type} operand is a register; move the bits there", operand.span)
+        raise scope.error(
+            f"a {type} operand must be a register; move the bits into one", operand.span
+        )
     if type.is_float:
-        raise scope.error(f"a {type} operand is written as a float, such as 1.0", operand.span)
+        raise scope.error(
+            f"a {type} operand must be a floating-point number, such as 1.0", operand.span
+        )
     if type is PRED:
         return
     low, high = -(1 << (type.bits - 1)), 1 << type.bits

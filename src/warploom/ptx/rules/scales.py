@@ -24,7 +24,7 @@ def check_selectors(side: ScaleSide, scope: Scope, operation: Operation, operand
     scales = product_of(operation).scales
     assert scales is not None
     if not isinstance(operand, Vector) or len(operand.elements) != 2:
-        message = f"`{operation.text}` wants {{byte, thread}} of the scales here"
+        message = f"`{operation.text}` requires {{byte, thread}} of the scales here"
         raise scope.error(message, operand.span)
     allowed = (scales.bytes, tuple(range(side.threads)))
     for what, element, some in zip(("byte", "thread"), operand.elements, allowed, strict=True):
@@ -35,8 +35,8 @@ def check_selectors(side: ScaleSide, scope: Scope, operation: Operation, operand
             continue
         wanted = ", ".join(map(str, some))
         message = (
-            f"`{operation.text}`: the {what} of the scales is one of {wanted}, or a register of"
-            f" {SELECTOR_BITS} bits"
+            f"`{operation.text}`: the {what} of the scales must be one of {wanted}, or a "
+            f"{SELECTOR_BITS}-bit register"
         )
         raise scope.error(message, operand.span)
 
@@ -56,7 +56,7 @@ def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None
     if not isinstance(operand, Immediate) or not 0 <= operand.value < sparsity.selectors:
         last = sparsity.selectors - 1
         wanted = f"a number from 0 to {last}" if last else "0"
-        raise scope.error(f"the sparsity selector is {wanted} here", operand.span)
+        raise scope.error(f"the sparsity selector must be {wanted} here", operand.span)
 
 
 CHOICES = {"sign": (1, -1), "transposition": (0, 1), "groups": range(1 << 64)}
@@ -69,5 +69,5 @@ def check_choice(scope: Scope, operation: Operation, spec: OperandSpec, operand:
     allowed = CHOICES[spec.type]
     if not isinstance(operand, Immediate) or operand.value not in allowed:
         wanted = f"{allowed[0]} or {allowed[1]}" if isinstance(allowed, tuple) else "0 or more"
-        message = f"`{operation.text}` takes {spec.name} as a constant: {wanted}"
+        message = f"`{operation.text}` requires a constant for {spec.name}: {wanted}"
         raise scope.error(message, operand.span)

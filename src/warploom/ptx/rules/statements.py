@@ -55,8 +55,8 @@ def check_specials(scope: Scope, instruction: Instruction) -> None:
         floats = any(type is None or type.is_float for type in types)
         if operation.name not in ("mov", "cvt") or floats:
             message = (
-                f"`{operation.text}` cannot read `{operand.name}`: move it into a register first"
-                f" (mov), as only mov and cvt of integers read special registers"
+                f"`{operation.text}` cannot read `{operand.name}`: first move it into a register, "
+                "because only mov and integer cvt read special registers"
             )
             raise scope.error(message, operand.span)
 
@@ -74,7 +74,7 @@ def check_discarded(scope: Scope, instruction: Instruction) -> None:
             discarded = all(isinstance(e, Sink) for e in operand.elements)
             allowed = operation.kind in DISCARDING
         if discarded and not allowed:
-            message = f"`{operation.text}` needs a register for its result, `_` does not do"
+            message = f"`{operation.text}` needs a register for its result, not `_`"
             raise scope.error(message, operand.span)
 
 
@@ -88,10 +88,10 @@ def check_policy(scope: Scope, instruction: Instruction) -> None:
     hinted = HINT in operation.modifiers
     # Only where it stands behind all other operands is it known to be the policy.
     if hinted and given <= operation.spec.needed:
-        message = f"`{operation.text}` wants a cache policy as its last operand"
+        message = f"`{operation.text}` requires a cache policy as its last operand"
         raise scope.error(message, instruction.span)
     if not hinted and given == len(shown):
-        message = f"a cache policy is for `.{HINT}`, which `{operation.text}` does not say"
+        message = f"a cache policy requires `.{HINT}`, which `{operation.text}` lacks"
         raise scope.error(message, instruction.written[-1].span)
 
 
@@ -103,10 +103,12 @@ def check_barrier(scope: Scope, instruction: Instruction) -> None:
         if not isinstance(operand, Immediate):
             continue
         if spec.name == "a" and operand.value not in range(BARRIERS):
-            message = f"a block has barriers 0 to {BARRIERS - 1}, and no barrier {operand.value}"
+            message = (
+                f"a block has barriers 0 to {BARRIERS - 1}; there is no barrier {operand.value}"
+            )
             raise scope.error(message, operand.span)
         if spec.name == "b" and operand.value % WARP:
-            message = f"threads arrive in whole warps: {operand.value} is no multiple of {WARP}"
+            message = f"threads arrive in whole warps: {operand.value} is not a multiple of {WARP}"
             raise scope.error(message, operand.span)
 
 
@@ -124,7 +126,10 @@ def check_order(scope: Scope, instruction: Instruction) -> None:
         if name not in operation.modifiers.values.values():
             continue
         if space not in allowed and not (name == "volatile" and space is Space.LOCAL):
-            message = f"`.{name}` is for memory that threads share, and .{space.value} is not"
+            message = (
+                f"`.{name}` is for memory that threads share, but .{space.value} memory is not "
+                "shared"
+            )
             raise scope.error(message, instruction.span)
 
 
@@ -140,8 +145,8 @@ def check_passing(scope: Scope, instruction: Instruction) -> None:
         variable = scope.variables.get(base.name)
         if variable is not None and variable.space is Space.PARAM:
             message = (
-                f"`{instruction.operation.text}` of `{base.name}`, which a call passes, takes no"
-                f" guard: guard the call"
+                f"`{instruction.operation.text}` of `{base.name}`, which a call passes, must not "
+                "have a guard: guard the call"
             )
             raise scope.error(message, instruction.span)
 
@@ -158,5 +163,5 @@ def check_elements(scope: Scope, instruction: Instruction) -> None:
         if len(widths) > 1 or len(kinds) > 1:
             names = ", ".join(sorted(types))
             raise scope.error(
-                f"the elements of a vector are of one type, not {names}", operand.span
+                f"the elements of a vector must have the same type, not {names}", operand.span
             )

@@ -33,8 +33,8 @@ def check_matrix(scope: Scope, operation: Operation, operand: Operand) -> None:
     fits = isinstance(base, Register) and base.type.bits == bits and not base.type.is_float
     if not fits and not (isinstance(base, Immediate) and base is operand):
         message = (
-            f"`{operation.text}` takes A as a 64-bit descriptor of a matrix in shared memory, or as"
-            f" [address] in tensor memory in a 32-bit register"
+            f"`{operation.text}` requires A as a 64-bit descriptor of a matrix in shared memory, "
+            "or as [address] in tensor memory in a 32-bit register"
         )
         raise scope.error(message, operand.span)
 
@@ -42,7 +42,7 @@ def check_matrix(scope: Scope, operation: Operation, operand: Operand) -> None:
 def check_split(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a constant number of columns."""
     if not isinstance(operand, Immediate) or operand.value not in range(512):
-        message = f"`{operation.text}` takes a constant number of columns here, below 512"
+        message = f"`{operation.text}` requires a constant number of columns here, less than 512"
         raise scope.error(message, operand.span)
 
 
@@ -65,19 +65,21 @@ def check_switches(scope: Scope, instruction: Instruction) -> None:
     if isinstance(given[0], Vector):
         words = DISABLED_WORDS[operation.modifiers.text("cta_group", "")]
         if len(given[0].elements) != words:
-            message = f"`{operation.text}` takes {words} words of lanes to leave out"
+            message = f"`{operation.text}` requires {words} words that specify the lanes to skip"
             raise scope.error(message, given[0].span)
         given = given[1:]
     if not given or not _is_predicate(given[0]):
         span = given[0].span if given else instruction.span
-        raise scope.error(f"`{operation.text}` wants a predicate: whether D is added", span)
+        raise scope.error(
+            f"`{operation.text}` requires a predicate here that specifies whether D is added", span
+        )
     for scale in given[1:]:
         scales = operation.modifiers["kind"] in SCALED_KINDS
         fits = isinstance(scale, Immediate) and scale.value in range(MOST_SCALE + 1)
         if not scales or not fits or len(given) > 2:
             message = (
-                f"`{operation.text}`: a scale of D is a constant from 0 to {MOST_SCALE}, for"
-                f" {' and '.join(SCALED_KINDS)} alone"
+                f"`{operation.text}`: a scale of D must be a constant from 0 to {MOST_SCALE}, and "
+                f"only {' and '.join(SCALED_KINDS)} support it"
             )
             raise scope.error(message, scale.span)
 

@@ -26,7 +26,7 @@ def check_tensor(scope: Scope, operation: Operation, operand: Operand) -> None:
     first, last = (parts[0], parts[-1]) if len(parts) == 2 + len(new) else (None, None)
     if not isinstance(first, Address) or not isinstance(last, Vector):
         inner = ", ".join(("map", *new, "{c0, ...}"))
-        message = f"`{operation.text}` wants a tensor here: `[{inner}]`"
+        message = f"`{operation.text}` requires a tensor here: `[{inner}]`"
         raise scope.error(message, operand.span)
     for text, value in zip(new, parts[1:-1], strict=True):
         _check_new_value(scope, operation, text, value)
@@ -36,14 +36,14 @@ def check_tensor(scope: Scope, operation: Operation, operand: Operand) -> None:
         raise scope.error(message, base.span)
     if isinstance(base, Symbol) and base.name in scope.inputs:
         message = (
-            f"`{base.name}` is a parameter: take its generic address (mov, cvta.param), and name"
-            f" the tensor map by that"
+            f"`{base.name}` is a parameter: get its generic address (mov, cvta.param), and pass "
+            "that as the tensor map"
         )
         raise scope.error(message, base.span)
     gathers = any(name in operation.modifiers for name in GATHERED)
     needed, given = 5 if gathers else _rank(operation), last.elements
     if len(given) != needed:
-        message = f"`{operation.text}` wants {needed} coordinates, not {len(given)}"
+        message = f"`{operation.text}` requires {needed} coordinates, not {len(given)}"
         raise scope.error(message, last.span)
     for coordinate in given:
         check_word(scope, operation, coordinate, whole=True)
@@ -79,8 +79,8 @@ def _check_new_value(scope: Scope, operation: Operation, text: str, operand: Ope
         )
     if not fits:
         wide = " or ".join(map(str, bits))
-        count = f"{needed} integers of {wide} bits in braces" if braces else f"one of {wide} bits"
-        raise scope.error(f"`{operation.text}` wants {count} for `{text}`", operand.span)
+        count = f"{needed} {wide}-bit integers in braces" if braces else (f"one {wide}-bit value")
+        raise scope.error(f"`{operation.text}` requires {count} for `{text}`", operand.span)
 
 
 def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:
@@ -92,28 +92,28 @@ def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:
         for each in given
     )
     if len(given) != needed or not fits:
-        message = f"`{operation.text}` wants {needed} offsets of 16 bits in braces"
+        message = f"`{operation.text}` requires {needed} 16-bit offsets in braces"
         raise scope.error(message, operand.span)
 
 
 def check_map_axis(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check an axis whose field `tensormap.replace` sets: a constant number below 5."""
     if not isinstance(operand, Immediate) or operand.value not in range(5):
-        message = f"`{operation.text}` wants the number of an axis here: a constant from 0 to 4"
+        message = f"`{operation.text}` requires the number of an axis here: a constant from 0 to 4"
         raise scope.error(message, operand.span)
 
 
 def check_map_value(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a constant that stands for a type, a layout or a mode of a tensor map."""
     if not isinstance(operand, Immediate) or operand.value not in range(16):
-        message = f"`{operation.text}` wants a constant from 0 to 15 here"
+        message = f"`{operation.text}` requires a constant from 0 to 15 here"
         raise scope.error(message, operand.span)
 
 
 def check_map_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check the size of a tensor map."""
     if not isinstance(operand, Immediate) or operand.value != 128:
-        raise scope.error(f"`{operation.text}` copies 128 bytes", operand.span)
+        raise scope.error(f"`{operation.text}` must copy 128 bytes", operand.span)
 
 
 TENSOR_CHECKS = {

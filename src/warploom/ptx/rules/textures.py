@@ -19,19 +19,19 @@ def check_texels(scope: Scope, operation: Operation, operand: Operand) -> None:
     """`[texture, coordinates]`, between them perhaps a sampler."""
     parts = operand.elements if isinstance(operand, Vector) else (operand,)
     if len(parts) not in (2, 3) or not isinstance(parts[0], Address):
-        message = f"`{operation.text}` wants a texture or surface here: `[a, {{x, ...}}]`"
+        message = f"`{operation.text}` requires a texture or surface here: `[a, {{x, ...}}]`"
         raise scope.error(message, operand.span)
     for handle in parts[:-1]:
         check_handle(scope, operation, handle)
     if len(parts) == 3 and operation.kind not in (OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER):
-        raise scope.error(f"`{operation.text}` takes no sampler", parts[1].span)
+        raise scope.error(f"`{operation.text}` does not take a sampler", parts[1].span)
     geometry = operation.modifiers.text("geom", "")
     given = parts[-1].elements if isinstance(parts[-1], Vector) else parts[-1:]
     needed = COORDINATES[geometry]
     # A vector has 1, 2 or 4 elements, which may be more than there are axes.
     if len(given) not in (1, 2, 4) or len(given) < needed:
         wanted = {1: "1, 2 or 4", 2: "2 or 4"}.get(needed, "4")
-        message = f"`.{geometry}` wants {wanted} coordinates, not {len(given)}"
+        message = f"`.{geometry}` requires {wanted} coordinates, not {len(given)}"
         raise scope.error(message, parts[-1].span)
     floats = "ctype" not in operation.modifiers and operation.kind is OpKind.TEXTURE_GATHER
     floats = floats or operation.modifiers["ctype"] == "f32"
@@ -51,7 +51,7 @@ def check_handle(scope: Scope, operation: Operation, operand: Operand) -> None:
             variable.type.name in OPAQUE or variable.space in (Space.PARAM, Space.GLOBAL)
         ):
             return
-    message = f"`{operation.text}` wants a texture, surface or sampler: a variable or a handle"
+    message = f"`{operation.text}` requires a texture, surface or sampler: a variable or a handle"
     raise scope.error(message, operand.span)
 
 
@@ -66,7 +66,7 @@ def check_word(scope: Scope, operation: Operation, operand: Operand, *, whole: b
         case _:
             fits = False
     if not fits:
-        raise scope.error(f"`{operation.text}` takes {wanted} here", operand.span)
+        raise scope.error(f"`{operation.text}` requires {wanted} here", operand.span)
 
 
 def _can_be_float(type: ScalarType) -> bool:
@@ -79,15 +79,15 @@ def check_axes(scope: Scope, operation: Operation, spec: OperandSpec, operand: O
     needed = COORDINATES[geometry] - (geometry in LAYERED)
     given = operand.elements if isinstance(operand, Vector) else (operand,)
     if spec.name == "offset" and geometry in ("cube", "acube"):
-        raise scope.error("a cube takes no offsets", operand.span)
+        raise scope.error("a cube does not support offsets", operand.span)
     first = given[0] if given else operand
     if spec.name == "offset" and isinstance(first, Register) and first.type.is_float:
         message = (
-            "comparisons with a depth need a texture of depths, which CUDA does not make;"
-            " fetch the texel and compare it"
+            "depth comparisons need a depth texture, which CUDA cannot create; fetch the texel "
+            "and compare it"
         )
         raise scope.error(message, operand.span)
     if len(given) != (wanted := 4 if needed == 3 else needed):
-        raise scope.error(f"`.{geometry}` wants {wanted} values here", operand.span)
+        raise scope.error(f"`.{geometry}` requires {wanted} values here", operand.span)
     for value in given[:needed]:
         check_word(scope, operation, value, whole=spec.name == "offset")

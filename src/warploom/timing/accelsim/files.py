@@ -112,7 +112,7 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
     names = read_text(kernel_list).split("\n")
     files = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
     if not files:
-        raise WarploomError(f"{kernel_list} names no kernel")
+        raise WarploomError(f"{kernel_list} does not list any kernel")
     return files
 
 
@@ -171,7 +171,7 @@ def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
         )
     except (KeyError, ValueError) as error:
         raise WarploomError(
-            f"{path} has no head of a kernel's trace: {error} is missing or wrong"
+            f"{path} does not have a valid kernel trace header: {error} is missing or wrong"
         ) from None
 
 
@@ -204,7 +204,7 @@ def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator
             index, warps, warp = None, {}, -1
         elif mark is None and not line.startswith("#"):
             if warp < 0:
-                raise WarploomError(f"{path} has an instruction outside of a warp: {line!r}")
+                raise WarploomError(f"{path} has an instruction outside a warp: {line!r}")
             warps[warp].append(parse_line(line, has_line=head.has_lines, has_position=has_position))
         elif mark is not None and mark[1] != "insts":
             try:
@@ -215,7 +215,7 @@ def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator
             except ValueError:
                 raise WarploomError(f"{path} has a malformed number: {line!r}") from None
             if index is None:
-                raise WarploomError(f"{path} has a warp outside of a block: {line!r}")
+                raise WarploomError(f"{path} has a warp outside a block: {line!r}")
             warps[warp] = []
     if index is not None:
-        raise WarploomError(f"{path} ends in the midst of block {index}")
+        raise WarploomError(f"{path} ends inside block {index}")

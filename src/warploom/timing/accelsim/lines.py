@@ -86,12 +86,14 @@ def parse_line(
         sources = _registers(parts)
         width = int(next(parts))
         if opcode.partition(".")[0] in BULK:
-            raise WarploomError(f"{text!r} is a bulk copy, whose time is not modelled from traces")
+            raise WarploomError(
+                f"{text!r} is a bulk copy; the time of bulk copies is not modelled from traces"
+            )
         addresses = _addresses(parts, mask) if width else ()
     except (StopIteration, ValueError, IndexError):
         raise WarploomError(
-            f"{text!r} is no instruction of a trace: PC, mask, destinations, opcode, sources, width"
-            f" and addresses"
+            f"{text!r} is not an instruction of a trace: PC, mask, destinations, opcode, sources, "
+            "width and addresses"
         ) from None
     if not 0 <= mask < 1 << LANES:
         raise WarploomError(f"{text!r} has a mask of more than {LANES} lanes")

@@ -93,8 +93,8 @@ class TraceRecordBuilder:
         expected = set(range(self.launch.warps_per_block))
         if set(block.warps) != expected:
             raise WarploomError(
-                f"block {block.index} of the trace has warps {sorted(block.warps)}, and not"
-                f" {len(expected)} of them"
+                f"block {block.index} of the trace has warps {sorted(block.warps)}, but "
+                f"{len(expected)} are expected"
             )
         for warp in range(self.launch.warps_per_block):
             self._add_warp(block.warps[warp])
@@ -307,6 +307,6 @@ def record_of(
         count += 1
     if count != launch.blocks:
         raise WarploomError(
-            f"the trace of {head.name} has {count} blocks, and its grid {launch.blocks}"
+            f"the trace of {head.name} has {count} blocks, but its grid has {launch.blocks}"
         )
     return recorder.record()

@@ -102,11 +102,11 @@ def read_lesson(file: Path) -> Lesson:
     except InputFileError:
         raise
     except KeyError:
-        raise WarploomError(f"{file} is no lesson: it has no `source`") from None
+        raise WarploomError(f"{file} is not a lesson: it has no `source`") from None
     except msgspec.ValidationError as error:
-        raise WarploomError(f"{file} is no lesson: {_in_the_file(error)}") from None
+        raise WarploomError(f"{file} is not a lesson: {_in_the_file(error)}") from None
     except (tomllib.TOMLDecodeError, RecursionError, AttributeError, WarploomError) as error:
-        raise WarploomError(f"{file} is no lesson: {reason_of(error)}") from None
+        raise WarploomError(f"{file} is not a lesson: {reason_of(error)}") from None
     return lesson
 
 
