@@ -64,11 +64,12 @@ test-environment: $(VENV)/helpers
 
 # Unmodified programs of every client, in an environment of their own, and Kernel Tuner's tests, which
 # its source distribution has. (Tests of numba-cuda want cffi, CUTLASS CCCL of its time.)
-$(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
+$(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py tools/build_cupy.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients,ptxas]" --group dev cffi poetry-core
 	$(CLIENTS)/bin/python tools/build_pycuda.py
+	$(CLIENTS)/bin/python tools/build_cupy.py
 	$(CLIENTS)/bin/python -m pip install --quiet --no-deps --target $(CLIENTS)/cccl \
 	  nvidia-cuda-cccl==13.0.85
 	rm -rf $(CLIENTS)/kernel_tuner && mkdir $(CLIENTS)/kernel_tuner

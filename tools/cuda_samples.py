@@ -123,7 +123,8 @@ def made(folder: Path) -> Path | str:
     path = f"{front_toolkit()}/bin:{wheel_toolkit()}/bin:{os.environ['PATH']}"
     environment = {**os.environ, "WARPLOOM_PYTHON": sys.executable, "PATH": path}
     command, program = hecbench.command(folder)
-    return failure_of(command, environment, folder) or program
+    failure = failure_of(command, environment, folder)
+    return failure or (program if program.exists() else "not built where its Makefile says")
 
 
 def failure_of(command: list[str], environment: dict[str, str], folder: Path) -> str:

@@ -34,6 +34,8 @@ CLIENTS = {
     "pycuda_programs.py": ("pycuda", "saxpy"),
     "pycuda_source_programs.py": ("pycuda", "module array elementwise sum"),
     "pycuda_linked_programs.py": ("pycuda", "linked"),
+    "cupy_programs.py": ("cupy", "raw True module 2 4 6 elementwise 1 9 25 reduction 5.0"
+        " sums 499500 0 1 3 6 10 indexing 3.0 5.0 254.0 255.0 random True product True"),
     "numba_mlir_programs.py": ("numba_cuda_mlir", "saxpy sums"),
     "runtime_bindings_programs.py": ("cuda.bindings", "A100 8 cudaErrorInvalidValue"),
     "cute_programs.py": ("cutlass", "product"),
