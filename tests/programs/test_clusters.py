@@ -283,7 +283,7 @@ skips:
     bar.sync 1, 64;
     ret;
     """
-    with pytest.raises(wl.DeadlockError, match="barrier of the cluster"):
+    with pytest.raises(wl.DeadlockError, match="cluster barrier"):
         run(skipped, (2,), 32, 1, way, (2, 1, 1))
 
 

@@ -195,7 +195,7 @@ def test_an_mbarrier_expects_the_bytes_without_gaps(engine: str) -> None:
 
 BROKEN: list[tuple[Packed, str, Change | None, str]] = [
     (DENSE[2], "add", None, "b4x16: reductions do not support"),
-    (PADDED[4], "store", None, "b4x16_p64: stores do not go"),
+    (PADDED[4], "store", None, "b4x16_p64: stores do not support"),
     (
         replace(PADDED[4], start=(3, 64)),
         "load",

@@ -254,12 +254,12 @@ def test_maps_that_are_refused() -> None:
     cases: list[tuple[tuple[int, int], dict[str, Any], str]] = [
         ((4, 300), {}, "must be from 1 to 256"),
         ((4, 3), {}, "innermost box of 12 bytes: the size must be a multiple of 16"),
-        ((4, 32), {"swizzle": "64B"}, "with swizzle 64B at most 64"),
+        ((4, 32), {"swizzle": "64B"}, "with swizzle 64B, at most 64"),
         ((4, 8), {"strides": (40,)}, "stride of 40 bytes must be a multiple of 16"),
-        ((4, 8), {"fill": "nans"}, "u32 has none"),
+        ((4, 8), {"fill": "nans"}, "u32 has no NaNs"),
         ((4, 8), {"element_strides": (9, 1)}, "must be from 1 to 8"),
         ((4, 8), {"offset": 4, "shape": (4, 8), "strides": (64,)}, "must be a multiple of 16"),
-        ((4, 8), {"interleave": "16B"}, "rank 2: it is 3 to 5"),
+        ((4, 8), {"interleave": "16B"}, "rank 2 must be from 3 to 5"),
         ((4, 8), {"shape": (17, 16)}, "extends past the end"),
     ]
     for box, options, message in cases:
