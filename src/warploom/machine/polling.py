@@ -30,7 +30,7 @@ def may_wait_for_memory(program: Program) -> bool:
         program.cache[may_wait_for_memory] = any(
             _exit_depends_on_polls(program, blocks) for blocks in loops
         )
-    return program.cache[may_wait_for_memory]
+    return bool(program.cache[may_wait_for_memory])
 
 
 def _exit_depends_on_polls(program: Program, blocks: Collection[int]) -> bool:

@@ -28,6 +28,7 @@ Word = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Address = Annotated[int, msgspec.Meta(ge=0, le=HIGHEST)]
+Unsigned32 = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Sizes = tuple[Positive, Positive, Positive]
 
 REASONS = ("fault", "deadlock", "limit", "findings", "position", "launch")
@@ -78,7 +79,7 @@ class CoreLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     independent: bool
     resident_blocks: Positive
     interrupts: tuple[Count, ...]
-    nd_range: tuple[Address, Address, Address, Address] = (0, 0, 0, 0)
+    nd_range: tuple[Unsigned32, Unsigned32, Unsigned32, Unsigned32] = (0, 0, 0, 0)
 
 
 class CoreMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
