@@ -111,7 +111,7 @@ def test_structures_constants_and_expected_results(warploom: Called, file: Path)
     assert out.endswith("As expected: y.\n")
     code, _, err = warploom(*launch, "--expect", "y=111,112,113,115")
     assert code == 1
-    assert err == "error: y[3] is 114.0, and 115.0 was expected; 1 of 4 elements differ\n"
+    assert err == "error: y[3] is 114.0, but 115.0 was expected; 1 of 4 elements differ\n"
 
 
 def test_an_unknown_constant_names_those_that_exist(warploom: Called, file: Path) -> None:

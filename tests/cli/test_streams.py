@@ -157,7 +157,7 @@ def test_ctrl_c_ends_an_endless_kernel_without_a_traceback(folder: Path, verb: s
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert errors.startswith(b"interrupted in kernel k(int*): look whether its loop at ")
+    assert errors.startswith(b"interrupted in kernel k(int*): check whether its loop at ")
     assert b"endless.cu:1 can end" in errors
     assert errors.count(b"\n") == 1
 
@@ -207,4 +207,4 @@ def test_a_wrong_address_of_a_cluster_is_an_error(folder: Path) -> None:
     for address in ("127.0.0.1:1", "tcp://127.0.0.1:1", "nowhere", "127.0.0.1:99999"):
         result = ended("explore", *LAUNCH, "--cluster", address)
         assert result.returncode == 2
-        assert result.stderr.startswith(b"error: no Dask scheduler answers at '" + address.encode())
+        assert result.stderr.startswith(b"error: no Dask scheduler responds at '" + address.encode())

@@ -238,7 +238,7 @@ def test_kernels_of_triton() -> None:
     ("options", "error"),
     [
         (("--kernel", "nothing"), "launches no kernel with this name.* scale, total"),
-        (("--launch", "9"), "--launch 9: .* makes 3 launches"),
+        (("--launch", "9"), "--launch 9: .* makes only 3 launches"),
         (("--grid", "2"), "--grid: .* is a program, which configures its own launches"),
         (("--kernel", "("), "is not a valid regular expression"),
         (("--capture", "launch.txt"), "the file name must end in .wlcore"),

@@ -58,4 +58,4 @@ def test_a_library_of_the_program_s_comes_with_advice(
     """Its errors are the program's."""
     outcome = calls(run_program, tmp_path, "libsolver.so", "loads_kernels")
     assert outcome.stdout.split() == ["209", "209", "209"]
-    assert "have the compiler keep PTX" in outcome.stderr
+    assert "make the compiler include PTX" in outcome.stderr

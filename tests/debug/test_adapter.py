@@ -171,7 +171,7 @@ def test_a_fault_stops_before_it(client: Client) -> None:
 def test_a_configuration_with_an_unknown_word_is_refused(client: Client) -> None:
     client.launch(**CONFIGURATION, blok=64)
     client.request("configurationDone")
-    assert "blok, which is unknown" in client.wait("output")["output"]
+    assert "unknown settings: blok" in client.wait("output")["output"]
     assert client.wait("exited")["exitCode"] == 1
 
 

@@ -66,7 +66,7 @@ def test_a_launch_waits_for_a_notebook() -> None:
         assert "j = " in debug("info locals")
     assert x.copy_to_host()[5] == 30
     assert "The launch has ended" in debug._repr_html_()
-    with pytest.raises(WarploomError, match="The launch has ended"):
+    with pytest.raises(WarploomError, match="this launch has ended"):
         debug("run")
 
 

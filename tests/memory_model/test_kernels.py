@@ -241,7 +241,7 @@ def test_too_many_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         'extern "C" __global__ void k(volatile int *x, int *r) {'
         "for (int i = 0; i < 4; i++) if (x[i]) r[i] = 1; }"
     )
-    with pytest.raises(WarploomError, match="more than 10 ways to go"):
+    with pytest.raises(WarploomError, match="more than 10 possible paths"):
         wl.litmus(module["k"][2, 1], np.zeros(4, np.int32), np.zeros(4, np.int32))
 
 

@@ -177,7 +177,7 @@ third:
     with pytest.raises(wl.DeadlockError) as caught:
         run(body, 96, device, engine)
     text = str(caught.value)
-    assert "barrier 3 of block (0, 0, 0): 64 of 96 threads have come" in text
+    assert "barrier 3 of block (0, 0, 0): 64 of 96 threads have arrived" in text
     assert "not at the barrier: warp 2 lanes 0 to 31" in text
-    assert "barrier 5 of block (0, 0, 0): 32 of 64 threads have come" in text
+    assert "barrier 5 of block (0, 0, 0): 32 of 64 threads have arrived" in text
     assert {g.warp for g in caught.value.groups} == {1, 2}

@@ -258,7 +258,7 @@ def test_a_lane_beyond_the_last_is_a_fault(what: str, engine: str) -> None:
     first, text = BEYOND_LAST_LANE[what]
     shared = np.zeros(SHARED, np.uint8)
     b = put_shared(shared, 0, np.zeros((64, 32), np.int64), "f16", "f16", "none", False)
-    with pytest.raises(wl.MemoryFault, match=r"lane 128, from 0x.* lanes 0 to 127") as error:
+    with pytest.raises(wl.MemoryFault, match=r"lane 128 \(address 0x.* lanes 0 to 127") as error:
         copied(text.format(first << 16), shared, b, engine)
     assert error.value.kind == "no such lane"
 

@@ -284,7 +284,7 @@ def test_a_block_without_a_whole_warp_group(engine: str) -> None:
 
 
 WRONG = {
-    "sm_90a": ("sm_90", r"is for \.target sm_90a alone"),
+    "sm_90a": ("sm_90", r"is only for \.target sm_90a"),
     "%scaled, 1, 1, 0;": ("%scaled, 1, 2, 0;", r"a constant for scale_b: 1 or -1"),
     "%scaled, 1, 1, 0; ": (
         "%scaled, 1, 1, 0, 0;",

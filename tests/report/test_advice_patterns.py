@@ -365,13 +365,13 @@ PIXELS = small(np.uint8)
             "array in local memory",
             ("chosen", 64, 256, floats(), floats(), integers(high=32)),
             "the arrays of a thread occupy 128 bytes",
-            "Index it by constants",
+            "unroll its loops so that indexes are constants",
         ),
         (
             "array in local memory",
             ("sorted", 4, 256, integers(), integers(high=1000)),
             "the arrays of a thread occupy 64 bytes",
-            "Index it by constants",
+            "unroll its loops so that indexes are constants",
         ),
         # A warp's request moves one sector of 32 bytes; 4 bytes a lane would move 128.
         (

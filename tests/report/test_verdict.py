@@ -70,7 +70,7 @@ def test_the_costliest_line_comes_with_its_number_and_its_remedy() -> None:
     """31 of 32 wavefronts are more than needed, in 2^13 requests of each of four unrolled loads."""
     [found] = [line for line in verdict(transpose()) if "transpose.cu:21" in line.text]
     assert found.text.startswith("  transpose.cu:21  bank conflicts (up to ")
-    assert f"{31 << 13:,} wavefronts" in found.text
+    assert f"{31 << 13:,} extra wavefronts" in found.text
     assert found.remedy.startswith("Pad each row of 128 bytes by 4")
     text = render_text(transpose(), parts=Parts(details=False))
     assert f"      {found.remedy[:60]}" in text

@@ -119,7 +119,7 @@ def test_damaged_state_is_refused(tmp_path: Path) -> None:
             refused += 1
     assert refused > 10
     np.savez(path, now=words[:1])
-    with pytest.raises(WarploomError, match="no state"):
+    with pytest.raises(WarploomError, match="not a valid replay state"):
         ReplayState.load(path)
     floats: Any = {name: np.ones(2) for name in ReplayState.__dataclass_fields__}
     np.savez(path, **floats)

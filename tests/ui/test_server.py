@@ -236,7 +236,7 @@ def test_a_task_is_graded_in_a_process_of_its_own() -> None:
     begun = graded(lesson.task.source)
     assert [one.passed for one in begun.checks] == [True, False]
     # Four requests of 16 sectors each, against four that touch 4.
-    assert begun.checks[1].measured == "64 global load sectors; at most 16 wanted"
+    assert begun.checks[1].measured == "64 global load sectors; required: at most 16"
 
 
 def test_a_kernel_that_does_not_end_is_not_passed() -> None:

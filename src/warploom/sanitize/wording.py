@@ -20,7 +20,7 @@ OPENCL = {
     "local memory": "private memory",
     "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
     "cudaMemset": "clEnqueueFillBuffer",
-    "Record an event behind the first and let the stream of the second wait for it"
+    "Record an event after the first and let the stream of the second wait for it"
     " (cudaEventRecord, cudaStreamWaitEvent)": "Give the event of the first in the wait list of the"
     " second",
     "use one stream": "use one queue that is in order",

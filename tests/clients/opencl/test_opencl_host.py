@@ -144,13 +144,20 @@ def test_a_file_leads_loaders_to_the_platform(
 def test_ctrl_c_ends_a_program_that_waits(compile_program: Callable[[str], Path]) -> None:
     program = compile_program("waits.c")
     with subprocess.Popen(
-        [str(program)], env=environment_for(Settings()), stdout=subprocess.PIPE, text=True
+        [str(program)],
+        env=environment_for(Settings()),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not as in the background
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == -signal.SIGINT
+        try:
+            assert process.wait(timeout=20) == -signal.SIGINT
+        finally:
+            process.kill()
 
 
 INTERRUPTED = """
