@@ -207,4 +207,6 @@ def test_a_wrong_address_of_a_cluster_is_an_error(folder: Path) -> None:
     for address in ("127.0.0.1:1", "tcp://127.0.0.1:1", "nowhere", "127.0.0.1:99999"):
         result = ended("explore", *LAUNCH, "--cluster", address)
         assert result.returncode == 2
-        assert result.stderr.startswith(b"error: no Dask scheduler responds at '" + address.encode())
+        assert result.stderr.startswith(
+            b"error: no Dask scheduler responds at '" + address.encode()
+        )

@@ -87,7 +87,7 @@ OUTSIDE = [
 @pytest.mark.parametrize("language", ["cuda", "opencl"])
 @pytest.mark.parametrize("text", OUTSIDE)
 def test_what_leaves_the_folder_is_refused(folder: Path, text: str, language: str) -> None:
-    with pytest.raises(CompileError, match="outside|untrusted source"):
+    with pytest.raises(CompileError, match=r"outside|untrusted source"):
         check(folder, f"int a;\n{text}\n", language=language)
 
 

@@ -204,5 +204,5 @@ def test_only_some_architectures_have_kinds() -> None:
     text = kernel([Case(SCALED, (0, 0), (0, 0))])
     with pytest.raises(UnsupportedInstruction, match=r"compute capability 12\.0"):
         wl.Device("b200").compile(text, "ptx")["k"][1, 32](np.zeros(PAGES * PAGE, np.uint8))
-    with pytest.raises(PtxSyntaxError, match="only for .target sm_120a or sm_121a"):
+    with pytest.raises(PtxSyntaxError, match=r"only for \.target sm_120a or sm_121a"):
         wl.Device("rtx-5090").compile(text.replace("sm_120a", "sm_120"), "ptx")

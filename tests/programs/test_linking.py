@@ -160,11 +160,17 @@ def test_two_definitions_name_both_places() -> None:
 
 
 def test_declarations_that_say_something_else() -> None:
-    assert "differs from its definition in b.ptx:4" in refused(".extern .global .u32 x;", ".visible .global .u64 x;")
-    assert "differs from its definition in b.ptx:4" in refused(".extern .global .u32 x;", ".visible .const .u32 x;")
-    assert "differs from its definition in b.ptx:4" in refused(".extern .func x();", ".visible .global .u64 x;")
+    assert "differs from its definition" in refused(
+        ".extern .global .u32 x;", ".visible .global .u64 x;"
+    )
+    assert "differs from its definition" in refused(
+        ".extern .global .u32 x;", ".visible .const .u32 x;"
+    )
+    assert "differs from its definition" in refused(
+        ".extern .func x();", ".visible .global .u64 x;"
+    )
     fewer = ".visible .func (.reg .u32 r) scale() { ret; }"
-    assert "differs from its definition in b.ptx:4" in refused(f".extern {SCALE};", fewer)
+    assert "differs from its definition" in refused(f".extern {SCALE};", fewer)
 
 
 def test_addresses_of_two_sizes_do_not_link() -> None:

@@ -37,7 +37,8 @@ def verdict(report: Report) -> tuple[VerdictLine, ...]:
 def _findings(report: Report) -> list[VerdictLine]:
     """Returns the advice on a launch in its order, which is that of its worth; where there is none
     that costs anything, the lines of source that cost most follow."""
-    found = [_advised(advice) for advice in report.advice]
+    # Advice on what bounds the modelled time has no place; the first line says that.
+    found = [_advised(advice) for advice in report.advice if advice.line != ""]
     if not any(advice.cost for advice in report.advice):
         found += [_line(line) for line in report.lines if line.share >= LEAST_LINE]
     return found
