@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +23,7 @@ from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
 from warploom.clients.registry import Entry
 from warploom.clients.session import session
-from warploom.core.errors import DeadlockError, Dim3, KernelFault, WarploomError
+from warploom.core.errors import DeadlockError, Dim3, KernelFault, LaunchCancelled, WarploomError
 from warploom.host.launcher import Launcher
 from warploom.machine.polling import may_wait_for_memory
 from warploom.machine.turn import Cancellation
@@ -144,8 +145,15 @@ def _launch_or_add(function: Function, request: Request, data: bytes) -> None:
             perform(function, request, data)
             return
         cancellation, run = _issued(function, request, data)
-        work = works.add(queue, partial(_perform, function, run), cancellation)
+        ends = partial(_give_up, run)
+        work = works.add(queue, partial(_perform, function, run), cancellation, give_up=ends)
     works.let_begin(work)
+
+
+def _give_up(run: Callable[[], object]) -> None:
+    """Ends a cancelled launch that has not begun, which returns what it retains of memory."""
+    with suppress(LaunchCancelled):
+        run()
 
 
 def perform(function: Function, request: Request, data: bytes) -> None:

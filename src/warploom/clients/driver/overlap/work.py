@@ -39,15 +39,20 @@ class Work:
     queue: Queue
     context: Context
     perform: Callable[[], object]
-    cancellation: Cancellation = field(default_factory=Cancellation)
+    give_up: Callable[[], object]
+    cancellation: Cancellation
     waits_for: set[Work] = field(default_factory=set["Work"])
     ended: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Performs the work in the context that was current when it was asked for."""
+        """Performs the work in the context that was current when it was asked for, or gives it
+        up."""
         state.stack.append(self.context)
         try:
             if self.context.error is None and not self.cancellation.requested:
                 self.perform()
+            else:
+                self.cancellation.request()
+                self.give_up()
         finally:
             state.stack.clear()

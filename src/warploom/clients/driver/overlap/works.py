@@ -18,6 +18,7 @@ from functools import partial
 from warploom.clients.driver.overlap import held
 from warploom.clients.driver.overlap.work import Queue, Work
 from warploom.clients.driver.state import state
+from warploom.clients.registry import nothing
 from warploom.core.interrupts import wait_until
 from warploom.core.mutex import Mutex
 from warploom.host.stream import LAST_SECONDS
@@ -60,17 +61,20 @@ def add(
     perform: Callable[[], object],
     cancellation: Cancellation | None = None,
     after: Iterable[Work] = (),
+    give_up: Callable[[], object] = nothing,
 ) -> Work:
     """Adds work to a stream, which begins when the unfinished works before it, and those of
-    `after`, have ended. `perform` raises nothing that the program has to see."""
-    work = Work(queue, state.current(), perform, cancellation or Cancellation())
+    `after`, have ended. `perform` raises nothing that the program has to see; `give_up` is called
+    in its place if the context has failed, or the work was cancelled."""
+    work = Work(queue, state.current(), perform, give_up, cancellation or Cancellation())
     work.cancellation.lock = state.device.turn
     with _lock:
         if not _unfinished:
             atexit.unregister(finish)
             atexit.register(finish)
         work.waits_for = {one for one in _unfinished if one.queue.precedes(queue)}
-        work.waits_for.update(one for one in after if not one.ended.is_set())
+        # Not by `ended`, which is set only after a work has let go those that wait for it.
+        work.waits_for.update(one for one in after if one in _unfinished)
         for earlier in work.waits_for:
             if cancellation is not None and earlier.queue.key == queue.key:
                 earlier.cancellation.followers += 1
