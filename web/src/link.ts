@@ -5,10 +5,10 @@ import { goTo, model, modelled, pane, register, time, warp, type Pane } from "./
 
 const PANES: readonly string[] = ["warp", "memory", "data", "machine", "numbers", "time", "code"];
 
-/** Go where the URL says. */
-export function followLink(): void {
+/** Go where a URL says. */
+export function followLink(url: string = location.href): void {
   const shown = model.value;
-  const asked = new URLSearchParams(location.hash.slice(1));
+  const asked = new URLSearchParams(new URL(url).hash.slice(1));
   if (!shown || !asked.has("step")) return;
   batch(() => {
     const wanted = Number(asked.get("warp"));
@@ -41,5 +41,6 @@ export function keepLink(): void {
     clearTimeout(waiting);
     waiting = setTimeout(() => write(`#${place}`), 250);
   });
-  addEventListener("hashchange", followLink);
+  // The event's own URL: a write that was waiting may have replaced the page's before the event comes.
+  addEventListener("hashchange", (event) => followLink(event.newURL));
 }
