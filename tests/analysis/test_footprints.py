@@ -214,7 +214,7 @@ def test_disjoint_blocks_share_no_byte(data: st.DataObject) -> None:
             start = 1000 + place + sum(s * values[v] for v, s in digits.items())
             for byte in range(start, start + size):
                 disjoint &= owners.setdefault(byte, block) == block
-    if are_disjoint(memory_accesses, grid):
+    if are_disjoint(memory_accesses, block_indices(grid)):
         assert disjoint
 
 

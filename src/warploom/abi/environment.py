@@ -49,7 +49,8 @@ class Slot(IntEnum):
     TEXTURES_AT: the table of textures (`texture.descriptors`). QUEUE_AT, HELD_AT: asynchronous
     copies of tensors and of lanes that are not complete (`asynchronous.issue.queue`,
     `asynchronous.late_copies`), under schedules that delay them.
-    IS_SHARED: 1 if several workers run the launch.
+    IS_SHARED: 1 if several workers run the launch. INTERLEAVING: whether code may
+    interleave the warps of a block (`Interleaving`).
 
     Warp order (`lower.control.warp_order`): TOGETHER: 1 if this call runs all warps of the block,
     one after the other, from barrier to barrier. WARP, SITE, START, OWN_SITE: the state in which
@@ -93,6 +94,7 @@ class Slot(IntEnum):
     BLOCK = auto()
     BLOCKS_DONE = auto()
     IS_SHARED = auto()
+    INTERLEAVING = auto()
     CTAID_X = auto()
     CTAID_Y = auto()
     CTAID_Z = auto()
@@ -130,6 +132,17 @@ class Slot(IntEnum):
     OBSERVER_AT = auto()
     FAILED_WAIT = auto()
     ACCESS_SET_AT = auto()
+
+
+class Interleaving(IntEnum):
+    """States whether code may interleave the warps of a block in a loop
+    (`lower.loops.interleaved_batches`): it may if the order of threads is not observable
+    (`analysis.linear.thread_order`). Code changes UNKNOWN to WANTED where interleaving would save
+    time."""
+
+    UNKNOWN = 0
+    WANTED = auto()
+    ALLOWED = auto()
 
 
 class Status(IntEnum):

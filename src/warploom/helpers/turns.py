@@ -110,10 +110,11 @@ def end_warp_order(
     """Writes the states of the block's warps, which warp order does not update, when a call in warp
     order returns before the end of the block. Returns 0. `states` are those of the block,
     `contexts` their contexts, `sites` has two words for each site: the instruction, and the number
-    of its barrier.
+    of its barrier, NONE at a site where no barrier makes warps wait.
 
     The environment has where the warps are (`Slot.WARP`: the one that stopped). Warps before it
-    wait at SITE. Warps after it are runnable at START, where the region began (0: they begin, with
+    wait at SITE, or are runnable there without a barrier. Warps after it are runnable at START,
+    where the region began (0: they begin, with
     new tables). The stopped one waits at OWN_SITE, or if that is NONE has the state that `end_turn`
     recorded. Warps that have ended stay so. The next turn is that of the warp after the stopped one
     (`position`).
@@ -131,10 +132,11 @@ def end_warp_order(
                 begin(table_of(plan, contexts, warp), live, LANES, CONVERGE)
         else:
             site = environment[_SITE] if warp < stopped else own
-            state.status = BARRIER_WAIT
+            waits = sites[2 * site + 1] != NONE
+            state.status = BARRIER_WAIT if waits else RUNNABLE
             state.resume = site
             state.instruction = sites[2 * site]
-            state.barrier = sites[2 * site + 1]
+            state.barrier = sites[2 * site + 1] if waits else 0
             state.barrier_threads = 0
     plan.position = min(stopped + 1, plan.warps)
     return 0

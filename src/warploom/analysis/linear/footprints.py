@@ -14,7 +14,7 @@ whose results depend on block order otherwise."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.analysis.linear.address_ranges import AddressRanges
@@ -24,7 +24,6 @@ from warploom.analysis.linear.affine import (
     LaunchInputs,
     LinearAnalysis,
     MemoryAccess,
-    block_indices,
 )
 from warploom.analysis.linear.dependence import (
     AddressRange,
@@ -34,7 +33,6 @@ from warploom.analysis.linear.dependence import (
 from warploom.analysis.linear.forms import IndexVariable, form
 from warploom.analysis.linear.predicates import NO_FACTS
 from warploom.analysis.linear.ranges import Ranges
-from warploom.core.errors import Dim3
 from warploom.isa.commuting import commuting_operator
 from warploom.isa.instruction import Instruction, Operand, Special, flatten_operands
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
@@ -65,7 +63,7 @@ class BlockConflicts:
 def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     """Returns why blocks of a launch may conflict, so that one worker has to run them unless it
     tracks accesses. The reason is the first that is found of three. An instruction depends on other
-    blocks (`_order_dependence`). Nothing is known of the address of a load or store, which may be
+    blocks (`order_dependence`). Nothing is known of the address of a load or store, which may be
     in any allocation, and the kernel writes to global memory. An allocation is written to, and its
     accesses are not disjoint by block. Atomics that leave the same in any order are no reason.
 
@@ -75,7 +73,7 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     dependences = {
         index: reason
         for index, instruction in enumerate(program.instructions)
-        if index not in commuting and (reason := _order_dependence(instruction))
+        if index not in commuting and (reason := order_dependence(instruction))
     }
     # The order of atomics alone can be found out at run time, by tracking; other dependences
     # cannot.
@@ -92,13 +90,9 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         reasons.append(f"the address at {line} cannot be analyzed")
         return BlockConflicts(reasons[0], _tracking(program, memory_accesses, memory_accesses))
     ranges, conflicting = AddressRanges(analysis), list[MemoryAccess]()
-    for allocation in sorted({start for write in writes for start in _allocations(write)}):
-        in_allocation = [access for access in memory_accesses if allocation in _allocations(access)]
+    for in_allocation in by_written_allocation(memory_accesses):
         has_order = any(access in ordered for access in in_allocation)
-        if not has_order and (
-            are_disjoint(in_allocation, launch.grid)
-            or _are_disjoint_in_pairs(in_allocation, ranges, commuting)
-        ):
+        if not has_order and have_own_bytes(in_allocation, ranges, ranges.blocks, commuting):
             continue
         conflicting += in_allocation
         first_write = next(access for access in in_allocation if access.op != "load")
@@ -107,6 +101,14 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     if not reasons:
         return BlockConflicts("")
     return BlockConflicts(reasons[0], _tracking(program, memory_accesses, conflicting))
+
+
+def by_written_allocation(memory_accesses: Sequence[MemoryAccess]) -> Iterator[list[MemoryAccess]]:
+    """Yields, for each allocation that one of these accesses may write, in the order of addresses,
+    those that may be in it. Accesses that may be in any allocation are in none."""
+    writes = [access for access in memory_accesses if access.op != "load"]
+    for allocation in sorted({start for write in writes for start in _allocations(write)}):
+        yield [access for access in memory_accesses if allocation in _allocations(access)]
 
 
 def _allocations(access: MemoryAccess) -> frozenset[int]:
@@ -157,7 +159,7 @@ def commuting_atomics(program: Program) -> dict[int, str]:
     return commuting
 
 
-def _order_dependence(instruction: Instruction) -> str:
+def order_dependence(instruction: Instruction) -> str:
     """Returns why an instruction depends on other blocks, whatever its addresses: a call, a special
     register of clocks or the grid's number, a tensor map; an atomic, or an access that is not by
     lane (BY_LANE; matrices, textures, surfaces), in memory that blocks share. Empty if it does
@@ -187,11 +189,29 @@ MOST_PAIRS = 2_000
 """Pairs of accesses to one allocation above which they are not compared pair by pair."""
 
 
-def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
-    """Returns whether no two blocks touch the same byte by any of these accesses (at least one) to
-    one allocation, whatever facts hold at their instructions. They are taken together, as one
-    access of the largest one's size whose constant has several values, which needs one comparison.
-    False if addresses are unknown or have different strides."""
+def have_own_bytes(
+    memory_accesses: Sequence[MemoryAccess],
+    ranges: AddressRanges,
+    variables: Sequence[IndexVariable],
+    commuting: Mapping[int, str],
+) -> bool:
+    """Returns whether it is certain that no two blocks (`variables`: their indices) or threads
+    (block and thread indices) touch the same byte by any of these accesses (at least one) to one
+    allocation, one of them by a write; but for atomics that do the same (`commuting`, by
+    instruction)."""
+    return are_disjoint(memory_accesses, variables) or _are_disjoint_in_pairs(
+        memory_accesses, ranges, variables, commuting
+    )
+
+
+def are_disjoint(
+    memory_accesses: Sequence[MemoryAccess], variables: Sequence[IndexVariable]
+) -> bool:
+    """Returns whether no two blocks, or threads, that differ in `variables` touch the same byte by
+    any of these accesses (at least one) to one allocation, whatever facts hold at their
+    instructions. They are taken together, as one access of the largest one's size whose constant
+    has several values, which needs one comparison. False if addresses are unknown or have different
+    strides."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [known_form for known_form in forms if known_form is not None]
     if len(forms_known) < len(forms) or len({known_form.strides for known_form in forms_known}) > 1:
@@ -206,26 +226,27 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
         strides[IndexVariable("constant", max(offsets) // unit + 1)] = unit
     together = form(least_constant, strides)
     size = max(access.size for access in memory_accesses)
-    blocks = block_indices(grid)
-    every_index = [together, *(form(0, {block: 1}) for block in blocks)]
+    every_index = [together, *(form(0, {variable: 1}) for variable in variables)]
     addresses = AddressRange(together, size, Ranges.under(NO_FACTS, every_index))
-    return overlap_only_if_equal(addresses, addresses, blocks)
+    return overlap_only_if_equal(addresses, addresses, variables)
 
 
 def _are_disjoint_in_pairs(
-    memory_accesses: Sequence[MemoryAccess], ranges: AddressRanges, commuting: Mapping[int, str]
+    memory_accesses: Sequence[MemoryAccess],
+    ranges: AddressRanges,
+    variables: Sequence[IndexVariable],
+    commuting: Mapping[int, str],
 ) -> bool:
-    """Returns whether no two blocks touch the same byte of one allocation, one of them by a write,
-    under the facts at the instructions (guards such as `x < width`). Compares each write with each
-    access, but not an atomic with another that does the same (`commuting`, by instruction). False
-    if addresses are unknown, or with more than MOST_PAIRS pairs."""
+    """Returns the same as `have_own_bytes` under the facts at the instructions (guards such as `x <
+    width`). Compares each write with each access, but not an atomic with another that does the
+    same. False if addresses are unknown, or with more than MOST_PAIRS pairs."""
     bounded = [(access, ranges.of(access)) for access in memory_accesses]
     writes = [(access, at) for access, at in bounded if access.op != "load"]
     if len(writes) * len(bounded) > MOST_PAIRS:
         return False
     return all(
         _do_the_same(write, access, commuting)
-        or _blocks_are_disjoint(at, other_range, ranges.blocks)
+        or _differ_where_they_overlap(at, other_range, variables)
         for write, at in writes
         for access, other_range in bounded
     )
@@ -237,10 +258,11 @@ def _do_the_same(left: MemoryAccess, right: MemoryAccess, commuting: Mapping[int
     return does is not None and does == commuting.get(right.instruction)
 
 
-def _blocks_are_disjoint(
-    left: AddressRange | None, right: AddressRange | None, blocks: Sequence[IndexVariable]
+def _differ_where_they_overlap(
+    left: AddressRange | None, right: AddressRange | None, variables: Sequence[IndexVariable]
 ) -> bool:
-    """Returns whether it is certain that two accesses of different blocks touch no common byte."""
+    """Returns whether it is certain that two accesses with other values of `variables` touch no
+    common byte."""
     if left is None or right is None:
         return False
-    return never_overlap(left, right) or overlap_only_if_equal(left, right, blocks)
+    return never_overlap(left, right) or overlap_only_if_equal(left, right, variables)

@@ -84,7 +84,16 @@ def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> Independen
     the numbers of the instructions that order nothing and access memory in the issuing thread
     itself."""
     launch = _LaunchAccesses(analysis, weak)
-    return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
+    in_shared = _independent_in_shared(launch, barrier_intervals(analysis.program))
+    return IndependentAccesses(*_independent_in_global(launch), in_shared)
+
+
+def independent_in_shared(
+    analysis: LinearAnalysis, weak: Set[int], intervals: Iterable[Set[int]]
+) -> frozenset[int]:
+    """Returns the `in_shared` of `independent_accesses`, as far as these barrier intervals are
+    concerned."""
+    return _independent_in_shared(_LaunchAccesses(analysis, weak), intervals)
 
 
 class _LaunchAccesses:
@@ -230,9 +239,11 @@ def _is_disjoint_or_checked(
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
+def _independent_in_shared(
+    launch: _LaunchAccesses, intervals: Iterable[Set[int]]
+) -> frozenset[int]:
     """Returns the instructions with weak accesses to shared memory (`candidates`) that conflict
-    with no other access in any of their barrier intervals. Generic accesses count as possible
+    with no other access in any of these barrier intervals. Generic accesses count as possible
     conflicts unless their pointer is into known allocations. Left out are the accesses of intervals
     with a call, and those with too many pairs to compare (MOST_PAIRS, 20,000). Empty if the program
     has asynchronous accesses, which may complete in a later interval."""
@@ -240,7 +251,7 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
         return frozenset()
     accesses_here = [access for access in launch.of(SHARED_SPACES) if not access.allocations]
     left = {access.instruction for access in launch.candidates(accesses_here, Space.SHARED)}
-    for stretch in barrier_intervals(launch.program):
+    for stretch in intervals:
         inside = [access for access in accesses_here if access.instruction in stretch]
         calls = any(launch.program.instructions[at].operation.kind is OpKind.CALL for at in stretch)
         # An instruction may be in several intervals, such as those of a loop around a barrier: it

@@ -38,10 +38,6 @@ from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.shapes.vector_shape import VectorShape
 
-PREFETCH_WARPS = 4
-"""Warps for which the first of them prefetches lines. Sums of two arrays of 16 MiB, in a loop over
-the grid, needed 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 without the loop."""
-
 
 def _is_global_line(group: GroupValues) -> bool:
     """Returns true if the lanes of a warp access consecutive elements of global memory, in one lane
@@ -154,8 +150,7 @@ class AffineAccess:
         """Emits a load whose guard holds: the race detector's event, its count, prefetches, and the
         data movement of its plan. In blocks with batched stores, a load of consecutive elements of
         global memory prefetches the lines of the 32 elements that begin PREFETCH_DISTANCE bytes
-        after its own; `_prefetch_for_next_warps` adds those of the next warps. Returns its elements
-        in `width` lanes."""
+        after its own. Returns its elements in `width` lanes."""
         self._report(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_lines and _is_global_line(group):
@@ -165,22 +160,10 @@ class AffineAccess:
                 first_address,
                 range(PREFETCH_DISTANCE, PREFETCH_DISTANCE + LANES * group.access_type.size),
             )
-        self._prefetch_for_next_warps(index, group)
         lane_addresses = self._lane_addresses(index, group, instruction, on)
         values = load(self.transfers, group.plan.move, lane_addresses)
         # Moves give all lanes, or one element for each run with one address: stride 0.
         return [self.lanes.expand(value, width) for value in values]
-
-    def _prefetch_for_next_warps(self, index: int, group: GroupValues) -> None:
-        """Emits, in a batch of loop iterations at distant addresses, prefetches of the lines that
-        the next three warps load or store: the host's hardware prefetcher recognises no stride
-        across pages. Nothing outside of such batches, and unless elements are consecutive in global
-        memory."""
-        if group.prefetches and _is_global_line(group):
-            first_address = self.group_addresses.firsts(group, index)[0]
-            extent = LANES * group.access_type.size
-            next_offsets = range(extent, PREFETCH_WARPS * extent)
-            self.transfers.prefetch(group.access_type, first_address, next_offsets)
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
         """Emits a phi node from pairs of a value and the LLVM block that it comes from, and returns
@@ -234,7 +217,6 @@ class AffineAccess:
         the count of memory changes."""
         self._report(index, group, instruction.operands[0], on, values)
         self.group_guards.count(index, group)
-        self._prefetch_for_next_warps(index, group)
         lane_addresses = self._lane_addresses(index, group, instruction, on)
         store(self.transfers, group.plan.move, lane_addresses, values)
         # A batch adds all stores of its iterations at once, after their loop (`strided_loops`).

@@ -100,14 +100,11 @@ class GroupGuards:
             group.miss_flag = self.frame.variable(I1)
         self.groups |= dict.fromkeys((index for index, _ in group.members), group)
 
-    def begin_batch(
-        self, groups: Iterable[AccessGroup], checked: Collection[int], *, prefetches: bool
-    ) -> None:
+    def begin_batch(self, groups: Iterable[AccessGroup], checked: Collection[int]) -> None:
         """Begins a basic block inside of a batch of loop iterations, with its groups. Those whose
         first access is in `checked` (instructions) have been guarded, and are counted, for the
-        whole batch; if it `prefetches`, these prefetch the lines of the next warps. The batch has
-        no other way in (`single_entry`), so that lane sets which are looked up in it hold in all
-        its blocks."""
+        whole batch. The batch has no other way in (`single_entry`), so that lane sets which are
+        looked up in it hold in all its blocks."""
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -115,8 +112,7 @@ class GroupGuards:
         self.prefetches_lines = False
         for access_group in groups:
             batched = access_group.members[0][0] in checked
-            defers = batched and prefetches
-            self._add_group(GroupValues(access_group, batched=batched, prefetches=defers))
+            self._add_group(GroupValues(access_group, batched=batched))
 
     def evaluate(self, access_group: AccessGroup) -> GroupValues:
         """Emits the base addresses of a group from its registers as they are now, without a guard,

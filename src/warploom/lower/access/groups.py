@@ -50,8 +50,6 @@ class GroupValues:
     batched: bool = False
     """True if the group is guarded and counted for a whole batch of iterations
     (`lower.loops.strided_loops`)."""
-    prefetches: bool = False
-    """True if the group prefetches what the next warps access, in a batch."""
 
     @property
     def access_type(self) -> AccessType:

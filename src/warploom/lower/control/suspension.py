@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from warploom.abi.environment import Status
+from warploom.abi.sites import site_of_barrier
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.warp_order import WarpOrder
@@ -107,7 +108,7 @@ class Suspension:
         return to the schedule."""
         with self._following_block(block) as following:
             self.spills.save_convergent(self.blocks.live(following))
-        site = self.sites.setdefault(block, block + 1)
+        site = self.sites.setdefault(block, site_of_barrier(block))
         if plain_number is not None:
             self.warp_order.wait(site, instruction, plain_number)
         self.frame.context.set_state(WarpState.resume, I64(site))

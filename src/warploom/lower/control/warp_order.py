@@ -63,6 +63,13 @@ class WarpOrder:
         with self.b.if_then(self.state.together):
             self._arrive(site)
 
+    def meet(self, site: int, instruction: int) -> None:
+        """Records a site at which warps of a block meet though no barrier makes them wait, and
+        emits the jump to the next warp; only for warps that run in order. The running warp's state
+        has been saved, with the basic block at which it continues."""
+        self.sites.add(site, instruction, NONE)
+        self._arrive(site)
+
     def switch_warp(self, site: int) -> None:
         """Emits the wait of a warp in a region version at a barrier of all threads; its state is
         saved. Stores `site` as the one at which this region's warps wait, charges the budget, and

@@ -1,6 +1,6 @@
-"""Records, for each site (a barrier at which warps may wait in warp order,
-`lower.control.warp_order`), the number of its instruction and that of the barrier, and defines the
-table of both from which the warps' states are written when warp order ends.
+"""Records, for each site at which warps may wait in warp order (`lower.control.warp_order`,
+`abi.sites`), the number of its instruction and that of the barrier, and defines the table of both
+from which the warps' states are written when warp order ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from warploom.llvm.lanes import Value, constant_table
 
 
 class WarpOrderSites:
-    """Holds, by site, the instruction at which a warp waits and the number of its barrier.
+    """Holds, by site, the instruction at which a warp waits and the number of its barrier, NONE if
+    no barrier makes it wait.
 
     Sites are added while barriers are emitted; `end_warp_order` (`helpers.turns`) reads the table.
     """
@@ -21,7 +22,7 @@ class WarpOrderSites:
         self._waits: dict[int, tuple[int, int]] = {}
 
     def add(self, site: int, instruction: int, barrier: int) -> None:
-        """Records the instruction and the barrier's number of a site; sites are numbered from 1."""
+        """Records the instruction and the barrier's number of a site."""
         self._waits[site] = instruction, barrier
 
     def __contains__(self, site: int | None) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from llvmlite import ir
 
 from warploom.abi.environment import Slot, Status
-from warploom.llvm.lanes import I1, I64
+from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.control.warp_order_state import END, WarpOrderState
 from warploom.simt.schedule_layout import WarpState
 from warploom.simt.warp_table import NONE
@@ -70,8 +70,8 @@ class WarpSwitch:
     def _record_site(self) -> None:
         """Stores the site at which the running warp has arrived as the one where this region's
         warps wait; for END stores instead ENDED as the warp's status, and in `fewer` that threads
-        have ended. If earlier warps wait at another site, `warp` returns BARRIER with this one in
-        OWN_SITE, which ends warp order."""
+        have ended. If earlier warps wait at another site, `warp` returns (`_leave_at`), which ends
+        warp order."""
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
@@ -82,9 +82,18 @@ class WarpSwitch:
                 none_waits = b.icmp_signed("==", site, I64(NONE))
                 same = b.or_(none_waits, b.icmp_signed("==", site, at))
                 with b.if_then(b.not_(same), likely=False):
-                    frame.record(Slot.OWN_SITE, at)
-                    frame.leave(Status.BARRIER)
+                    self._leave_at(at)
                 b.store(at, self.state.site)
+
+    def _leave_at(self, at: Value) -> None:
+        """Emits the return of the running warp, which has arrived at a site: BARRIER, with the site
+        in OWN_SITE, or at the header of a loop the end of its turn."""
+        b, frame = self.b, self.frame
+        at_loop = b.icmp_unsigned(">", at, I64(len(frame.program.blocks)))
+        with b.if_then(at_loop):
+            frame.leave(Status.TURN_END)
+        frame.record(Slot.OWN_SITE, at)
+        frame.leave(Status.BARRIER)
 
     def _next_warp(self) -> None:
         """Emits the jump to the turn of the next warp that has not ended, and after the last one to

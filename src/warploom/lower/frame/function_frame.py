@@ -106,6 +106,26 @@ class FunctionFrame:
             self._warp_values[key] = make()
         return self._warp_values[key]
 
+    def for_each_warp(
+        self, start: Value, end: Value, body: Callable[[], None], *, rolled: bool = False
+    ) -> None:
+        """Emits `for warp in range(start, end): body()` (i64 numbers), each made the running warp.
+        Afterwards the running warp is `end`, or `start` if the range is empty. `rolled` prevents
+        LLVM from unrolling the loop."""
+        b = self.lanes.b
+        head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
+        self.set_warp(start)
+        b.branch(head)
+        b.position_at_end(head)
+        b.cbranch(b.icmp_unsigned("<", self.warp, end), inside, done)
+        b.position_at_end(inside)
+        body()
+        self.set_warp(b.add(self.warp, I64(1)))
+        back_branch = b.branch(head)
+        if rolled:
+            self.lanes.disable_unrolling(back_branch)
+        b.position_at_end(done)
+
     # ---- the environment -------------------------------------------------------------------------
 
     @contextmanager

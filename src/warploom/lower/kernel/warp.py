@@ -109,7 +109,9 @@ class WarpFunction:
         for copy, index in self.control.blocks.predicated_copies:
             with self.frame.at_block(index, convergent=True):
                 self._emit_predicated_block(copy, self.program.blocks[index])
-        batches = StridedLoopCode(self.control, self.instructions, self.guards, self._emit_control)
+        batches = StridedLoopCode(
+            self.control, self.spills, self.instructions, self.guards, self._emit_control
+        )
         for batched in self.warp_ir.strided_loops:
             for copy in (Copy.CONVERGENT, Copy.REGION):
                 if (copy, batched.loop.header) in self.control.blocks.batches:
@@ -119,9 +121,12 @@ class WarpFunction:
         if (Copy.REGION, 0) in self.control.blocks.copies:
             region_versions[END] = self._emit_begin(Copy.REGION)
         entries = {END: self._emit_begin(self.control.blocks.main), **resumes}
-        WarpSwitch(self.control.warp_order.state).emit(
-            entries, region_versions, self._emit_warp_loops()
-        )
+        entries |= batches.interleaved.emit_resumes()
+        warp_loops, interleaved = self._emit_warp_loops(), batches.interleaved.emit()
+        state = self.control.warp_order.state
+        if interleaved and not warp_loops:
+            state.warp_loops = I1(1)
+        WarpSwitch(state).emit(entries, region_versions, warp_loops | interleaved)
         self._emit_entry()
         self._emit_exit()
         if self.calls is not None:
@@ -132,7 +137,7 @@ class WarpFunction:
         """Returns whether `warp` may return before its warp ends, and be called again to resume."""
         return self.control.suspends
 
-    def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
+    def _emit_warp_loops(self) -> dict[int, ir.Block]:
         """Emits the warp loops, which run all warps of a thread block through a barrier region, or
         the static schedule, which begins at END. Returns their entries by the site where warps
         wait, END for the begin; none if the kernel has neither. If there are some, sets the

@@ -45,26 +45,6 @@ class WarpLoopBody:
 
     # ---- each warp ------------------------------------------------------------------------------
 
-    def for_each_warp(
-        self, start: Value, end: Value, body: Callable[[], None], *, rolled: bool = False
-    ) -> None:
-        """Emits `for warp in range(start, end): body()` (i64 numbers), each made the running warp.
-        Afterwards the running warp is `end`, or `start` if the range is empty. `rolled` prevents
-        LLVM from unrolling the loop."""
-        b, frame = self.b, self.frame
-        head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
-        frame.set_warp(start)
-        b.branch(head)
-        b.position_at_end(head)
-        b.cbranch(b.icmp_unsigned("<", frame.warp, end), inside, done)
-        b.position_at_end(inside)
-        body()
-        frame.set_warp(b.add(frame.warp, I64(1)))
-        back_branch = b.branch(head)
-        if rolled:
-            self.lanes.disable_unrolling(back_branch)
-        b.position_at_end(done)
-
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
         """Emits the records of the loop's accesses, if a tracker needs them
         (`WarpLoopAccess.track`), and then the code of all warps that have work. First comes a loop
@@ -122,7 +102,9 @@ class WarpLoopBody:
         rolled = plan.access.accesses_global_memory
         # No block has a mask (None): all threads of these warps run it.
         masks = dict.fromkeys((*plan.warp_loop.blocks, *body_blocks))
-        self.for_each_warp(start, end, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)
+        self.frame.for_each_warp(
+            start, end, lambda: self._emit_warp(plan, masks, finish), rolled=rolled
+        )
 
     def _emit_warp(
         self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]

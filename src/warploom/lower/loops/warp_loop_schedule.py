@@ -85,7 +85,7 @@ class WarpLoopCode:
                 # Between loops only the warp's own results need its context: affine registers are
                 # recomputed from the first warp's.
                 self._body.emit_all(plan, partial(self._save_own, plan))
-        self._body.for_each_warp(I64(0), self.frame.slot(Slot.WARPS), self._end_warp)
+        self.frame.for_each_warp(I64(0), self.frame.slot(Slot.WARPS), self._end_warp)
         self.warp_order.finish_warp_loop(END, self._counts.count(plans))
         return begin
 
@@ -155,7 +155,7 @@ class WarpLoopCode:
             must_save = warp_loop.live_out or warp_loop.site is None or warp_loop.ends
             if warp_loop.body is not None and not warp_loop.has_common_work and must_save:
                 rest = self.frame.slot(Slot.WARPS)
-                self._body.for_each_warp(plan.full_warps, rest, partial(self._finish_warp, plan))
+                self.frame.for_each_warp(plan.full_warps, rest, partial(self._finish_warp, plan))
             self.warp_order.finish_warp_loop(site, self._counts.count([plan]))
 
     def _finish_warp(self, plan: WarpLoopPlan) -> None:

@@ -21,6 +21,7 @@ from warploom.machine.compiled.work import Words, WorkerLaunch
 from warploom.machine.compiled.workers import (
     CALLS_HOST,
     expected_proof_seconds,
+    may_interleave,
     order_reason_of,
     serial_reason_of,
     tracking_of,
@@ -54,6 +55,8 @@ class DistributedLaunch:
     workers: int | None
     speculation: Speculation
     find_template: Callable[[Program, Launch, None, Tracking], TieredTemplate]
+    interleaves: bool = False
+    """Whether code may interleave the warps of a block."""
 
     def run(self, progress: Progress | None) -> Callable[[], Tally]:
         """Runs the launch, its blocks distributed over workers unless there is a reason to run them
@@ -61,6 +64,7 @@ class DistributedLaunch:
         Raises the error of the first part that did not end; with `max_instructions`, the tally is
         built here, since only it shows that the last slice exceeded the limit."""
         progress = progress and _rising(progress)
+        self._decide_order()
         shared, blocks = None, range(self.launch.blocks)
         may_share = len(blocks) > 1 and self.workers != 1
         if may_share and self.launch.schedule.any_order:
@@ -76,7 +80,7 @@ class DistributedLaunch:
         work = self._prepare(blocks)
         is_undecided = shared is None or shared.is_undecided
         if may_share and is_undecided and not work.launch_template.calls_host:
-            shared, status = _run_until_shared(work, shared, self._shared_launch, progress)
+            shared, status = self._run_until_shared(work, shared, progress)
             if shared is not None and shared.left and status == Status.ENDED:
                 return self._run_left(work, shared, progress)
             if shared is not None:
@@ -92,12 +96,59 @@ class DistributedLaunch:
             reason = failure_of(self.program) or shared.serial_reason
         return _checked(self._counted(work, reason), work)
 
+    def _decide_order(self) -> None:
+        """Sets whether code may interleave warps, as far as that is known or worth a proof now."""
+        self.interleaves = self.interleaves or may_interleave(
+            self.program,
+            self.launch,
+            self.memory,
+            self.template.block_times,
+            caches=self._simulates_caches,
+        )
+
     def _prepare(self, blocks: range, _worker: int = 0) -> WorkerLaunch:
         """Returns a part of the launch with these blocks, ready to run."""
         code = self.template.current()
-        return WorkerLaunch.prepare(
+        work = WorkerLaunch.prepare(
             code, self.launch, self.memory, self.caches, blocks, self.template
         )
+        if self.interleaves:
+            work.interleave()
+        return work
+
+    def _run_until_shared(
+        self, work: WorkerLaunch, shared: SharedLaunch | None, progress: Progress | None
+    ) -> tuple[SharedLaunch | None, int]:
+        """Runs a launch of one part in this thread; from a pause on, when it has run for
+        SHORTEST_SECONDS, its warps may be interleaved, and others may join
+        (`SharedLaunch.at_pause`). Returns the object that shares the blocks (`shared`, or one made
+        when it is needed; None if none can be made or the launch ended before) and the Status in
+        which the part ended."""
+
+        def at_pause() -> None:
+            """Calls `progress`, if given, and lets others join when it is time."""
+            nonlocal shared
+            if progress is not None:
+                progress(work.blocks_done, work.launch.blocks)
+            if work.seconds < SHORTEST_SECONDS:
+                return
+            self._decide_order()
+            if self.interleaves:
+                work.interleave()
+            if shared is None:
+                shared = self._shared_launch()
+            if shared is not None and shared.is_undecided:
+                shared.at_pause(work)
+
+        try:
+            status = work.run(at_pause)
+            if progress is not None and shared is None:
+                progress(work.blocks_done, work.launch.blocks)
+        except BaseException:
+            if shared is not None:
+                shared.abort()
+            raise
+        return shared, status
 
     def _most_workers(self) -> int:
         """Returns how many workers share blocks now at most: `workers`, or one for each core, but
@@ -218,39 +269,6 @@ def run_alone(work: WorkerLaunch, progress: Progress | None) -> int:
     if progress is None and not work.launch_template.calls_host:
         return work.run()
     return run_whole(work, progress)
-
-
-def _run_until_shared(
-    work: WorkerLaunch,
-    shared: SharedLaunch | None,
-    shared_launch: Callable[[], SharedLaunch | None],
-    progress: Progress | None,
-) -> tuple[SharedLaunch | None, int]:
-    """Runs a launch of one part in this thread; from a pause on, when it has run for
-    SHORTEST_SECONDS, others may join (`SharedLaunch.at_pause`). Returns the object that shares the
-    blocks (`shared`, or made by `shared_launch` when it is needed; None if that made none or the
-    launch ended before) and the Status in which the part ended."""
-
-    def at_pause() -> None:
-        """Calls `progress`, if given, and lets others join when it is time."""
-        nonlocal shared
-        if progress is not None:
-            progress(work.blocks_done, work.launch.blocks)
-        if work.seconds >= SHORTEST_SECONDS:
-            if shared is None:
-                shared = shared_launch()
-            if shared is not None and shared.is_undecided:
-                shared.at_pause(work)
-
-    try:
-        status = work.run(at_pause)
-        if progress is not None and shared is None:
-            progress(work.blocks_done, work.launch.blocks)
-    except BaseException:
-        if shared is not None:
-            shared.abort()
-        raise
-    return shared, status
 
 
 def _counts(parts: Sequence[EndedPart], shared: SharedLaunch) -> Callable[[], Tally]:

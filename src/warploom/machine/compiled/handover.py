@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.abi.environment import Slot
+from warploom.abi.sites import block_after_site
 from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate
 from warploom.program.program import Program
 from warploom.simt import schedule_layout
@@ -69,14 +70,13 @@ def _slot_bytes(
 
 
 def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray) -> None:
-    """Marks warps that wait at a barrier, or continue after one, to resume from their state tables:
-    parks the active lanes in the table, at the basic block after the barrier, and writes FROM_TABLE
-    as `resume` to the warp's scheduler state. `states` and `tables` have a row for each warp."""
+    """Marks warps that wait at a site (`abi.sites`), or continue after one, to resume from their
+    state tables: parks the active lanes in the table, at the basic block after the site, and writes
+    FROM_TABLE as `resume` to the warp's scheduler state. `states` and `tables` have a row for each
+    warp."""
     sites = states[:, WarpState.resume]
     for warp in np.flatnonzero(sites > 0):
-        # A site is 1 plus the number of the basic block that ends there; the last successor is the
-        # fall-through.
-        following = program.blocks[int(sites[warp]) - 1].successors[-1]
+        following = block_after_site(program, int(sites[warp]))
         table = WarpTable(tables[warp], 0)
         park(table, following, table.mask, node=NONE, status=READY, argument=0, argument_2=0)
         sites[warp] = schedule_layout.FROM_TABLE

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.environment import Slot, Status
+from warploom.abi.environment import Interleaving, Slot, Status
 from warploom.compilation.jit import CompiledKernel
 from warploom.core.interrupts import interrupts_held, let_interrupts_through
 from warploom.core.lazy import cached_property
@@ -84,6 +84,7 @@ class WorkerLaunch:
             environment[Slot.TEXTURES_AT] = textures.address
         # The number of the next block, from which the progress of this part is computed.
         environment[Slot.BLOCKS_DONE] = blocks.start
+        environment[Slot.INTERLEAVING] = Interleaving.UNKNOWN
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
         host_callbacks = None
         if launch_template.calls_host:
@@ -146,6 +147,8 @@ class WorkerLaunch:
         self.seconds += seconds
         if self.tiered is not None:
             self.tiered.tiers.add_seconds(kernel, seconds)
+            if environment[Slot.INTERLEAVING] == Interleaving.WANTED:
+                self.tiered.block_times.miss_interleaving(seconds)
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
@@ -252,6 +255,10 @@ class WorkerLaunch:
         changed memory: warps that wait for a change then look at it again."""
         self.buffers.plan.changes += 1
         return self.changes
+
+    def interleave(self) -> None:
+        """Lets code interleave the warps of a block from now on."""
+        self.environment[Slot.INTERLEAVING] = Interleaving.ALLOWED
 
     def share(self) -> None:
         """Has atomics on global memory performed as atomic operations of the host: other workers

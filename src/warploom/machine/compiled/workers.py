@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from warploom.analysis.linear.affine import NOT_SHARED
 from warploom.analysis.linear.footprints import block_conflicts
+from warploom.analysis.linear.thread_order import are_threads_independent
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
+from warploom.machine.compiled.block_times import BlockTimes
 from warploom.machine.compiled.proofs import cached_proof, expected_seconds
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -75,6 +77,22 @@ def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
 def expected_proof_seconds(program: Program, launch: Launch, memory: DeviceMemory) -> float:
     """Returns the expected time of `serial_reason_of`."""
     return expected_seconds(program, launch, memory, block_conflicts)
+
+
+def may_interleave(
+    program: Program, launch: Launch, memory: DeviceMemory, times: BlockTimes, *, caches: bool
+) -> bool:
+    """Returns whether the warps of a block may be interleaved: no policy orders them, and a proof
+    shows that the order of threads is not observable (`analysis.linear.thread_order`). The program
+    caches the proof, which is made only once launches would have saved as much time (`times`)."""
+    analysis = are_threads_independent
+    if not times.missed_interleaving and analysis not in program.cache:
+        return False
+    expected = expected_seconds(program, launch, memory, analysis)
+    if expected and not times.interleaving_pays(expected):
+        return False
+    in_order = order_reason_of(program, launch, caches=caches)
+    return not in_order and cached_proof(program, launch, memory, analysis)
 
 
 def updates_memory(program: Program) -> bool:
