@@ -25,8 +25,8 @@ class WarpOrderState:
     arrived. `restarts` counts the barriers that they have passed in this call. `together` is true
     if this call runs the whole thread block, `fewer_before` if threads of the block may have ended
     before this region (`frame.active.fewer`: by now). `full_warps` is the number of warps that run
-    region versions: those with 32 threads. `warp_loops` is true if the launch's block size permits
-    warp loops. `scheduled`: the schedule decides what runs where warp order ends."""
+    region versions: those with 32 threads. `scheduled`: the schedule
+    decides what runs where warp order ends."""
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
         """Allocates the variables and appends the blocks, which `WarpSwitch` and `WarpOrder` fill:
@@ -42,7 +42,6 @@ class WarpOrderState:
         names = ("turn", "region", "arrived", "after", "over", "warp_loop")
         blocks = (self.append(f"warp_order.{name}") for name in names)
         self.turn, self.region, self.arrived, self.after_warp, self.over, self.warp_loop = blocks
-        self.warp_loops: Value = I1(0)
 
     def append(self, name: str) -> ir.Block:
         """Returns a new LLVM block at the end of the function."""
@@ -61,12 +60,14 @@ class WarpOrderState:
         b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.full_warps)
 
     def all_full(self) -> Value:
-        """Returns true (an i1) if `full_warps` is the number of warps of the block, and the
-        launch's block size permits warp loops. `full_warps` is that only if this call runs the
-        whole block and all its warps have 32 living threads."""
-        full_warps, b = self.frame.get(self.full_warps), self.b
-        every = b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))
-        return b.and_(every, self.warp_loops)
+        """Returns true (an i1) if `full_warps` is the number of warps of the block: this call runs
+        the whole block, and all its warps had 32 living threads when the region began. Constant
+        false in a kernel without code that runs all warps at once."""
+        warp_ir = self.frame.warp_ir
+        if not (warp_ir.warp_loops or warp_ir.static_schedule or warp_ir.strided_loops):
+            return I1(0)
+        full_warps = self.frame.get(self.full_warps)
+        return self.b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))
 
     def charge_budget(self) -> None:
         """Subtracts the instructions that the running warp has used from the launch's budget and

@@ -30,15 +30,15 @@ class WarpSwitch:
         self,
         resumes: Mapping[int, ir.Block],
         restarts: Mapping[int, ir.Block],
-        warp_loops: Mapping[int, ir.Block],
+        all_at_once: Mapping[int, ir.Block],
     ) -> None:
         """Emits the blocks of the switch: those that start a turn, a region version or a warp loop
         at the region's site, and the one that warps jump to when they arrive at a barrier or end,
         where a scheduled launch charges their instructions.
 
         `resumes`: entries of a warp, by site; `restarts`: entries of region versions, which replace
-        these in full warps; `warp_loops`: code that runs all warps at once. Sites without a warp
-        loop start the first warp's turn."""
+        these in full warps; `all_at_once`: code that runs all warps at once. Sites without it start
+        the first warp's turn."""
         b, frame = self.b, self.frame
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
@@ -52,7 +52,7 @@ class WarpSwitch:
         b.position_at_end(self.state.region)
         self._dispatch({**resumes, **restarts})
         b.position_at_end(self.state.warp_loop)
-        self._dispatch({site: warp_loops.get(site, self.state.turn) for site in resumes})
+        self._dispatch({site: all_at_once.get(site, self.state.turn) for site in resumes})
         b.position_at_end(self.state.arrived)
         if self.state.scheduled:
             self.state.charge_budget()

@@ -122,11 +122,8 @@ class WarpFunction:
             region_versions[END] = self._emit_begin(Copy.REGION)
         entries = {END: self._emit_begin(self.control.blocks.main), **resumes}
         entries |= batches.interleaved.emit_resumes()
-        warp_loops, interleaved = self._emit_warp_loops(), batches.interleaved.emit()
-        state = self.control.warp_order.state
-        if interleaved and not warp_loops:
-            state.warp_loops = I1(1)
-        WarpSwitch(state).emit(entries, region_versions, warp_loops | interleaved)
+        all_at_once = self._emit_warp_loops() | batches.interleaved.emit()
+        WarpSwitch(self.control.warp_order.state).emit(entries, region_versions, all_at_once)
         self._emit_entry()
         self._emit_exit()
         if self.calls is not None:
@@ -140,8 +137,8 @@ class WarpFunction:
     def _emit_warp_loops(self) -> dict[int, ir.Block]:
         """Emits the warp loops, which run all warps of a thread block through a barrier region, or
         the static schedule, which begins at END. Returns their entries by the site where warps
-        wait, END for the begin; none if the kernel has neither. If there are some, sets the
-        run-time test whether the launch's blocks have the layout that they need."""
+        wait, END for the begin; none if the kernel has neither. If the launch's blocks do not have
+        the layout that they need, the entries begin the first warp's turn."""
         warp_ir = self.warp_ir
         warp_loops = warp_ir.along(warp_ir.warp_loops)
         static_schedule = warp_ir.along(warp_ir.static_schedule)
@@ -154,9 +151,18 @@ class WarpFunction:
             begin = code.emit_static_schedule(static_schedule, sites)
         if begin is not None:
             entries[END] = begin
-        if entries:
-            self.control.warp_order.state.warp_loops = code.loop_check.layout.matches_launch()
-        return entries
+        if not entries:
+            return {}
+        has_layout = code.loop_check.layout.matches_launch()
+        return {site: self._entry_if(has_layout, entry) for site, entry in entries.items()}
+
+    def _entry_if(self, condition: Value, entry: ir.Block) -> ir.Block:
+        """Returns an LLVM block that jumps to `entry` if a condition holds, else to the turn of the
+        running warp."""
+        block = self.control.blocks.append("warp_loop.entry")
+        with self.b.goto_block(block):
+            self.b.cbranch(condition, entry, self.control.warp_order.state.turn)
+        return block
 
     def _emit_entry(self) -> None:
         """Emits the jump from the entry block to the code of warp order, which begins the warp

@@ -67,11 +67,11 @@ class InterleavedBatches:
 
     def meet(self, batch: Batch) -> None:
         """Emits the wait of a warp for the others of its block at the header of a loop of which it
-        can run a batch, if interleaving is allowed and pays: warps run in order, this one has CHUNK
-        iterations twice, and from one to the next the addresses of some group advance by a page or
-        more. If it pays, and it is UNKNOWN whether it is allowed, records WANTED
-        (`Interleaving`). Emits nothing for loops that cannot be interleaved
-        (`_can_interleave`)."""
+        can run a batch, if interleaving is allowed and pays: all warps of the block run in order
+        and have all their threads, this one has CHUNK iterations twice, and from one to the next
+        the addresses of some group advance by a page or more. If it pays, and it is UNKNOWN whether
+        it is allowed, records WANTED (`Interleaving`). Emits nothing for loops that cannot be
+        interleaved (`_can_interleave`)."""
         batched = batch.batched
         if not self._can_interleave(batched):
             return
@@ -86,7 +86,7 @@ class InterleavedBatches:
             ),
         )
         conditions = (
-            self._state.together,
+            self._state.all_full(),
             b.icmp_unsigned(">", frame.slot(Slot.WARPS), I64(1)),
             b.icmp_unsigned(">=", batch.count, I64(2 * CHUNK)),
             b.not_(b.load(self._was_in_vain, typ=I1)),
