@@ -15,16 +15,14 @@ from interleaved_programs import BODIES, ELEMENTS, LOOPS, interleaved_kernels, k
 from warploom.analysis.linear.thread_order import are_threads_independent
 from warploom.core.errors import WarploomError
 from warploom.frontends.cuda_cpp import compile_cuda
-from warploom.machine.compiled import distribution
+from warploom.machine.compiled.distribution import DistributedLaunch
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.proofs import cached_proof
-from warploom.machine.compiled.workers import order_reason_of
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
-from warploom.program.program import Program
 from warploom.ptx.parser import parse
 
 
@@ -33,16 +31,13 @@ def proves_at_once(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Makes each launch find out before it begins whether warps may be interleaved; the answers."""
     answers: list[bool] = []
 
-    def may_interleave(
-        program: Program, launch: Launch, memory: DeviceMemory, _: object, *, caches: bool
-    ) -> bool:
-        answers.append(
-            not order_reason_of(program, launch, caches=caches)
-            and cached_proof(program, launch, memory, are_threads_independent)
-        )
-        return answers[-1]
+    def decide(self: DistributedLaunch) -> None:
+        """Sets whether warps may be interleaved."""
+        given = self.program, self.launch, self.memory
+        self.interleaves = cached_proof(*given, are_threads_independent)
+        answers.append(self.interleaves)
 
-    monkeypatch.setattr(distribution, "may_interleave", may_interleave)
+    monkeypatch.setattr(DistributedLaunch, "_decide_order", decide)
     return answers
 
 
@@ -78,7 +73,7 @@ def test_machines_agree_on_a_loop(body: str, loop: str, proves_at_once: list[boo
     ptx = compile_cuda(kernel_of(loop.format(body=body)), "k.cu", (8, 0))
     expected = outcome(ptx, 128, 2, ELEMENTS - 900, 1024, ReferenceEngine())
     assert outcome(ptx, 128, 2, ELEMENTS - 900, 1024, CompiledEngine()) == expected
-    assert all(proves_at_once) or "i >= 0" in loop
+    assert proves_at_once == ["i >= 0" not in loop]
 
 
 def test_machines_agree_on_interleaved_warps(random_examples: int) -> None:

@@ -29,8 +29,8 @@ class BlockTimes:
     they are measured. `is_long`: launches are shared from the start. `missed`: the seconds that
     sharing would have saved since the last proof that blocks are independent.
 
-    `missed_interleaving`: the seconds that interleaved warps would have saved since the last proof
-    that the order of threads is not observable.
+    `wants_interleaving`: code has recorded that interleaving warps would pay. `missed_interleaving`
+    are the seconds that it would have saved since the last proof that it is allowed.
 
     Of kernels with atomics, `alone` is the time of a block on one worker in the code `kernel`;
     `is_contended`: sharing saved nothing in that code."""
@@ -38,6 +38,7 @@ class BlockTimes:
     seconds: float = 0.0
     is_long: bool = False
     missed: float = 0.0
+    wants_interleaving: bool = False
     missed_interleaving: float = 0.0
     alone: float = 0.0
     kernel: CompiledKernel | None = None
@@ -53,12 +54,13 @@ class BlockTimes:
     def miss_interleaving(self, seconds: float) -> None:
         """Records that code which ran for some seconds would have interleaved the warps of blocks
         if that had been allowed: then it would have run about half as long."""
+        self.wants_interleaving = True
         self.missed_interleaving += seconds / 2
 
     def interleaving_pays(self, proof: float) -> bool:
         """Returns whether to spend `proof` seconds on the proof that warps may be interleaved: once
         as much has been missed, as for `pays`."""
-        if not self.missed_interleaving or self.missed_interleaving < proof:
+        if self.missed_interleaving < proof:
             return False
         self.missed_interleaving = 0.0
         return True

@@ -98,13 +98,9 @@ class DistributedLaunch:
 
     def _decide_order(self) -> None:
         """Sets whether code may interleave warps, as far as that is known or worth a proof now."""
-        self.interleaves = self.interleaves or may_interleave(
-            self.program,
-            self.launch,
-            self.memory,
-            self.template.block_times,
-            caches=self._simulates_caches,
-        )
+        times, arguments = self.template.block_times, (self.program, self.launch, self.memory)
+        if times.wants_interleaving and not self.interleaves:
+            self.interleaves = may_interleave(*arguments, times, caches=self._simulates_caches)
 
     def _prepare(self, blocks: range, _worker: int = 0) -> WorkerLaunch:
         """Returns a part of the launch with these blocks, ready to run."""

@@ -86,8 +86,6 @@ def may_interleave(
     shows that the order of threads is not observable (`analysis.linear.thread_order`). The program
     caches the proof, which is made only once launches would have saved as much time (`times`)."""
     analysis = are_threads_independent
-    if not times.missed_interleaving and analysis not in program.cache:
-        return False
     expected = expected_seconds(program, launch, memory, analysis)
     if expected and not times.interleaving_pays(expected):
         return False
