@@ -57,7 +57,7 @@ class Registers:
             case Symbol():
                 return _cut(self._address_of(operand), type)
             case _:
-                raise Refused("such an operand is not explored")
+                raise Refused("this kind of operand is not supported")
 
     def write(self, operand: Operand, value: Value, type: ScalarType) -> None:
         """Writes a result to a register, extended as its type requires."""
@@ -77,7 +77,7 @@ class Registers:
         launch = self.launch
         known = SPECIAL_REGISTERS[name]
         if known.clock_bit is not None:
-            raise Refused("the clock is not explored")
+            raise Refused("the clock is not supported")
         if known.fixed is not None:
             return known.fixed
         warp, lane = divmod(self.thread, launch.warp_size)

@@ -152,7 +152,7 @@ GROUP_BARRIER = Operation(
         Unit.BARRIER,
         OpKind.WARP_GROUP_BARRIER,
         None,
-        "waits until all warps of the warp group are there",
+        "waits for all warps of the warp group",
     ),
     Modifiers({"warp": "warp", "group": "group"}),
 )
