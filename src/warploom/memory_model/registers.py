@@ -99,7 +99,7 @@ class Registers:
             return own[name]
         values = launch_values(self.program, launch)
         if name not in values:
-            raise Refused(f"{name} is not explored")
+            raise Refused(f"{name} is not supported")
         return values[name]
 
     def _address_of(self, symbol: Symbol) -> int:
