@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec, find_timing
 from warploom.observe.counters import Counters
 from warploom.report.sections import Report
@@ -24,17 +25,44 @@ def ceilings(report: Report) -> tuple[Ceiling, ...]:
     """Returns the ceilings of a launch, the longest first; none for a device whose peaks are not
     known."""
     spec, counters = report.facts.spec, report.counters
-    try:
-        timing = find_timing(spec)
-    except KeyError:
+    timing = _peaks(spec)
+    if timing is None:
         return ()
-    used = max(1, min(report.facts.blocks, spec.sms))
-    found = (
-        *_of_sms(counters, timing, used),
-        _of_memory(counters, timing),
-        _of_atomics(report, timing),
-    )
+    found = (*_of_launch(counters, timing, spec, report.facts.blocks), _of_atomics(report, timing))
     return tuple(sorted((one for one in found if one.seconds), key=lambda one: -one.seconds))
+
+
+def least_seconds(counters: Counters, spec: DeviceSpec, blocks: int) -> float | None:
+    """Returns the least time that a launch of some blocks takes at the device's peaks, or None if
+    these are not known. Atomics on one address, which only a report finds, do not count."""
+    timing = _peaks(spec)
+    if timing is None:
+        return None
+    return max(one.seconds for one in _of_launch(counters, timing, spec, blocks))
+
+
+def time_text(seconds: float) -> str:
+    """Returns a time in a unit of three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def _peaks(spec: DeviceSpec) -> TimingSpec | None:
+    """Returns the figures of a device, or None if there are none."""
+    try:
+        return find_timing(spec)
+    except KeyError:
+        return None
+
+
+def _of_launch(
+    counters: Counters, timing: TimingSpec, spec: DeviceSpec, blocks: int
+) -> tuple[Ceiling, ...]:
+    """Returns the ceilings that follow from the counters alone."""
+    used = max(1, min(blocks, spec.sms))
+    return (*_of_sms(counters, timing, used), _of_memory(counters, timing))
 
 
 def _of_sms(counters: Counters, timing: TimingSpec, used: int) -> tuple[Ceiling, ...]:

@@ -23,6 +23,7 @@ from warploom.host.core_files.capturing import (
     kernel_pattern,
     read_captures,
 )
+from warploom.report.ceilings import time_text
 
 STANDARD_ERROR = 2
 
@@ -31,6 +32,11 @@ MOST_KERNELS = 20
 
 MOST_NUMBERS = 4
 """The launches of each that it names."""
+
+MODELLED = """
+Instructions are counted. Min Time is modelled: the least time that the device's peaks allow.
+To model the time of each launch: warploom run --timeline {}"""
+"""How to read the columns of a list of launches, and the command for other times."""
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []
 """Folders of captured launches, which go with the process."""
@@ -124,18 +130,22 @@ def _check_target(to: Path) -> None:
 
 
 def list_launches(program: str, captured: Captured) -> str:
-    """Returns a list of a program's launches: each kernel in one shape, the costliest first."""
+    """Returns a list of a program's launches: each kernel in one shape, the costliest first, with
+    its counted instructions and, if the device's peaks are known, its least modelled time."""
     groups: defaultdict[tuple[str, Dim3, Dim3], list[LaunchEntry]] = defaultdict(list)
     for each in captured.launches:
         groups[each.kernel, each.grid, each.block].append(each)
     costs = {key: sum(each.instructions or 0 for each in some) for key, some in groups.items()}
     total, shown = max(1, sum(costs.values())), sorted(groups, key=lambda key: -costs[key])
-    table = [("Launch", "Kernel", "Grid", "Block", "Warp Inst", "Share")]
+    is_timed = any(each.least_seconds for each in captured.launches)
+    head = ("Launch", "Kernel", "Grid", "Block", "Warp Inst", "Share")
+    table: list[tuple[str, ...]] = [(*head, "Min Time") if is_timed else head]
     for key in shown[:MOST_KERNELS]:
         kernel, *shape = key
         grid, block = ("x".join(map(str, dims)) for dims in shape)
         share = f"{100 * costs[key] / total:.1f} %"
-        table.append((_numbers(groups[key]), kernel, grid, block, f"{costs[key]:,}", share))
+        row = (_numbers(groups[key]), kernel, grid, block, f"{costs[key]:,}", share)
+        table.append((*row, _least_time(groups[key])) if is_timed else row)
     name = Path(program).name
     lines = [f"{name} makes {len(captured.launches):,} launches:", "", *_aligned(table)]
     if len(shown) > MOST_KERNELS:
@@ -146,6 +156,7 @@ def list_launches(program: str, captured: Captured) -> str:
     return "\n".join(
         [
             *lines,
+            *(MODELLED.format(name).split("\n") if is_timed else ()),
             "",
             f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}.",
             "To choose another, put --launch N, or --kernel REGEX to select kernels, before "
@@ -153,6 +164,11 @@ def list_launches(program: str, captured: Captured) -> str:
             "",
         ]
     )
+
+
+def _least_time(launches: Sequence[LaunchEntry]) -> str:
+    """Returns the sum of the least times of some launches."""
+    return time_text(sum(each.least_seconds or 0.0 for each in launches))
 
 
 def _numbers(launches: Sequence[LaunchEntry]) -> str:
@@ -165,7 +181,7 @@ def _numbers(launches: Sequence[LaunchEntry]) -> str:
 def _aligned(table: Sequence[tuple[str, ...]]) -> list[str]:
     """Returns the lines of a table, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    to_right = (False, False, False, False, True, True)
+    to_right = (False, False, False, False, True, True, True)[: len(widths)]
     return [
         "  "
         + "  ".join(

@@ -28,12 +28,14 @@ from warploom.machine.memory.snapshots import MemorySnapshots
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.program.program import Program
+from warploom.report.ceilings import least_seconds
 
 
 class LaunchEntry(msgspec.Struct, frozen=True):
     """A launch of a program: its number among those of kernels that are wanted, from 1, the kernel
     with its template arguments, its shape, the warp instructions that it executed (None where an
-    error ended it), and the seconds that the simulation took."""
+    error ended it), the seconds that the simulation took, and the least seconds on the device,
+    modelled from the counts (None where its peaks are not known or an error ended it)."""
 
     number: int
     kernel: str
@@ -41,6 +43,7 @@ class LaunchEntry(msgspec.Struct, frozen=True):
     block: Dim3
     instructions: int | None
     seconds: float
+    least_seconds: float | None = None
 
 
 class Captured(msgspec.Struct, frozen=True):
@@ -96,14 +99,17 @@ class LaunchCapture:
         snapshot = None
         if self._number in (0, number):
             snapshot = Snapshot.of(kernel, launch, self._images_of(memory).capture())
-        started, instructions = time.perf_counter(), None
+        started, instructions, least = time.perf_counter(), None, None
         try:
             counted = execute(*given)
-            instructions = Counters(counted()).warp_instructions
+            counters = Counters(counted())
+            instructions = counters.warp_instructions
+            least = least_seconds(counters, kernel.context.spec, launch.blocks)
             return counted
         finally:
             seconds = time.perf_counter() - started
-            entry = LaunchEntry(number, name, launch.grid, launch.block, instructions, seconds)
+            shape = launch.grid, launch.block
+            entry = LaunchEntry(number, name, *shape, instructions, seconds, least)
             self._launches.append(entry)
             if snapshot is not None and self._is_costlier(entry):
                 self._kept = snapshot, entry
