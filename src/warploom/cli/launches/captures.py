@@ -43,6 +43,14 @@ _folders: list[tempfile.TemporaryDirectory[str]] = []
 
 
 @dataclass(frozen=True)
+class CapturedLaunch:
+    """The core file of a launch, and how a reader knows the launch."""
+
+    file: Path
+    title: str
+
+
+@dataclass(frozen=True)
 class ProgramRun:
     """A program with its arguments, and which of its launches is wanted: `launch` counts from 1
     among those of kernels that match `kernel`, None is the costliest."""
@@ -57,10 +65,39 @@ class ProgramRun:
         """Runs the program, lists its launches if there are several and none is chosen, and returns
         the core file of the launch, `to` if that is given. What the program prints goes to standard
         error. Raises WarploomError where there is no such launch."""
-        kernel_pattern(self.kernel)
         if to is not None:
             _check_target(to)
-        settings = settings.capturing(self._folder(), self.kernel, self.launch or 0)
+        folder, captured = self._captured(settings, 1)
+        if self.launch is None and len(captured.launches) > 1:
+            report(list_launches(self.file, captured))
+        saved = folder / captured.files[captured.saved]
+        if to is None:
+            return saved
+        with writing(to):
+            shutil.move(saved, to)
+        report(
+            f"warploom: saved the launch to {to}; commands accept it in place of a kernel's file"
+        )
+        return to
+
+    def capture_several(self, settings: Settings, most: int) -> list[CapturedLaunch]:
+        """Runs the program, lists its launches, and returns the costliest launch of each kernel in
+        one shape, the costliest first, at most `most` of them. Raises WarploomError as `capture`
+        does."""
+        folder, captured = self._captured(settings, most)
+        if len(captured.launches) > 1:
+            report(list_launches(self.file, captured))
+        entries = {each.number: each for each in captured.launches}
+        return [
+            CapturedLaunch(folder / file, _title(entries[number]))
+            for number, file in captured.files.items()
+        ]
+
+    def _captured(self, settings: Settings, most: int) -> tuple[Path, Captured]:
+        """Runs the program, and returns the folder and the list of what was captured of the process
+        that has the launch."""
+        kernel_pattern(self.kernel)
+        settings = settings.capturing(self._folder(), self.kernel, self.launch or 0, most)
         command = [*program_command(self.file, self.compiler_options), *self.arguments]
         try:
             ended = subprocess.run(
@@ -72,17 +109,7 @@ class ProgramRun:
         captured = self._chosen(read_captures(folder), ended.returncode)
         if ended.returncode:
             report(f"warploom: {self.file} ended with status {ended.returncode}")
-        if self.launch is None and len(captured.launches) > 1:
-            report(list_launches(self.file, captured))
-        saved = folder / captured.file
-        if to is None:
-            return saved
-        with writing(to):
-            shutil.move(saved, to)
-        report(
-            f"warploom: saved the launch to {to}; commands accept it in place of a kernel's file"
-        )
-        return to
+        return folder, captured
 
     def _folder(self) -> str:
         """Returns a new folder for what is captured."""
@@ -153,17 +180,30 @@ def list_launches(program: str, captured: Captured) -> str:
             f"  ... and {len(shown) - MOST_KERNELS} more kernels and launch configurations"
         )
     chosen = captured.launches[captured.saved - 1]
+    shown = f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}."
+    if len(captured.files) > 1:
+        numbers = ", ".join(map(str, captured.files))
+        shown = f"The page shows launch {chosen.number}; choose among launches {numbers} there."
     return "\n".join(
         [
             *lines,
             *(MODELLED.format(name).split("\n") if is_timed else ()),
             "",
-            f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}.",
+            shown,
             "To choose another, put --launch N, or --kernel REGEX to select kernels, before "
             f"{name}.",
             "",
         ]
     )
+
+
+def _title(entry: LaunchEntry) -> str:
+    """Returns the number, the kernel and the shape of a launch."""
+    grid, block = (
+        "x".join(map(str, dims)).removesuffix("x1").removesuffix("x1")
+        for dims in (entry.grid, entry.block)
+    )
+    return f"{entry.number}: {entry.kernel}<<<{grid}, {block}>>>"
 
 
 def _least_time(launches: Sequence[LaunchEntry]) -> str:
