@@ -77,9 +77,9 @@ def run(
     section: Sections = None,
     expect: Expect = None,
 ) -> None:
-    """Launch a kernel, print the first elements of its buffers, and what costs most. Of
-    a .cu with a main, --kernel or --arg launches a kernel alone. Before a program (`warploom run
-    program.py`), run that with the software GPU: see `warploom run-program --help`.
+    """Launch a kernel, and print the first elements of its buffers and the largest costs. If the
+    file is a program (`warploom run program.py`), run it on the software GPU: see `warploom
+    run-program --help`. For a .cu with a main, --kernel or --arg launches a single kernel.
 
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`

@@ -91,11 +91,12 @@ def view(
     ] = 0,
     warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
 ) -> None:
-    """Watch every step of a launch in the browser, and change it there. FILE can be a trace (.wl),
-    too. Launches of a program are shown as they were: choose one in the page.
+    """Watch a launch step by step in the browser, change it there, and run it again. FILE can also
+    be a trace (.wl). If it is a program, choose one of its launches in the page; these cannot be
+    changed.
 
     Example: `warploom view saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
-    'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`. With --save or --export nothing is served.
+    'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`. With --save or --export, no page is served.
     """
     file = target.path
     shown = _shown(target, launched, captured, rules, (traced, added))
