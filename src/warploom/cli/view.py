@@ -101,9 +101,10 @@ def view(
     file = target.path
     shown = _shown(target, launched, captured, rules, (traced, added))
     traces, launches = shown.traces, shown.launches
+    first = traces[0]  # recorded before a page opens, so that errors are seen here
     title = printable_name(file.name)
     if outputs.save is not None:
-        write_bytes(outputs.save, traces[0])
+        write_bytes(outputs.save, first)
     if outputs.export is not None:
         write_page(outputs.export, exported_show(title, (title,), launches=launches), traces)
     if outputs.save is None and outputs.export is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from warploom.devices.timing import find_timing
@@ -22,17 +23,22 @@ def double_precision(case: Case) -> Iterator[Advice]:
     fp64 = costs.timing.lanes_fp64
     if not fp64 or costs.timing.lanes_fp32 < SLOW * fp64:
         return
-    ratio = costs.timing.lanes_fp32 / fp64
-    for index, count in enumerate(case.counters.executions):
-        name = class_of(case.program.instructions[index]) if count else FREE
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for instruction, count in enumerate(case.counters.executions):
+        name = class_of(case.program.instructions[instruction]) if count else FREE
         if name != FREE and costs.of(name).unit == "fp64":
-            yield Advice(
-                "double precision",
-                case.program.line(index),
-                f"{count:,} warp instructions in double precision, at 1/{ratio:.0f} of the rate of "
-                f"single precision on {case.spec.title}",
-                "Use float if its precision is enough: write constants with f (1.5f, because 1.5 "
-                "is a double) and call the functions for float (sqrtf). One double operand makes "
-                "the whole expression double.",
-                int(count) * costs.of(name).slots,
-            )
+            of_line = counts[case.program.line(instruction)]
+            of_line[0] += int(count)
+            of_line[1] += int(count) * costs.of(name).slots
+    for line, (executed, slots) in counts.items():
+        yield Advice(
+            "double precision",
+            line,
+            f"{executed:,} warp instructions in double precision, at "
+            f"1/{costs.timing.lanes_fp32 / fp64:.0f} of the rate of single precision on "
+            f"{case.spec.title}",
+            "Use float if its precision is enough: write constants with f (1.5f, because 1.5 is a "
+            "double) and call the functions for float (sqrtf). One double operand makes the whole "
+            "expression double.",
+            slots,
+        )
