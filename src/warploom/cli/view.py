@@ -68,8 +68,8 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class ShownTraces:
-    """What a page shows: traces, the names of a program's launches if it can choose among several,
-    and the launch that it can change, if any."""
+    """Holds what a page shows: traces, the names of a program's launches if it can choose among
+    several, and the launch that it can change, if any."""
 
     traces: Traces
     launches: tuple[str, ...] = ()
