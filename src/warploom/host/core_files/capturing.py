@@ -28,7 +28,6 @@ from warploom.machine.memory.snapshots import MemorySnapshots
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.program.program import Program
-from warploom.report.ceilings import least_seconds
 
 
 class LaunchEntry(msgspec.Struct, frozen=True):
@@ -104,6 +103,9 @@ class LaunchCapture:
         execute: Execute,
         given: tuple[Program, Launch, DeviceMemory, Progress | None],
     ) -> Callable[[], Tally]:
+        # The report, which processes that capture nothing do without.
+        from warploom.report.ceilings import least_seconds
+
         _, launch, memory, _ = given
         self._began = self._began or time.time()
         number = len(self._launches) + 1
