@@ -18,12 +18,12 @@ WIDTH = "92"
 
 HEAD = """# Command line
 
-Each command's own help. A shape such as that of a grid is written `16x8`. `warploom
---install-completion` installs completion for the shell.
+This page shows the help of each command. Write shapes, such as that of a grid, as `16x8`.
+`warploom --install-completion` installs completion for the shell.
 
-Exit statuses: 0 success, 1 results differ (`explore`), there are errors (`check`), a condition does
-not hold (`litmus`) or the task is not done (`learn --check`), 2 invalid usage, 3 compile or PTX
-error, 4 launch refused, 5 kernel fault.
+Exit statuses: 0 success, 1 results differ (`explore`), errors found (`check`), a condition does not
+hold (`litmus`) or the task is not done (`learn --check`), 2 invalid usage, 3 compile or PTX error,
+4 launch refused, 5 kernel fault.
 """
 
 

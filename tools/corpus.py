@@ -287,8 +287,8 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
         f"PTX, CUDA C++ and OpenCL C files sampled from {repositories} public repositories were",
         "compiled, loaded, and launched with random arguments on both machines",
         f"(`{command}`, which writes this page).",
-        "Arguments are buffers and small numbers, whatever a kernel expects, so faults are common,",
-        "and both machines must agree on them.",
+        "Arguments are buffers and small numbers, which may not suit the kernel. Faults are",
+        "therefore common; both machines must report the same ones.",
         "",
         "| | " + " | ".join(KINDS.values()) + " |",
         "| --- |" + " --- |" * len(KINDS),
@@ -317,8 +317,8 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     for title, numbers in shown.items():
         lines.append(f"| {title} | " + " | ".join(f"{numbers[k]:,}" for k in KINDS.values()) + " |")
     for title, outcomes in (
-        ("What is ours", OURS),
-        ("Why texts do not compile", ("compile",)),
+        ("Failures caused by Warploom", OURS),
+        ("Reasons why files do not compile", ("compile",)),
     ):
         causes = Counter((row["kind"], row["cause"]) for row in rows if row["outcome"] in outcomes)
         lines += ["", f"## {title}", "", "| count | language | cause |", "| --- | --- | --- |"]

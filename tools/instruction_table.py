@@ -67,18 +67,18 @@ not here stands in the section of the one that is declared before it."""
 MISSING_FORMS = {
     "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA makes no such textures",
     "tex and tld4 with a depth to compare": "CUDA makes no textures of depths",
-    "fma.rn.oob": "the manual does not state the bits of the NaN that marks what is out of bounds",
-    "cvt to and from .s2f6x2 and .ue5m3x2": "not built: only sm_100a and its kin have them, and"
-    " compilers emit them only where they are asked to",
-    "isspacep.const": "constants have no window of their own here: their generic addresses are"
-    " those of device memory",
-    "red.async to global memory": "not built: only sm_100 and later have them",
-    "cp.async.bulk with .ignore_oob": "not built",
-    "cp.async.bulk.tensor of 6 bits for sm_103a and sm_107": "their other sizes and multiples of"
-    " boxes and coordinates are not built; those of sm_100 hold",
-    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault where a pixel of a"
-    " halo lies beyond the bounding box: the manual says which one that is only in its figures",
-    "mad.f32 without rounding": "only targets before sm_20 had it",
+    "fma.rn.oob": "the manual does not state the bits of the NaN for out-of-bounds values",
+    "cvt to and from .s2f6x2 and .ue5m3x2": "not implemented: only sm_100a and its family have"
+    " them, and compilers emit them only on request",
+    "isspacep.const": "constants have no address window: their generic addresses are in global"
+    " memory",
+    "red.async to global memory": "not implemented: only sm_100 and later have it",
+    "cp.async.bulk with .ignore_oob": "not implemented",
+    "cp.async.bulk.tensor of 6-bit elements for sm_103a and sm_107": "the sizes and multiples of"
+    " boxes and coordinates are those of sm_100",
+    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault if a pixel of a"
+    " halo is outside the bounding box: the manual describes these pixels only in figures",
+    "mad.f32 without rounding": "only for targets before sm_20",
 }
 """Forms of instructions that run otherwise."""
 
@@ -88,11 +88,11 @@ def table() -> str:
     lines = [
         "# Instructions",
         "",
-        "Written by `tools/instruction_table.py` from the instruction tables. Every line of syntax",
-        "stands with the values that its modifiers take and the test that executes it on both",
-        "machines with each of them. An opcode or modifier that is not here is an error that names",
-        "its line. So is one that is newer than its module's `.version` or `.target`, as it is to",
-        "ptxas.",
+        "`tools/instruction_table.py` writes this page from the instruction tables. Each row shows",
+        "a syntax line, the values of its modifiers, and the test that executes it with each of",
+        "these values on both machines. Any other opcode or modifier is an error that names the",
+        "line. As in ptxas, so is an instruction that is newer than the module's `.version` or",
+        "`.target`.",
         "",
     ]
     for section, names in sections().items():

@@ -135,3 +135,26 @@ def test_kernels_are_printed_with_commands_that_run(warploom: Called, file: Path
         program, *arguments = shlex.split(row["command"])
         assert program == "warploom"
         assert warploom(*arguments)[0] == 0
+
+
+def test_a_first_screen_has_fifteen_lines(warploom: Called, tmp_path: Path) -> None:
+    """Three buffers of numbers with many digits have a line each; the accesses are strided, the
+    warps partial and diverged, so that the verdict has all the lines that it may have."""
+    file = tmp_path / "worst.cu"
+    file.write_text(
+        "__global__ void worst(const float *x, float *y, float *z)\n{\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    float v = x[32 * i];\n"
+        "    if (i % 2) for (int k = 0; k < 9; k++) v = v * v + y[31 * i];\n"
+        "    z[33 * i] = v / 3;\n}\n",
+        "utf-8",
+    )
+    buffers = [("--arg", f"{name}:f32[65536]=normal:1e5:1e7:3") for name in ("x", "y", "z")]
+    given = [word for pair in buffers for word in pair]
+    code, out, _ = warploom("run", file, "--grid", 20, "--block", 65, *given)
+    assert code == 0
+    lines = out.splitlines()
+    assert [line[:3] for line in lines[:4]] == ["x: ", "y: ", "z: ", ""]
+    assert all(len(line) <= 100 for line in lines[:3])
+    assert sum(line.startswith("  ") and line[2] != " " for line in lines) >= 2
+    assert len(lines) <= 15

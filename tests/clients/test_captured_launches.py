@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
@@ -129,6 +130,12 @@ def test_the_list_of_launches_begins_with_the_costliest(app: Path) -> None:
     ]
     counts = [int(line[4].replace(",", "")) for line in lines if line[0].isdigit()]
     assert counts == sorted(counts, reverse=True)
+    times = [" ".join(line[7:]) for line in lines if line[0] == "1"]
+    # 1,000 floats are 125 sectors each way, 8 KB at 93 % of 3,352 GB/s: 2.57 ns. The eight blocks
+    # have eight SMs of four schedulers, each of which issues an instruction a cycle at 1,980 MHz.
+    assert times == [f"{max(2.57, counts[0] / 32 / 1.98):.3g} ns"]
+    assert "Min Time is modelled" in outcome.stderr
+    assert "warploom run --timeline" in outcome.stderr
     assert "Showing the most expensive one: launch 1, scale." in outcome.stderr
     assert "makes" not in succeeded("profile", "--launch", "3", str(app)).stderr
 
@@ -191,6 +198,32 @@ def test_a_page_and_a_run_show_a_saved_launch(saved: Path, tmp_path: Path) -> No
     outcome = succeeded("run", "--save", f"y={x}", str(saved))
     assert "y: float32[1000] = [ 0.,  9., 18., 27." in outcome.stdout
     np.testing.assert_array_equal(np.load(x), 9 * np.arange(1000))
+
+
+def test_the_page_of_a_program_has_a_launch_of_each_kernel_in_one_shape(
+    app: Path, tmp_path: Path
+) -> None:
+    """`scale` in two shapes and `total`: three launches, each with its own trace."""
+    page = tmp_path / "page.html"
+    outcome = succeeded("view", "--export", str(page), str(app))
+    assert "choose among launches" in outcome.stderr
+    text = page.read_text("utf-8")
+    [shown] = re.findall(r'id="warploom-show">(.*?)</script>', text)
+    launches = json.loads(shown)["launches"]
+    assert sorted(launches) == [
+        "1: scale<<<8, 128>>>",
+        "2: scale<<<4, 256>>>",
+        "3: total<<<8, 128>>>",
+    ]
+    packed = re.findall(r'id="warploom-trace(\d)">(.*?)</script>', text)
+    assert [number for number, _ in packed] == ["0", "1", "2"]
+    for name, (_, data) in zip(launches, packed, strict=True):
+        trace = Trace.from_bytes(base64.b64decode(data))
+        grid, block = trace.launch.grid[0], trace.launch.block[0]
+        assert f": {trace.launch.name}<<<{grid}, {block}>>>" in name
+    one = tmp_path / "one.html"
+    succeeded("view", "--export", str(one), "--launch", "3", str(app))
+    assert '"launches":[]' in one.read_text("utf-8")
 
 
 def test_a_saved_launch_is_debugged_from_its_start(saved: Path) -> None:

@@ -61,4 +61,4 @@ def test_exploring_says_why_warps_were_not_interrupted() -> None:
     source = f'extern "C" __global__ void k(volatile int *x) {{ {stores} }}'
     gpu = wl.Device()
     found = wl.explore(gpu.compile(source)["k"][2, 32], np.zeros(1, np.int32), runs=2)
-    assert found.uninterrupted == "65 instructions conflict; at most 64 are tried"
+    assert found.uninterrupted == "65 instructions conflict, but at most 64 are tried"

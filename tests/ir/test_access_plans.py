@@ -39,10 +39,10 @@ def plans(loaded: wl.Module, name: str, *block: int) -> list[str]:
         ("one", (64,), "one address in the warp", "a scalar for each run"),
         ("columns", (64,), "addresses 128 bytes apart in the warp", "a scatter"),
         ("plane", (16, 16), "addresses 4 bytes apart in each 16 lanes", "a vector for each run"),
-        ("given", (64,), "a step found at run time, in the warp", "vectors where the step is"),
-        ("given", (6, 6), "any addresses of lanes of a layout", "vectors where the step is"),
+        ("given", (64,), "a step found at run time, in the warp", "vectors if the step is"),
+        ("given", (6, 6), "any addresses, by the layout of the lanes", "vectors if the step is"),
         ("plane", (6, 6), "addresses 4 bytes apart in each 2 lanes", "a gather or a scatter of"),
-        ("plane", (7, 6), "any addresses of lanes of a layout", "vectors where the step is"),
+        ("plane", (7, 6), "any addresses, by the layout of the lanes", "vectors if the step is"),
     ],
 )
 def test_patterns_follow_from_indices(
@@ -56,7 +56,7 @@ def test_patterns_follow_from_indices(
 def test_accesses_from_one_register_are_asked_for_once(loaded: wl.Module) -> None:
     found = plans(loaded, "several", 64)
     assert len(found) == 4
-    assert all("asked once for" in plan and "slow version" in plan for plan in found)
+    assert all("guarded together with" in plan and "slow version" in plan for plan in found)
 
 
 def test_passes_that_are_switched_off_leave_any_addresses(
@@ -64,7 +64,7 @@ def test_passes_that_are_switched_off_leave_any_addresses(
 ) -> None:
     monkeypatch.setenv(VARIABLE, "groups")
     [found] = plans(loaded, "rows", 64)
-    assert found.startswith("any addresses; bounds of all lanes; a vector where lanes follow")
+    assert found.startswith("any addresses; bounds of all lanes; a vector for consecutive lanes")
     monkeypatch.setenv(VARIABLE, "uniformity")
     assert plans(loaded, "rows", 64)[0].startswith("a step found at run time")
 

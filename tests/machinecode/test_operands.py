@@ -41,7 +41,7 @@ def test_operands_by_kind(text: str, kinds: str | list[str], registers: list[str
 
 
 def test_an_operand_of_no_known_form_is_an_error() -> None:
-    with pytest.raises(ListingError, match=r"no known form: '<R4>'"):
+    with pytest.raises(ListingError, match=r"an unknown form: '<R4>'"):
         read_operands("R0, <R4>")
 
 

@@ -72,7 +72,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
         ("PTX SB { }", "not a litmus test"),
         (
             BUFFERING.replace("fence.sc.gpu", "fense"),
-            "'fense': litmus tests have no such instruction",
+            "'fense': litmus tests do not support this instruction",
         ),
         (BUFFERING.replace("P1:r1 ==", "P2:r1 =="), "there is no thread P2"),
         (BUFFERING.replace("@cta 1", ""), "is not a thread, such as"),

@@ -89,7 +89,7 @@ def test_passes_do_not_mutate_their_input() -> None:
     [
         ("branch=split", "branch=sometimes", "sometimes"),
         ("to=b2,b1", "to=b2,b9", "b9"),
-        ("  0:", "      0:", "indented too far"),
+        ("  0:", "      0:", "too much indentation"),
         ("block b2", "black b2", "black"),
         ("consecutive/cache", "consecutive", "unpack"),
     ],

@@ -78,7 +78,7 @@ def test_an_mbarrier_is_initialised_first(operation: str, before: str, engine: s
     assert found.thread == (0, 0, 0)
     opcode = operation.removeprefix("@%p0 ").split()[0]
     title, _, rule, remedy = str(found).split("\n")
-    assert title == f"{opcode} on an mbarrier that is not initialised, at shared address 0x10"
+    assert title == f"{opcode} on an uninitialized mbarrier, at shared address 0x10"
     assert 'PTX ISA, "mbarrier.inval"' in rule
     assert "mbarrier.init" in remedy
 
@@ -162,7 +162,7 @@ def test_a_copy_reads_no_more_than_it_writes(size: int, engine: str) -> None:
     text = f"cp.async.ca.shared.global [box], [%a], {size}, %r1;"
     found = fault(text, engine, f"add.u32 %r1, %t, {size - 2};")
     assert (found.kind, found.size, found.thread) == ("bad size", size + 1, (3, 0, 0))
-    assert f"of {size + 1} source bytes, more than it copies" in str(found)
+    assert f"with {size + 1} source bytes, more than it copies" in str(found)
     run(text, engine, f"min.u32 %r1, %t, {size};")
 
 

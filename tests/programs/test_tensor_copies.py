@@ -227,7 +227,7 @@ def test_misuse_is_a_fault(engine: str) -> None:
         (line, {}, "a tensor map of 1 dimensions, created for tile"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+16]")}, "is not a multiple of 128"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+2048]")}, "Invalid __shared__ copy"),
-        (box, {"before": ""}, "mbarrier that is not initialised"),
+        (box, {"before": ""}, "uninitialized mbarrier"),
     ):
         with pytest.raises(wl.MemoryFault, match=message):
             one(gpu, given, **changed)

@@ -295,7 +295,7 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("reals", 256, 256, floats(), floats()),
-            "took 8 transactions where 4 would do; lanes are 8 bytes apart",
+            "lanes are 8 bytes apart",
             "(float2)",
         ),
         (
@@ -316,6 +316,13 @@ PIXELS = small(np.uint8)
             ("shifted_out", 256, 256, floats(), floats()),
             "12 bytes after a sector boundary",
             "Align arrays and rows to 32 bytes",
+        ),
+        # 33 floats are 132 bytes: all but one of eight blocks begin inside of a sector.
+        (
+            "misaligned blocks",
+            ("shifted", 256, 33, floats(), floats()),
+            "a block of 33 threads covers 132 bytes",
+            "Make the block size a multiple of 32",
         ),
         (
             "scattered access",

@@ -52,6 +52,47 @@ def test_a_tile_without_padding_is_bound_by_shared_memory() -> None:
     assert (first.part, first.work) == ("shared memory", f"{(1 << 15) * 33:,} wavefronts")
 
 
+MIXED = """
+__global__ void mixed(const float *in, float *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = in[i];
+    for (int k = 0; k < 64; k++) v = v * 1.0001 + 0.25;
+    out[i] = v;
+}
+"""
+"""Each iteration has one multiply-add in double precision, by constants without f."""
+
+
+def mixed(device: str) -> Report:
+    gpu = wl.Device(device)
+    x, y = gpu.zeros(1 << 18, np.float32), gpu.zeros(1 << 18, np.float32)
+    return gpu.compile(MIXED)["mixed"][1024, 256](x, y).summary
+
+
+def test_double_precision_bounds_a_kernel_on_a_consumer_device() -> None:
+    """64 multiply-adds of 2^13 warps; each takes 16 cycles of the two lanes that one of the 128 SMs
+    of an RTX 4090 has for it (programming guide, arithmetic throughput), at 2.52 GHz."""
+    report = mixed("rtx-4090")
+    first = ceilings(report)[0]
+    assert (first.part, first.work) == ("double precision", f"{64 << 13:,} instructions")
+    assert first.seconds == pytest.approx((64 << 13) * 16 / 128 / 2.52e9)
+    found = verdict(report)[1]
+    assert "double precision" in found.text
+    assert f"{64 << 13:,} warp instructions in double precision, at 1/64" in next(
+        one.evidence for one in report.advice if one.rule == "double precision"
+    )
+    assert "write constants with f" in found.remedy
+
+
+def test_double_precision_is_not_advised_against_where_it_is_fast() -> None:
+    """An H100 has 64 lanes for it, half of those for single precision: 0.5 cycles in each of 132
+    SMs. Two floats are moved for each thread, which takes less time."""
+    report = mixed("h100")
+    assert "double precision" not in {one.rule for one in report.advice}
+    [double] = [one for one in ceilings(report) if one.part == "double precision"]
+    assert double.seconds == pytest.approx((64 << 13) * 0.5 / 132 / 1.98e9)
+
+
 @pytest.mark.parametrize("made", [saxpy, transpose])
 def test_a_verdict_has_three_findings_and_a_first_screen_fifteen_lines(
     made: Callable[[], Report],

@@ -250,7 +250,7 @@ def test_second_launch_is_appended(tmp_path: Path) -> None:
 def test_device_without_machine_code_is_refused(tmp_path: Path) -> None:
     gpu = wl.Device("gtx-1080")
     x = gpu.zeros(1024, np.float32)
-    with pytest.raises(WarploomError, match="there is no trace of machine code"):
+    with pytest.raises(WarploomError, match="cannot trace machine code"):
         gpu.compile(SOURCE)["parted"][1, 32].write_accelsim(tmp_path, 32, x, x)
 
 

@@ -300,7 +300,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "poor-fit": (
         Claim(active=1, right_lanes={"active": FULL}),
         Claim(view=("long scoreboard",)),
-        Claim(view=("a chain of pointers: ", "32 loads side by side: ")),
+        Claim(view=("a chain of pointers: ", "32 loads at once: ")),
     ),
     "async-copy": (
         Claim(view=("global load",), code="ld.global", right_code="cp.async"),

@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
+import { LaunchChoice } from "./launches.tsx";
 import { LessonPanel, Lessons } from "./lesson.tsx";
 import { editable, editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
@@ -139,7 +140,8 @@ function Top() {
   return (
     <header class="top">
       <Logo />
-      <h1>
+      {show.value!.launches.length > 1 && <LaunchChoice />}
+      <h1 class={show.value!.launches.length > 1 ? "chosen" : ""}>
         {launch.name}
         <span>
           ⟨{dims(launch.grid)}, {dims(launch.block)}⟩

@@ -1,9 +1,16 @@
 // Deep links: the position is in the URL, behind `#`.
 
 import { batch, effect } from "@preact/signals";
-import { goTo, model, modelled, pane, register, time, warp, type Pane } from "./state.ts";
+import { showLaunch } from "./launches.tsx";
+import { goTo, model, modelled, pane, register, show, shownLaunch, time, warp, type Pane } from "./state.ts";
 
 const PANES: readonly string[] = ["warp", "memory", "data", "machine", "numbers", "time", "code"];
+
+/** The launch of the program that a URL says, the first where it says none. */
+export function linkedLaunch(url: string = location.href): number {
+  const wanted = Number(new URLSearchParams(new URL(url).hash.slice(1)).get("launch"));
+  return show.value?.launches[wanted] ? wanted : 0;
+}
 
 /** Go where a URL says. */
 export function followLink(url: string = location.href): void {
@@ -37,10 +44,11 @@ export function keepLink(): void {
     const shown = model.value;
     if (!shown) return;
     const place = new URLSearchParams({ step: String(time.value), warp: String(warp.value), view: pane.value });
+    if (show.value?.launches.length) place.set("launch", String(shownLaunch.value));
     if (register.value !== null) place.set("register", shown.trace.registers[register.value]?.name ?? "");
     clearTimeout(waiting);
     waiting = setTimeout(() => write(`#${place}`), 250);
   });
   // The event's own URL: a write that was waiting may have replaced the page's before the event comes.
-  addEventListener("hashchange", (event) => followLink(event.newURL));
+  addEventListener("hashchange", (event) => void showLaunch(linkedLaunch(event.newURL)).then(() => followLink(event.newURL)));
 }

@@ -21,6 +21,7 @@ export async function readTrace(number: number, live: boolean): Promise<Model> {
     return opened(bytesOf(text));
   }
   const answer = await ask(`/trace/${number}`);
+  if (!answer.ok) throw new Error(answer.status === 422 ? ((await answer.json()) as Refusal).message : GONE.message);
   return opened(new Uint8Array(await answer.arrayBuffer()));
 }
 

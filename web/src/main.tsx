@@ -4,9 +4,9 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { startKeys } from "./keys.ts";
 import { progress, startLesson } from "./lesson.tsx";
-import { followLink, keepLink } from "./link.ts";
+import { followLink, keepLink, linkedLaunch } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
-import { labels, modelled, open, pane, request, show, showWrong } from "./state.ts";
+import { labels, modelled, open, pane, request, show, shownLaunch, showWrong } from "./state.ts";
 import { startTheme } from "./theme.ts";
 import { startTips } from "./tips.ts";
 import "uplot/dist/uPlot.min.css";
@@ -22,7 +22,8 @@ async function begin(): Promise<void> {
   startTips();
   startKeys();
   try {
-    const first = await readTrace(0, given.live);
+    shownLaunch.value = linkedLaunch();
+    const first = await readTrace(shownLaunch.value, given.live);
     const second = given.traces > 1 ? await readTrace(1, given.live) : null;
     request.value = given.request;
     if (given.lesson) startLesson(given.lesson);

@@ -492,6 +492,7 @@ export interface Show {
   live: boolean;
   traces: number;
   labels: readonly string[];
+  launches: readonly string[];
   request: LaunchRequest | null;
   versus: LaunchRequest | null;
   lesson: Lesson | null;

@@ -43,6 +43,9 @@ export const split = kept<number>("split", 0);
 export const running = signal(false);
 export const refusal = signal<Refusal | null>(null);
 
+/** Which launch of a program is shown, where the page can choose. */
+export const shownLaunch = signal(0);
+
 export const moment = computed(() => model.value?.moment(warp.value, time.value) ?? null);
 
 /** How many steps the other run's warp is ahead of the first one's: each caption and each event sets

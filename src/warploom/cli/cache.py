@@ -27,10 +27,10 @@ HELPERS = "helpers"
 def cache(
     empty: Annotated[bool, typer.Option("--clear", help="Remove all entries.")] = False,
 ) -> None:
-    """Show how much the cache of compiled code holds, and where; or clear it.
+    """Show the folder and the size of the cache of compiled code, or clear it.
 
-    Entries are never stale: removing them costs only the time to compile again. WARPLOOM_CACHE_DIR
-    names another folder.
+    You can clear it at any time: code is then compiled again. WARPLOOM_CACHE_DIR selects another
+    folder.
 
     Examples: `warploom cache`, `warploom cache --clear`.
     """

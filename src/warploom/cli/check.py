@@ -101,9 +101,9 @@ def check(
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Launch a kernel under the sanitizers and print what they find: races, accesses out of bounds,
-    barriers that threads skip, memory that was never written. Before a program (`warploom check
-    program.py`), check all that it launches: see `warploom check-program --help`.
+    """Launch a kernel under the sanitizers, and print races, out-of-bounds accesses, skipped
+    barriers and reads of uninitialized memory. If the file is a program (`warploom check
+    program.py`), check all its launches: see `warploom check-program --help`.
 
     Example: `warploom check sum.cu --kernel sum --block 64 --arg 'f32[64]=ones' --arg
     'total:f32[1]=zeros'`
@@ -167,8 +167,8 @@ def _exit(summary: Summary, exitcode: int) -> None:
 def check_program(
     file: Program, arguments: Arguments = None, *, options: ProgramOptions, found: FindingOptions
 ) -> None:
-    """Run a program as `warploom run` does, with the sanitizers at each launch, and print what
-    they find on standard error at its end.
+    """Run a program like `warploom run`, with the sanitizers enabled, and print their findings on
+    standard error at the end.
 
     Example: `warploom check --tool race train.py --epochs 1`
     """

@@ -46,8 +46,8 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs: better, worse or the same, by what, and every count that changed, the
-    costliest change first.
+    """Compare two runs: print whether the second is better, by how much, and all counts that
+    changed, the costliest change first.
 
     Example: `warploom compare transpose.cu transpose.cu --kernel transpose_naive --after-kernel
     transpose_tiled --grid 4x4 --block 32x8 --arg 'f32[128x128]=arange' --arg 'f32[128x128]=zeros'

@@ -67,9 +67,9 @@ def debug(
     optimized: Optimized = False,
     batch: Batch = False,
 ) -> None:
-    """Debug a launch of a kernel: forward and back, with the commands of cuda-gdb. Before a program
-    (`warploom debug program.py`), debug the kernels that it launches; with --dap or --port PORT
-    instead of a file, serve an editor.
+    """Debug a launch of a kernel, forward and backward, with cuda-gdb's commands. If the file is a
+    program (`warploom debug program.py`), debug the kernels that it launches. With --dap or --port
+    PORT instead of a file, serve an editor.
 
     Example: `warploom debug saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
     'x:f32[1000]=arange' --arg 'y:f32[1000]=ones' -c 'break saxpy.cu:6 if i == 999' -c run`
@@ -96,7 +96,8 @@ def debug_core(
     script: Script = None,
     batch: Batch = False,
 ) -> None:
-    """Open a core file in the debugger, where its launch went wrong; it goes back from there.
+    """Open a core file in the debugger, at the point where the launch failed; you can step back
+    from there.
 
     Example: `warploom debug kernel.wlcore -c 'backtrace' -c 'reverse-next'`
     """
@@ -120,8 +121,8 @@ def debug_program(
     optimized: Optimized = False,
     batch: Batch = False,
 ) -> None:
-    """Run a program as `warploom run` does, and debug the kernels that it launches. `continue` at
-    the end of a kernel continues to the next launch, `detach` lets the program run on without the
+    """Run a program like `warploom run`, and debug the kernels that it launches. At the end of a
+    kernel, `continue` runs to the next launch, and `detach` lets the program finish without the
     debugger.
 
     Example: `warploom debug -c 'break scale' train.py --epochs 1`

@@ -72,7 +72,7 @@ def debug_adapter(
         typer.Option(help="Serve one client on this port of the local host; 0: any free port."),
     ] = None,
 ) -> None:
-    """Serve an editor by the Debug Adapter Protocol."""
+    """Serve an editor with the Debug Adapter Protocol."""
     if libraries_are_built() and READY not in os.environ:
         environment = {**DEBUG_BUILDS, **environment_for(Settings()), READY: "1"}
         command = [sys.executable, "-m", "warploom.cli", *sys.argv[1:]]

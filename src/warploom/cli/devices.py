@@ -25,7 +25,7 @@ def devices(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the devices, or show the facts of one with their sources.
+    """List the devices, or show all properties of one device with their sources.
 
     Examples: `warploom devices`, `warploom devices rtx-2080-ti --json`.
     """
@@ -104,9 +104,9 @@ def opencl(
         ),
     ] = False,
 ) -> None:
-    """List the OpenCL platform and its devices. A program finds the platform with `warploom run`;
-    without it, by the file that --icd prints: OCL_ICD_VENDORS names it to OpenCL's loader, and
-    WARPLOOM_DEVICE the device.
+    """List the OpenCL platform and its devices. Programs find the platform under `warploom run`.
+    Without it, set OCL_ICD_VENDORS to the file that --icd prints, and WARPLOOM_DEVICE to the
+    device.
 
     Examples: `warploom opencl`, `OCL_ICD_VENDORS=$(warploom opencl --icd) clinfo`.
     """

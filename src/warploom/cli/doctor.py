@@ -54,8 +54,8 @@ class Finding:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Say what works on this computer, and what to install for the rest. The exit status is 1
-    where a kernel cannot be run."""
+    """Print what works on this computer, and what to install for everything else. The exit status
+    is 1 if kernels cannot run."""
     found = list(findings())
     if as_json:
         # `told` is the key that `message` had before.

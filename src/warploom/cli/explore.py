@@ -55,11 +55,11 @@ def explore(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Launch a kernel, or a launch of a program again, under many legal orders and say whether its
-    results differ.
+    """Run a launch of a kernel or a program under many legal orders, and report whether the results
+    differ.
 
-    Exit code 1 where they do. Example: `warploom explore sum.cu --kernel sum --block 64 --arg
-    'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
+    If they differ, the exit code is 1. Example: `warploom explore sum.cu --kernel sum --block 64
+    --arg 'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
     if streams:
         _explore_streams(target, launched, runs or ORDERS)

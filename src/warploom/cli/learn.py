@@ -59,8 +59,8 @@ def learn(
 ) -> None:
     """List the lessons, open one in the browser, or grade a kernel in its task.
 
-    With --start and --check, NAME is the name of the file (banks.cu) if it is left out; the exit
-    status is 0 if the kernel passes, else 1.
+    With --start and --check, NAME defaults to the name of the file (banks for banks.cu). With
+    --check, the exit status is 0 if the kernel passes, otherwise 1.
 
     Examples: `warploom learn`, `warploom learn lock`, `warploom learn --start banks.cu`,
     `warploom learn --check banks.cu --json`.

@@ -52,8 +52,8 @@ def litmus(
 ) -> None:
     """List all outcomes that PTX's memory model allows for a small program.
 
-    Each is marked as one that some interleaving of the threads gives, or a weak one, which is shown
-    with an execution. Exit code 1 where the question of a litmus test has the answer no. Example:
+    Outcomes that no interleaving of the threads produces are marked as weak and shown with an
+    execution. If the condition of a litmus test does not hold, the exit code is 1. Example:
     `warploom litmus sb.cu --grid 2 --block 1 --arg 'x:i32[1]=zeros' --arg 'y:i32[1]=zeros'`
     """
     if file.suffix == ".litmus":

@@ -93,8 +93,8 @@ def occupancy(
     option: CompilerOption = None,
     as_json: Json = False,
 ) -> None:
-    """Print how many blocks of a kernel, or of --registers and --shared, an SM holds at once, and
-    what limits them.
+    """Print how many blocks of a kernel fit on an SM at once, and what limits this number. Without
+    a file, --registers and --shared describe the block.
 
     Example: `warploom occupancy matmul.cu --kernel matmul_tiled --block 256 --device t4 --sweep`
     """

@@ -313,7 +313,7 @@ def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[insp
 TITLES = {
     "LaunchOptions": "Launch",
     "CaptureOptions": "Launch of a program",
-    "RuleOptions": "Choices that the architecture leaves open",
+    "RuleOptions": "Unspecified behavior",
     "DeviceOptions": "Device",
     "SpreadOptions": "Work",
     "SearchOptions": "Search",

@@ -13,6 +13,7 @@ from warploom.core.output_files import write_text
 from warploom.ui.schema import Show
 
 if TYPE_CHECKING:
+    from warploom.ui.page import Traces
     from warploom.ui.runner import Limits
 
 Export = Annotated[
@@ -39,7 +40,7 @@ class PageOptions:
 
         return Limits(self.seconds, self.memory << 20)
 
-    def serve(self, show: Show, traces: list[bytes], place: str = "") -> None:
+    def serve(self, show: Show, traces: Traces, place: str = "") -> None:
         """Serves the page until Ctrl-C; it opens at a position, the part of its address after
         `#`."""
         # The web server, which a page that is written does without.
@@ -53,7 +54,7 @@ class PageOptions:
             webbrowser.open(url)
 
 
-def write_page(target: Path, show: Show, traces: list[bytes]) -> None:
+def write_page(target: Path, show: Show, traces: Traces) -> None:
     """Writes a page that needs no server."""
     from warploom.ui.page import export as export_page
 

@@ -47,8 +47,9 @@ def profile(
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers as CSV.")] = False,
 ) -> None:
-    """Launch a kernel and print its report: counters, occupancy, costly lines, advice. Of a
-    program, report one of its launches; options come before its name, the program's own after it.
+    """Launch a kernel and print its report: counters, occupancy, costly lines, advice. If the file
+    is a program, report one of its launches; put options before the program's name, and the
+    program's arguments after it.
 
     Example: `warploom profile --kernel scale --launch 2 ./app --steps 3`
 

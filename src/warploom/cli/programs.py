@@ -114,8 +114,8 @@ def program(
     report: ReportKind = "short",
     as_json: JsonFile = "",
 ) -> None:
-    """Run a program that uses a GPU through PyTorch, numba-cuda, cuda.core, tinygrad, Triton,
-    PyCUDA or the CUDA runtime, unchanged. Everything after its name goes to the program.
+    """Run an unchanged program that uses a GPU through PyTorch, numba-cuda, cuda.core, tinygrad,
+    Triton, PyCUDA or the CUDA runtime. Everything after its name is passed to the program.
 
     Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
     """
@@ -138,9 +138,9 @@ def shell(options: ProgramOptions, report: ReportKind = "none") -> None:
 
 
 def nvcc(context: typer.Context) -> None:
-    """Compile with NVIDIA's nvcc (the one on the PATH, else that of its wheels) into programs that
-    `warploom run` takes: without other options with the shared runtime, PTX and lines of the
-    source. All arguments are nvcc's own.
+    """Compile a program with NVIDIA's nvcc (from the PATH, otherwise from its wheels) so that
+    `warploom run` can run it: by default with the shared runtime, PTX and line information. All
+    arguments are passed to nvcc.
 
     Example: `warploom nvcc -O3 saxpy.cu -o saxpy && warploom run ./saxpy`
     """

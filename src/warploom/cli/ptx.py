@@ -56,7 +56,7 @@ def ptx(
         ),
     ] = None,
 ) -> None:
-    """Print the PTX of a program, each source line above the instructions that it became.
+    """Print the PTX of a program, with each source line above its instructions.
 
     Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
     `warploom ptx saxpy.cu --llvm --block 16x16`, `warploom ptx saxpy.cu --ir`,

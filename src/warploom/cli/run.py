@@ -28,7 +28,7 @@ from warploom.host.buffer import Buffer
 from warploom.host.run import Run
 from warploom.report.console import terminal
 from warploom.report.export import as_json as report_as_json
-from warploom.report.render import Parts, render, render_text
+from warploom.report.render import WIDTH, Parts, render, render_text
 
 DIFFERENT = 1
 """The exit status where a buffer is not as expected."""
@@ -44,6 +44,9 @@ Expect = Annotated[
 
 FIRST = 8
 """The elements of each buffer that are shown."""
+
+MOST_COLUMNS = 1000
+"""More than the columns of any line, so that NumPy does not wrap it."""
 
 MOST_BUFFERS = 3
 """The buffers that are shown without --details."""
@@ -74,9 +77,9 @@ def run(
     section: Sections = None,
     expect: Expect = None,
 ) -> None:
-    """Launch a kernel, print the first elements of its buffers, and what costs most. Of
-    a .cu with a main, --kernel or --arg launches a kernel alone. Before a program (`warploom run
-    program.py`), run that with the software GPU: see `warploom run-program --help`.
+    """Launch a kernel, and print the first elements of its buffers and the largest costs. If the
+    file is a program (`warploom run program.py`), run it on the software GPU: see `warploom
+    run-program --help`. For a .cu with a main, --kernel or --arg launches a single kernel.
 
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`
@@ -121,16 +124,26 @@ def _print_json(made: Run, buffers: Mapping[str, Buffer]) -> None:
 
 
 def _print_buffers(buffers: Mapping[str, Buffer], most: int) -> None:
-    """Prints the first elements of at most `most` buffers, and an empty line."""
+    """Prints the first elements of at most `most` buffers, a line for each, and an empty line."""
     for name, buffer in list(buffers.items())[:most]:
-        first = np.array2string(buffer.view.reshape(-1)[:FIRST], separator=", ")
-        more = ", ..." if buffer.view.size > FIRST else ""
-        shape = "x".join(map(str, buffer.shape))
-        print(f"{name}: {buffer.dtype}[{shape}] = {first[:-1]}{more}]")
+        print(_buffer_line(name, buffer))
     if len(buffers) > most:
         print(f"{len(buffers) - most} more buffers: --details shows them.")
     if buffers:
         print()
+
+
+def _buffer_line(name: str, buffer: Buffer) -> str:
+    """Returns a line with the first elements of a buffer: FIRST of them, or as many as fit."""
+    values, shape = buffer.view.reshape(-1), "x".join(map(str, buffer.shape))
+    line = ""
+    for count in range(FIRST, 0, -1):
+        first = np.array2string(values[:count], separator=", ", max_line_width=MOST_COLUMNS)
+        more = ", ..." if values.size > count else ""
+        line = f"{name}: {buffer.dtype}[{shape}] = {first[:-1]}{more}]"
+        if len(line) <= WIDTH:
+            break
+    return line
 
 
 def _described(buffer: Buffer) -> dict[str, object]:

@@ -96,8 +96,8 @@ def time(
     save: Save = None,
     as_json: Json = False,
 ) -> None:
-    """Launch a kernel, or take a launch of a program, and model its time: cycles, stalls,
-    throughputs, what bounds it.
+    """Model the time of a launch of a kernel or a program: cycles, stalls, throughputs, and the
+    bottleneck.
 
     Example: `warploom time saxpy.cu --kernel saxpy --grid 4096 --block 256 --device v100 --arg
     1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --scheduler gto`

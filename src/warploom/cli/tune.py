@@ -147,8 +147,8 @@ def tune(
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per configuration.")] = False,
 ) -> None:
-    """Launch a kernel in many configurations: the best, the Pareto set, and why it wins. A launch
-    of a program is tuned in its block, grid, shared memory and device.
+    """Launch a kernel in many configurations, and print the best one, the reasons, and the Pareto
+    set. For a launch of a program, vary the block, grid, shared memory and device.
 
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`

@@ -35,12 +35,11 @@ def validate(
     workers: Annotated[int, typer.Option(min=1, help="Number of processes to use.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Hold the modelled time against published figures of hardware, by PTX and by machine code.
+    """Compare modelled times with published measurements, by PTX and by machine code.
 
-    What was modelled is kept in the cache until something changes that it depends on, so that a run
-    that was cut off goes on where it was. Examples: `warploom validate`, `warploom validate
-    --device a100 --kernel triad`. With `--counts`, executed machine instructions and registers are
-    held against published ones.
+    Modelled results are cached, so an interrupted run continues where it stopped. With `--counts`,
+    compare executed machine instructions and registers with published counts. Examples: `warploom
+    validate`, `warploom validate --device a100 --kernel triad`.
     """
     if machine:
         _validate_counts(device, kernel, as_json)

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from warploom.cli.launches.targets import CaptureOptions, FileLaunch, Target
+from warploom.cli.launches.targets import CaptureOptions, FileLaunch, Target, replayed
+from warploom.cli.launches.traces import LaunchTraces
 from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.tracing import TraceOptions, recorded_launch
@@ -19,11 +20,15 @@ from warploom.core.output_files import write_bytes
 from warploom.core.source_files import printable_name
 from warploom.observe.trace import MOST_BYTES, Trace
 from warploom.sanitize.findings import TOOLS
+from warploom.ui.page import Traces
 from warploom.ui.record import record
 from warploom.ui.schema import LaunchRequest
 from warploom.ui.shows import exported_show, live_show
 
 TRACE_SUFFIX = ".wl"
+
+MOST_LAUNCHES = 8
+"""The launches of a program among which a page can choose."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,16 @@ class OutputOptions:
     export: Export = None
 
 
+@dataclass(frozen=True)
+class ShownTraces:
+    """Holds what a page shows: traces, the names of a program's launches if it can choose among
+    several, and the launch that it can change, if any."""
+
+    traces: Traces
+    launches: tuple[str, ...] = ()
+    request: LaunchRequest | None = None
+
+
 @grouped
 def view(
     target: Target,
@@ -76,28 +91,57 @@ def view(
     ] = 0,
     warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
 ) -> None:
-    """Watch every step of a launch in the browser, and change it there. FILE can be a trace (.wl),
-    too. A launch of a program is shown as it was, and cannot be changed.
+    """Watch a launch step by step in the browser, change it there, and run it again. FILE can also
+    be a trace (.wl). If it is a program, choose one of its launches in the page; these cannot be
+    changed.
 
     Example: `warploom view saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
-    'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`. With --save or --export nothing is served.
+    'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`. With --save or --export, no page is served.
     """
-    request, file = None, target.path
-    if file.suffix == TRACE_SUFFIX and not captured.program:
-        trace = _read(file)
-    else:
-        source = target.source(launched, captured, **rules.given())
-        shown, prepare = recorded_launch(file, source, launched, rules, traced)
-        trace = record(added.to(shown), prepare=prepare)
-        request = added.to(shown) if isinstance(source, FileLaunch) else None
-    data, title = trace.to_bytes(), printable_name(file.name)
+    file = target.path
+    shown = _shown(target, launched, captured, rules, (traced, added))
+    traces, launches = shown.traces, shown.launches
+    first = traces[0]  # recorded before a page opens, so that errors are seen here
+    title = printable_name(file.name)
     if outputs.save is not None:
-        write_bytes(outputs.save, data)
+        write_bytes(outputs.save, first)
     if outputs.export is not None:
-        write_page(outputs.export, exported_show(title, (title,)), [data])
+        write_page(outputs.export, exported_show(title, (title,), launches=launches), traces)
     if outputs.save is None and outputs.export is None:
         place = f"#step={step}&warp={warp}" if step or warp else ""
-        page.serve(live_show(title, 1, request=request), [data], place)
+        page.serve(live_show(title, 1, request=shown.request, launches=launches), traces, place)
+
+
+def _shown(
+    target: Target,
+    launched: LaunchOptions,
+    captured: CaptureOptions,
+    rules: RuleOptions,
+    recording: tuple[TraceOptions, AddedOptions],
+) -> ShownTraces:
+    """Returns the trace of a file, of a launch, or of the costliest launches of a program."""
+    file, (traced, added) = target.path, recording
+    if file.suffix == TRACE_SUFFIX and not captured.program:
+        return ShownTraces([_read(file).to_bytes()])
+    if captured.program and captured.launch is None and captured.capture is None:
+        found = target.launches_of_program(launched, captured, MOST_LAUNCHES, **rules.given())
+
+        def recorded(core: Path) -> bytes:
+            source = replayed(core, launched, rules.given())
+            request, prepare = recorded_launch(core, source, launched, rules, traced)
+            try:
+                return record(added.to(request), prepare=prepare).to_bytes()
+            finally:
+                # Another launch of the program has its memory at the same addresses.
+                source.memory.close()
+
+        names = tuple(one.title for one in found) if len(found) > 1 else ()
+        return ShownTraces(LaunchTraces(found, recorded), names)
+    source = target.source(launched, captured, **rules.given())
+    request, prepare = recorded_launch(file, source, launched, rules, traced)
+    trace = record(added.to(request), prepare=prepare).to_bytes()
+    changed = added.to(request) if isinstance(source, FileLaunch) else None
+    return ShownTraces([trace], request=changed)
 
 
 def _read(file: Path) -> Trace:

@@ -28,8 +28,8 @@ def machine_code_of(library: str) -> str:
     if not COMPUTING.match(library):
         return ""
     return (
-        f"{library} computes by machine code for GPUs, of which there is no PTX, so that it cannot"
-        " be simulated: the call fails. Kernels of PTX run; of PyTorch, operators do as well."
+        f"{library} contains only machine code for GPUs and no PTX, so Warploom cannot run it: the"
+        " call fails. Kernels with PTX run, and so do PyTorch's operators."
     )
 
 

@@ -42,7 +42,8 @@ class Settings:
     a page to the file `timeline_page`, in whose name `%p` stands for the process id.
     `stream_order` is one of STREAM_ORDERS.
     `capture` is a folder for a list of all launches of kernels whose names match the regular
-    expression `capture_kernel`, and for launch `capture_launch` of them, or the costliest for 0.
+    expression `capture_kernel`, and for launch `capture_launch` of them, or for 0 the costliest
+    ones, as many as `capture_most`.
     """
 
     device: str = DEFAULT
@@ -68,6 +69,7 @@ class Settings:
     capture: str = ""
     capture_kernel: str = ""
     capture_launch: int = 0
+    capture_most: int = 1
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -141,15 +143,23 @@ class Settings:
             capture=capture,
         )
 
-    def capturing(self, folder: str, kernel: str, launch: int) -> Settings:
+    def capturing(self, folder: str, kernel: str, launch: int, most: int = 1) -> Settings:
         """Returns these settings with launches captured."""
-        return replace(self, capture=folder, capture_kernel=kernel, capture_launch=launch)
+        return replace(
+            self,
+            capture=folder,
+            capture_kernel=kernel,
+            capture_launch=launch,
+            capture_most=most,
+        )
 
     def make_capture(self) -> LaunchCapture | None:
         """Returns what captures launches, None where they are not to be."""
         if not self.capture:
             return None
-        return LaunchCapture(self.capture, self.capture_kernel, self.capture_launch)
+        return LaunchCapture(
+            self.capture, self.capture_kernel, self.capture_launch, self.capture_most
+        )
 
 
 def bytes_of(text: str) -> int:

@@ -12,7 +12,7 @@ from warploom.program.program import Program
 from warploom.simt import schedule_layout
 from warploom.simt.warp_table import AT_BARRIER, AT_SYNC, NONE, READY, Split
 
-RETURNED = "returned, waits for the other lanes to return"
+RETURNED = "has returned; waits for the other lanes"
 """Lanes at the return that all of a kernel's threads share."""
 
 ACTIVE, READY_TO_RUN, OTHER_PATH = "active", "ready", "on another path"

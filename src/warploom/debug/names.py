@@ -24,7 +24,7 @@ from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"
 
-REENTERED = "not known here: its registers are in use by a deeper call of this function"
+REENTERED = "unavailable: a deeper call of this function uses its registers"
 """Why a variable of an outer frame of a recursive function has no value."""
 
 _BUILTIN = {
@@ -84,15 +84,13 @@ class Names:
         variables = ", ".join(dict(self.variables(thread, frame))) or "none"
         message = f"there is no {name} in {frame.function}; its variables: {variables}"
         if not self._scopes(self._debugged(thread), frame):
-            message += (
-                ". Local variables are not described in this code: compile with -G to see them"
-            )
+            message += ". This code does not describe local variables: compile with -G to see them"
         raise UnknownName(message)
 
     def _outside(self, name: str, thread: Thread) -> Value:
         found = self._global(name, thread)
         if found is None:
-            raise EvaluationError(f"no thread runs here, and there is no buffer {name}")
+            raise EvaluationError(f"no thread is running, and there is no buffer {name}")
         return found
 
     def _global(self, name: str, thread: Thread) -> Value | None:
@@ -122,7 +120,7 @@ class Names:
     ) -> Value | str:
         type = variable.type
         if type is None:
-            return "of a type that is not described"
+            return "its type is not described in the debug information"
         if variable.constant is not None:
             size = type.size
             return Value(type, (variable.constant % (1 << 8 * size)).to_bytes(size, "little"))

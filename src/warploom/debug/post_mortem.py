@@ -40,7 +40,9 @@ def save_core(session: Session, file: Path) -> None:
     """Saves the launch of a session to a core file that opens where it stands. Raises WarploomError
     where it cannot be written, and DebugError where the user has changed the launch."""
     if session.timeline.edited:
-        raise DebugError("the launch was changed by `set variable`, which a core file cannot keep")
+        raise DebugError(
+            "the launch was changed by `set variable`, and a core file cannot contain this change"
+        )
     error, position = session.stepper.error, session.position
     cause = None if error is None else Cause.of(error, position)
     memory = session.target.memory

@@ -95,7 +95,7 @@ class Target:
         if self.launch.warp_size != WARP_SIZE:
             return f"its warps have {self.launch.warp_size} lanes"
         if self.launch.schedule.needs_reference:
-            return "its warps are interrupted at given instructions, or run in a given order"
+            return "its warps run in a given order, or are interrupted at given instructions"
         delays = self.program.needs & (Needs.IN_FLIGHT_RING | Needs.COMPLETION_QUEUE)
         if self.launch.schedule.shuffles and delays:
             return "its schedule delays asynchronous copies or products of warp groups"

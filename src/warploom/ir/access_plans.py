@@ -33,12 +33,12 @@ class Pattern(Enum):
     """Names patterns of the addresses of a warp. A run is a number of consecutive lanes that are
     threads along x."""
 
-    AGREED = "one address in each run"
+    AGREED = "the same address in each run"
     CONSECUTIVE = "consecutive elements in each run"
     STRIDED = "any other stride in each run"
-    STEP = "no shape, all lanes together"
-    LAYOUT = "no shape, all lanes together, in blocks whose width is no multiple of 4"
-    COLUMNS = "several stores from one register, no shape or a stride"
+    STEP = "no shape, in convergent code"
+    LAYOUT = "no shape, in convergent code, and the block's width is not a multiple of 4"
+    COLUMNS = "several stores from one register, without a shape or with a stride"
     ANY = "any"
 
 
@@ -47,11 +47,11 @@ class Guard(Enum):
     the range cache (`abi.range_cache`); BOUNDS: a check of every lane's address."""
 
     CACHE = "a hit in the range cache"
-    STEP = "a hit in the range cache, and one step leads from lane to lane in each run"
-    ELEMENT = "a hit in the range cache, and elements follow each other in each run"
-    LANES = "a hit in the range cache, each lane a run"
-    COMPARED = "addresses disjoint from those of the loads between, like earlier ones"
-    WINDOW = "all words in a window of 1 KiB"
+    STEP = "a hit in the range cache, and a constant step between lanes in each run"
+    ELEMENT = "a hit in the range cache, and consecutive elements in each run"
+    LANES = "a hit in the range cache, where each lane is a run"
+    COMPARED = "the addresses do not overlap those of the loads between the stores"
+    WINDOW = "all words within 1 KiB"
     BOUNDS = "bounds of all lanes"
 
 
@@ -59,20 +59,20 @@ class Move(Enum):
     """Names the ways in which data move; each has an emitter (`lower.access.loads`, `stores`)."""
 
     SCALAR = "a scalar for each run of lanes"
-    VECTOR = "a vector for each run of lanes, one for equal runs of a load"
+    VECTOR = "a vector for each run of lanes; a load uses one for equal runs"
     EACH = "a gather of one element for each run of lanes"
     PAIRS = "a gather or a scatter of two words at once"
-    STRUCTURES = "vectors that cover each run, and shuffles; a gather where some lanes are off"
+    STRUCTURES = "vectors that cover each run, and shuffles; a gather if some lanes are inactive"
     REVERSED = "a vector for each run of lanes, in reverse order"
     GATHER = "a gather"
     SCATTER = "a scatter"
-    BY_STEP = "vectors where the step is the element's size, else a gather or a scatter"
+    BY_STEP = "vectors if the step is the element's size, otherwise a gather or a scatter"
     ROWS = "one row of 128 bytes for each word"
-    DEFERRED = "kept, then stored row by row"
+    DEFERRED = "deferred, then stored row by row"
     LANE_BY_LANE = "lane by lane"
     WORDS = "a gather or a scatter for each word"
-    EACH_LANE = "a gather, or a store in each lane in turn"
-    BY_PATTERN = "a vector where lanes follow, else a gather or a store in each lane in turn"
+    EACH_LANE = "a gather, or one store per lane"
+    BY_PATTERN = "a vector for consecutive lanes, otherwise a gather or one store per lane"
 
 
 class Cost(Enum):
@@ -80,7 +80,7 @@ class Cost(Enum):
 
     CACHE = "the range cache"
     PATTERNS = "the pattern table"
-    LIST = "a list of several"
+    LIST = "a list of costs"
     NONE = "nothing"
 
 
@@ -88,7 +88,7 @@ class Exit(Enum):
     """Names the paths that code follows if a guard fails."""
 
     SLOW_VERSION = "the slow version of the block"
-    GENERAL = "as at any addresses"
+    GENERAL = "the plan for any addresses"
     FAULT = "a fault"
 
 
@@ -186,16 +186,16 @@ class Need(Enum):
     LONG = "elements of more than 4 bytes"
     ONE_WORD = "one element of 4 bytes"
     ONE_ELEMENT = "one element of 4 or 8 bytes"
-    NEAR = f"up to {MOST_ELEMENTS_BETWEEN} elements from lane to lane"
-    BACKWARDS = "elements follow each other backwards, in runs of four lanes or more"
+    NEAR = f"a step of up to {MOST_ELEMENTS_BETWEEN} elements between lanes"
+    BACKWARDS = "consecutive elements in reverse order, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
-    NO_OVERLAP = "no policy chooses whose store lasts, or lanes are known not to overlap"
+    NO_OVERLAP = "no policy chooses which store remains, or the lanes do not overlap"
     STEPS = "with the pass `steps`"
-    NOT_SCATTERED = "neither addresses nor which lanes are on depend on data"
-    DEFERS = "with the pass `store-batching`, where no detector or observer sees the order"
+    NOT_SCATTERED = "neither the addresses nor the active lanes depend on data"
+    DEFERS = "with the pass `store-batching`, if no detector or observer sees the order"
     LISTS = "no policy chooses the order of lanes"
-    ON_STACK = "what a call keeps"
+    ON_STACK = "registers that a call saves"
 
 
 def _near_strides(access_type: AccessType) -> range:

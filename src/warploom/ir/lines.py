@@ -83,7 +83,7 @@ def tree_of(text: str) -> list[Line]:
             continue
         depth = (len(written) - len(written.lstrip())) // len(INDENT)
         if depth > len(open_lines):
-            raise WarploomError(f"line {number} of the Warp IR is indented too far")
+            raise WarploomError(f"line {number} of the Warp IR has too much indentation")
         line = Line(number, written.strip())
         (open_lines[depth - 1].inner if depth else roots).append(line)
         # Lines as deep as this one, or deeper, are complete; the next may be an inner line of this

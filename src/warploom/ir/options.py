@@ -37,7 +37,7 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.MASKED_LOOPS: "lets lanes leave a loop, or jump over blocks, while the others continue",
     Pass.PREDICATED_BLOCKS: "runs short sides of branches under a mask, while the other lanes wait",
     Pass.GROUPS: "uses one guard for the accesses of a block from one register; moves by patterns",
-    Pass.STEPS: "moves data by the step of addresses whose pattern is found at run time",
+    Pass.STEPS: "moves data by a step between addresses that is found at run time",
     Pass.VERSIONS: "adds a fast version of a block in which all lanes and patterns are as expected",
     Pass.STORE_BATCHING: "defers stores of columns, then performs them row by row",
     Pass.STRIDED_LOOPS: "checks and counts once for a batch of iterations whose addresses advance",

@@ -134,7 +134,7 @@ class _Parser:
     def _check_regions(self, line: Line) -> None:
         """Raises ValueError if the region tree of a text is not that of its program."""
         if self._region(line.inner[0]) != regions(self._program):
-            raise ValueError("the program has other regions")
+            raise ValueError("these are not the program's regions")
 
     def _region(self, line: Line) -> Region:
         """Returns the region that a line describes, with the inner regions that its inner lines
@@ -213,9 +213,9 @@ class _Parser:
         they differ. Inner lines of other kinds are not read here."""
         index, program = self._blocks[line.words[1]], self._program
         if self._registers_of(line, "live") != program.live_in[index]:
-            raise ValueError(f"other registers are live in {line.words[1]}")
+            raise ValueError(f"these are not the registers that are live in {line.words[1]}")
         if self._block_numbers(line, "reconvergence") != (program.reconvergence[index],):
-            raise ValueError(f"lanes do not reconverge there after {line.words[1]}")
+            raise ValueError(f"that is not the reconvergence point of {line.words[1]}")
         beside = {inner.words[0]: inner for inner in line.inner}
         branch = line.values.get("branch")
         return BasicBlock(

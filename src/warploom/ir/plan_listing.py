@@ -20,7 +20,7 @@ PATTERNS = {
     Pattern.CONSECUTIVE: "addresses {stride} bytes apart in {runs}",
     Pattern.STRIDED: "addresses {stride} bytes apart in {runs}",
     Pattern.STEP: "a step found at run time, in {runs}",
-    Pattern.LAYOUT: "any addresses of lanes of a layout",
+    Pattern.LAYOUT: "any addresses, by the layout of the lanes",
     Pattern.COLUMNS: "columns, by a step found at run time",
     Pattern.ANY: "any addresses",
 }
@@ -44,7 +44,7 @@ class PlannedAccess:
             pattern = pattern.format(stride=group.base.stride, runs=_runs(group))
             other_members = [str(i) for i, _ in group.members if i != self.instruction]
             also_checked = (
-                f", asked once for {', '.join(other_members)} too" if other_members else ""
+                f", guarded together with {', '.join(other_members)}" if other_members else ""
             )
         parts = plan.guard.value + also_checked, plan.move.value, f"counted by {plan.cost.value}"
         return "; ".join([pattern, *parts, f"else {plan.exit.value}"])

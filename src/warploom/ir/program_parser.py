@@ -113,7 +113,7 @@ class ProgramParser:
         opcode, KeyError for a guard that is not declared."""
         match = _OPERATION.fullmatch(line.text)
         if match is None:
-            raise ValueError(f"{line.text} is no operation")
+            raise ValueError(f"{line.text} is not an operation")
         _, negated, guard, opcode, operands = match.groups()
         try:
             instruction = Instruction(decode(opcode), self._operands(operands or ""))

@@ -48,7 +48,7 @@ class Precondition:
 BULK_UNIT = 16
 """Sizes and addresses of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")."""
 
-BUFFERS = "Align the buffer (alignas(16)), and copy from and to offsets that 16 divides."
+BUFFERS = "Align the buffer (alignas(16)), and use offsets that are multiples of 16."
 
 
 def _in_units(value: Term) -> Term:
@@ -84,10 +84,10 @@ INITIALIZED = Precondition(
     "invalid mbarrier",
     (),
     _is_valid,
-    "{opcode} on an mbarrier that is not initialised, at {space} address {address:#x}",
-    'PTX ISA, "mbarrier.inval": only mbarrier.init works where there is no valid mbarrier object.',
-    "Initialise it with mbarrier.init in one thread, with a barrier (__syncthreads()) before"
-    " other threads use it.",
+    "{opcode} on an uninitialized mbarrier, at {space} address {address:#x}",
+    'PTX ISA, "mbarrier.inval": without a valid mbarrier object, only mbarrier.init is allowed.',
+    "Initialize it with mbarrier.init in one thread, and execute __syncthreads() before other"
+    " threads use it.",
 )
 COUNT = Precondition(
     "count",
@@ -96,7 +96,7 @@ COUNT = Precondition(
     ("count",),
     _is_count,
     "{opcode} with a count of {value}",
-    'PTX ISA, "mbarrier.init": the count is from 1 to 2^20 - 1.',
+    'PTX ISA, "mbarrier.init": the count must be from 1 to 2^20 - 1.',
     "Pass the number of arrivals that complete a phase.",
 )
 BULK_SIZE = Precondition(
@@ -106,8 +106,8 @@ BULK_SIZE = Precondition(
     ("size",),
     _in_units,
     "{opcode} of {value} bytes",
-    'PTX ISA, "cp.async.bulk": the size is a multiple of 16.',
-    "Copy the bytes behind the last multiple of 16 by ordinary loads and stores.",
+    'PTX ISA, "cp.async.bulk": the size must be a multiple of 16.',
+    "Copy the bytes after the last multiple of 16 with ordinary loads and stores.",
 )
 BULK_TARGET = Precondition(
     "bulk_target",
@@ -116,7 +116,7 @@ BULK_TARGET = Precondition(
     ("d",),
     _in_units,
     "{opcode} to address {address:#x}",
-    'PTX ISA, "cp.async.bulk": the destination address is a multiple of 16.',
+    'PTX ISA, "cp.async.bulk": the destination address must be a multiple of 16.',
     BUFFERS,
 )
 BULK_SOURCE = Precondition(
@@ -126,7 +126,7 @@ BULK_SOURCE = Precondition(
     ("a",),
     _in_units,
     "{opcode} from address {address:#x}",
-    'PTX ISA, "cp.async.bulk": the source address is a multiple of 16.',
+    'PTX ISA, "cp.async.bulk": the source address must be a multiple of 16.',
     BUFFERS,
 )
 SOURCE_SIZE = Precondition(
@@ -135,9 +135,9 @@ SOURCE_SIZE = Precondition(
     "bad size",
     ("count", "size"),
     _source_fits,
-    "{opcode} of {value} source bytes, more than it copies",
-    'PTX ISA, "cp.async": src-size is not more than cp-size.',
-    "Pass cp-size to copy all bytes, less to fill the rest with zeros.",
+    "{opcode} with {value} source bytes, more than it copies",
+    'PTX ISA, "cp.async": src-size must not exceed cp-size.',
+    "Pass cp-size to copy all bytes, or less to fill the rest with zeros.",
 )
 SOURCE_ALIGNMENT = Precondition(
     "source_alignment",
@@ -146,9 +146,9 @@ SOURCE_ALIGNMENT = Precondition(
     ("a", "size", "count"),
     _source_is_aligned,
     "{opcode} from address {address:#x}",
-    'PTX ISA, "Addresses as Operands": the source address is a multiple of cp-size, also where'
-    " fewer bytes are read.",
-    "Copy fewer bytes at once (cp-size 4, 8 or 16), or align the source.",
+    'PTX ISA, "Addresses as Operands": the source address must be a multiple of cp-size,'
+    " even if fewer bytes are read.",
+    "Use a smaller cp-size (4, 8 or 16), or align the source.",
 )
 
 PRECONDITIONS = {

@@ -66,7 +66,7 @@ def execution_of(name: str) -> Execution:
     try:
         return _executions()[name]
     except KeyError:
-        raise ListingError(f"nvdisasm printed {name}, which is no opcode that is known") from None
+        raise ListingError(f"nvdisasm printed {name}, which is an unknown opcode") from None
 
 
 @cache

@@ -77,4 +77,4 @@ def _read(text: str) -> Operand:
         if pattern.fullmatch(text):
             named = () if kind is Kind.LABEL else tuple(dict.fromkeys(_REGISTERS.findall(text)))
             return Operand(kind, text, named)
-    raise ListingError(f"nvdisasm printed an operand of no known form: {text!r}")
+    raise ListingError(f"nvdisasm printed an operand of an unknown form: {text!r}")

@@ -58,19 +58,19 @@ class Memory:
         if space is Space.GENERIC:
             space, address = _located(address)
         if space is Space.LOCAL:
-            return "local memory is not explored"
+            return "local memory is not supported"
         home = block if space is Space.SHARED else -1
         if address % size:
-            return "a misaligned access is not ordered"
+            return "a misaligned access is not supported"
         for (where, start), (length, name) in self._known.items():
             if where != home or start + length <= address or address + size <= start:
                 continue
             if (start, length) != (address, size):
-                return f"an access to part of {name} is not ordered"
+                return f"an access to part of {name} is not supported"
             return Place(name, name)
         name = self._enter(space, block, address, size)
         if not name:
-            return "an access out of bounds is not ordered"
+            return "an out-of-bounds access is not supported"
         self._known[home, address] = size, name
         return Place(name, name)
 

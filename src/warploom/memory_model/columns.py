@@ -90,10 +90,10 @@ def _check(cell: Cell, labels: Mapping[str, int]) -> None:
     if cell.label:
         return
     if cell.parts[0] not in KNOWN:
-        raise WarploomError(f"{cell.text!r}: litmus tests have no such instruction")
+        raise WarploomError(f"{cell.text!r}: litmus tests do not support this instruction")
     jumps = cell.parts[0] in COMPARE or cell.parts[0] == "goto"
     if jumps and (not cell.operands or cell.operands[-1] not in labels):
-        raise WarploomError(f"{cell.text!r}: its thread has no such label")
+        raise WarploomError(f"{cell.text!r}: its thread does not have this label")
 
 
 class _Thread:

@@ -122,7 +122,7 @@ class _Reader:
             self._tokens.pop(0)
             inner = self.either()
             if not self._tokens or self._tokens.pop(0) != ")":
-                raise WarploomError("a condition has more ( than )")
+                raise WarploomError("a condition has an unmatched (")
             return inner
         if len(self._tokens) < 3:
             raise WarploomError("a condition is incomplete")

@@ -128,7 +128,7 @@ class _Run:
         elif operation.spec.semantics is not None and operation.spec.unit not in UNEXPLORED:
             self.registers.compute(instruction)
         elif not operation.has(Effect.ISSUE_ONLY):
-            raise Refused("it is not explored")
+            raise Refused("it is not supported")
 
     # ---- what others see --------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class _Run:
 
     def store(self, instruction: Instruction) -> None:
         if instruction.operation.kind is OpKind.ASYNC_STORE:
-            raise Refused("an asynchronous store is not explored")
+            raise Refused("an asynchronous store is not supported")
         address, source = instruction.operands[:2]
         type = instruction.operation.modifiers.scalar()
         elements = source.elements if isinstance(source, Vector) else (source,)
@@ -164,7 +164,7 @@ class _Run:
         """Executes `atom` or `red`: a read and, but for a compare that fails, a write."""
         operation = instruction.operation
         if operation.modifiers["vec"] is not None:
-            raise Refused("a vector atomic is not explored")
+            raise Refused("a vector atomic is not supported")
         operands = instruction.operands
         target, address, *given = (
             operands if operation.kind is OpKind.ATOMIC else (Sink(), *operands)
@@ -206,11 +206,11 @@ class _Run:
         if operation.kind is OpKind.WARP_BARRIER:
             mask = self.registers.read(instruction.operands[0], B32)
             if not isinstance(mask, int):
-                raise Refused("a mask that depends on a loaded value is not explored")
+                raise Refused("a mask that depends on a loaded value is not supported")
             warp = self.thread.thread // launch.warp_size
             arrival = Arrival(WARP_BARRIER, mask.bit_count(), True, warp)
         elif "red" in operation.modifiers or operation.kind is OpKind.CLUSTER_BARRIER:
-            raise Refused("such a barrier is not explored")
+            raise Refused("this kind of barrier is not supported")
         else:
             number, *count = (self.registers.read(each, B32) for each in instruction.operands)
             threads = count[0] if count else launch.threads_per_block
@@ -223,7 +223,7 @@ class _Run:
         base: Value = 0 if address.base is None else self.registers.read(address.base, U64)
         on = loads_of(base)
         if on:
-            raise Refused("an address that depends on a loaded value is not explored")
+            raise Refused("an address that depends on a loaded value is not supported")
         assert isinstance(base, int)
         return base + address.offset, on
 

@@ -57,7 +57,7 @@ class Registers:
             case Symbol():
                 return _cut(self._address_of(operand), type)
             case _:
-                raise Refused("such an operand is not explored")
+                raise Refused("this kind of operand is not supported")
 
     def write(self, operand: Operand, value: Value, type: ScalarType) -> None:
         """Writes a result to a register, extended as its type requires."""
@@ -77,7 +77,7 @@ class Registers:
         launch = self.launch
         known = SPECIAL_REGISTERS[name]
         if known.clock_bit is not None:
-            raise Refused("the clock is not explored")
+            raise Refused("the clock is not supported")
         if known.fixed is not None:
             return known.fixed
         warp, lane = divmod(self.thread, launch.warp_size)
@@ -99,7 +99,7 @@ class Registers:
             return own[name]
         values = launch_values(self.program, launch)
         if name not in values:
-            raise Refused(f"{name} is not explored")
+            raise Refused(f"{name} is not supported")
         return values[name]
 
     def _address_of(self, symbol: Symbol) -> int:

@@ -110,6 +110,16 @@ class Counters(Counts):
         everything = self._of(list(range(len(self._units))))
         super().__init__(everything, everything.instructions_by_unit)
 
+    @property
+    def program(self) -> Program:
+        """Returns the program of the launch."""
+        return self._tally.program
+
+    @property
+    def executions(self) -> npt.NDArray[np.int64]:
+        """Returns how often warps executed each instruction of the program."""
+        return self._tally.warps
+
     def metric(self, name: str) -> int:
         """Returns the value of one of Nsight Compute's metrics. Raises WarploomError if no counter
         corresponds."""

@@ -1,6 +1,6 @@
 """Runs the passes that build the Warp IR of a kernel, in a fixed order.
 
-Passes that can be left out have the names of `ir.options`. `WARPLOOM_PRINT_AFTER=PASS,...` prints
+Passes that can be disabled have the names of `ir.options`. `WARPLOOM_PRINT_AFTER=PASS,...` prints
 the IR after some passes to standard error (`all`: after each), whenever a kernel is compiled, but
 not if its code comes from the cache.
 """

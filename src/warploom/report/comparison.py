@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from warploom.core.errors import WarploomError
+from warploom.report.ceilings import time_text
 
 SMALL = 0.1
 """A change against the verdict is named from this part of the one that made it."""
@@ -303,21 +304,14 @@ def _verdict(before: RunTotals, after: RunTotals, gain: float, basis: str) -> st
             after.least_seconds,
         ),
     }.get(basis)
-    shown = f": {_time(times[0])}, then {_time(times[1])}" if times and all(times) else ""
+    shown = ""
+    if times and times[0] and times[1]:
+        shown = f": {time_text(times[0])}, then {time_text(times[1])}"
     if abs(gain - 1) < SAME:
         return f"The same, within {100 * SAME:.0f} % ({basis}{shown})."
     if gain > 1:
         return f"Better: {gain:.3g} times as fast ({basis}{shown})."
     return f"Worse: {1 / gain:.3g} times as slow ({basis}{shown})."
-
-
-def _time(seconds: float | None) -> str:
-    """Returns a time in a unit of three digits."""
-    value = seconds or 0.0
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value * 1e9:.3g} ns"
 
 
 def _reason(rows: Sequence[Row], gain: float) -> str:

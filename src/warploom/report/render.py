@@ -148,8 +148,9 @@ def _print_head(report: Report, console: Console) -> None:
         )
 
 
-VERDICT_LINES = 9
-"""The lines of a verdict at most, so that a first screen has fifteen with buffers and the head."""
+VERDICT_LINES = 8
+"""The lines of a verdict at most, so that a first screen has fifteen with three buffers, an empty
+line, two lines of the head and the next command."""
 
 REMEDY_INDENT = " " * 6
 

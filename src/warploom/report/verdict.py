@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from warploom.report.advice import Advice
-from warploom.report.ceilings import ceilings
+from warploom.report.ceilings import ceilings, time_text
 from warploom.report.costs import LineCost, unit_costs
 from warploom.report.sections import Report
 from warploom.report.source import source_line, split_line
@@ -62,22 +62,14 @@ def _longest(report: Report) -> str:
     found = ceilings(report)
     if found:
         first, second = found[0], found[1:2]
-        text = f"Bound by {first.part} (modelled): {_time(first.seconds)} for {first.work}"
-        return text + "".join(f", {other.part} {_time(other.seconds)}" for other in second)
+        text = f"Bound by {first.part} (modelled): {time_text(first.seconds)} for {first.work}"
+        return text + "".join(f", {other.part} {time_text(other.seconds)}" for other in second)
     units = unit_costs(report.counters, report.examples, report.facts.spec.warp_size)
     total = sum(units.values())
     if not total:
         return "No instruction was executed"
     unit, slots = next(iter(units.items()))
     return f"Largest cost: {unit} ({100 * slots / total:.0f} % of the counted slots)"
-
-
-def _time(seconds: float) -> str:
-    """Returns a time in a unit of three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def _line(line: LineCost) -> VerdictLine:

@@ -13,7 +13,7 @@ from warploom.sanitize.findings import WARNING, Finding
 TEXT = (
     "Value of the active mask stored\n    at {store}\n    The value depends on which lanes "
     "execute __activemask() together\n    at {mask}\n    which depends on the schedule from "
-    "compute capability 7.0 on: lanes that follow the same path\n    need not run together "
+    "compute capability 7.0 on: lanes on the same path need not\n    run together "
     '(PTX ISA, "activemask"). Specify the lanes: __ballot_sync(mask, 1), with\n    the lanes '
     "that reach this line as mask; or choose the leader from the mask, __ffs(mask) - 1."
 )

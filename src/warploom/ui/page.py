@@ -7,9 +7,9 @@ kernels and traces travel as data in forms that no browser reads as markup.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -19,6 +19,14 @@ from warploom.ui.schema import Show
 BUNDLE = Path(__file__).parent / "static" / "index.html"
 
 _HEAD_END = "</head>"
+
+
+class Traces(Protocol):
+    """Traces by their numbers, which may be recorded when they are read."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> bytes: ...
 
 
 @lru_cache
@@ -40,11 +48,11 @@ def live_page(show: Show) -> str:
     return _with(bundle(), _data("show", "application/json", _json(show)))
 
 
-def export(show: Show, traces: Sequence[bytes]) -> str:
+def export(show: Show, traces: Traces) -> str:
     """Returns one file that shows these traces, with no server."""
     parts = [_data("show", "application/json", _json(show))]
-    for number, trace in enumerate(traces):
-        text = base64.b64encode(trace).decode()
+    for number in range(len(traces)):
+        text = base64.b64encode(traces[number]).decode()
         parts.append(_data(f"trace{number}", "application/octet-stream", text))
     return _with(bundle(), "".join(parts))
 

@@ -241,12 +241,14 @@ class DeviceChoice(msgspec.Struct, frozen=True):
 class Show(msgspec.Struct, frozen=True, kw_only=True):
     """The content that a page opens with. `live`: a server is there that runs kernels. `traces` is
     how many there are to begin with: one, or two to compare; `labels` are what they are called.
+    `launches` names the launches of a program whose traces can be chosen, by number, if several.
     `progress` has "read" or "done" for the lessons that the user has been through."""
 
     title: str
     live: bool
     traces: int
     labels: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
     request: LaunchRequest | None = None
     versus: LaunchRequest | None = None
     lesson: Lesson | None = None

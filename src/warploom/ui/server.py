@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,10 +22,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from warploom.core.errors import WarploomError
 from warploom.host.programs.confinement import Confinement
 from warploom.ui.guard import HOST, Guard
 from warploom.ui.lessons import find_lesson
-from warploom.ui.page import live_page
+from warploom.ui.page import Traces, live_page
 from warploom.ui.progress import DONE, READ, note_progress
 from warploom.ui.runner import NOTHING, Limits, run
 from warploom.ui.schema import (
@@ -53,7 +54,7 @@ class Viewer:
     """The page and traces that a server shows, and the limits of its runs."""
 
     show: Show
-    traces: Sequence[bytes]
+    traces: Traces
     limits: Limits = field(default_factory=Limits)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _running: int = 0
@@ -81,10 +82,14 @@ class Viewer:
         return HTMLResponse(live_page(self.show))
 
     async def _trace(self, request: Request) -> Response:
-        numbers = {str(number): trace for number, trace in enumerate(self.traces)}
-        trace = numbers.get(request.path_params["number"])
-        if trace is None:
+        number = request.path_params["number"]
+        if number not in map(str, range(len(self.traces))):
             return Response(status_code=404)
+        try:
+            # A launch of a program is recorded when it is chosen.
+            trace = await asyncio.to_thread(self.traces.__getitem__, int(number))
+        except WarploomError as error:
+            return _refused(Refusal("launch", str(error)), 422)
         return Response(trace, media_type="application/octet-stream")
 
     async def _lesson(self, request: Request) -> Response:

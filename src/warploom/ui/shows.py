@@ -15,8 +15,10 @@ def live_show(
     *,
     request: LaunchRequest | None = None,
     lesson: Lesson | None = None,
+    launches: tuple[str, ...] = (),
 ) -> Show:
-    """Returns what a page shows that a server serves: it can run kernels and open lessons."""
+    """Returns what a page shows that a server serves: it can run kernels and open lessons.
+    `launches` are the names of a program's launches, each of which has a trace to choose."""
     devices = (DeviceChoice(d.name, d.title, d.cc) for d in catalog().values())
     return Show(
         title=title,
@@ -24,6 +26,7 @@ def live_show(
         traces=traces,
         request=request,
         lesson=lesson,
+        launches=launches,
         lessons=lesson_heads(),
         progress=read_progress(),
         devices=tuple(devices),
@@ -36,6 +39,7 @@ def exported_show(
     labels: tuple[str, ...],
     *,
     lesson: Lesson | None = None,
+    launches: tuple[str, ...] = (),
     gallery: bool = False,
 ) -> Show:
     """Returns what a page shows that has nothing but its traces, called by these labels. In a
@@ -46,5 +50,6 @@ def exported_show(
         traces=len(labels),
         labels=labels,
         lesson=lesson,
+        launches=launches,
         lessons=lesson_heads() if gallery else (),
     )

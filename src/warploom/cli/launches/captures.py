@@ -23,6 +23,7 @@ from warploom.host.core_files.capturing import (
     kernel_pattern,
     read_captures,
 )
+from warploom.report.ceilings import time_text
 
 STANDARD_ERROR = 2
 
@@ -32,8 +33,21 @@ MOST_KERNELS = 20
 MOST_NUMBERS = 4
 """The launches of each that it names."""
 
+MODELLED = """
+Instructions are counted. Min Time is modelled: the least time that the device's peaks allow.
+To model the time of each launch: warploom run --timeline {}"""
+"""How to read the columns of a list of launches, and the command for other times."""
+
 _folders: list[tempfile.TemporaryDirectory[str]] = []
 """Folders of captured launches, which go with the process."""
+
+
+@dataclass(frozen=True)
+class CapturedLaunch:
+    """The core file of a launch, and how a reader knows the launch."""
+
+    file: Path
+    title: str
 
 
 @dataclass(frozen=True)
@@ -51,10 +65,39 @@ class ProgramRun:
         """Runs the program, lists its launches if there are several and none is chosen, and returns
         the core file of the launch, `to` if that is given. What the program prints goes to standard
         error. Raises WarploomError where there is no such launch."""
-        kernel_pattern(self.kernel)
         if to is not None:
             _check_target(to)
-        settings = settings.capturing(self._folder(), self.kernel, self.launch or 0)
+        folder, captured = self._captured(settings, 1)
+        if self.launch is None and len(captured.launches) > 1:
+            report(list_launches(self.file, captured))
+        saved = folder / captured.files[captured.saved]
+        if to is None:
+            return saved
+        with writing(to):
+            shutil.move(saved, to)
+        report(
+            f"warploom: saved the launch to {to}; commands accept it in place of a kernel's file"
+        )
+        return to
+
+    def capture_several(self, settings: Settings, most: int) -> list[CapturedLaunch]:
+        """Runs the program, lists its launches, and returns the costliest launch of each kernel in
+        one shape, the costliest first, at most `most` of them. Raises WarploomError as `capture`
+        does."""
+        folder, captured = self._captured(settings, most)
+        if len(captured.launches) > 1:
+            report(list_launches(self.file, captured))
+        entries = {each.number: each for each in captured.launches}
+        return [
+            CapturedLaunch(folder / file, _title(entries[number]))
+            for number, file in captured.files.items()
+        ]
+
+    def _captured(self, settings: Settings, most: int) -> tuple[Path, Captured]:
+        """Runs the program, and returns the folder and the list of what was captured of the process
+        that has the launch."""
+        kernel_pattern(self.kernel)
+        settings = settings.capturing(self._folder(), self.kernel, self.launch or 0, most)
         command = [*program_command(self.file, self.compiler_options), *self.arguments]
         try:
             ended = subprocess.run(
@@ -66,17 +109,7 @@ class ProgramRun:
         captured = self._chosen(read_captures(folder), ended.returncode)
         if ended.returncode:
             report(f"warploom: {self.file} ended with status {ended.returncode}")
-        if self.launch is None and len(captured.launches) > 1:
-            report(list_launches(self.file, captured))
-        saved = folder / captured.file
-        if to is None:
-            return saved
-        with writing(to):
-            shutil.move(saved, to)
-        report(
-            f"warploom: saved the launch to {to}; commands accept it in place of a kernel's file"
-        )
-        return to
+        return folder, captured
 
     def _folder(self) -> str:
         """Returns a new folder for what is captured."""
@@ -124,18 +157,22 @@ def _check_target(to: Path) -> None:
 
 
 def list_launches(program: str, captured: Captured) -> str:
-    """Returns a list of a program's launches: each kernel in one shape, the costliest first."""
+    """Returns a list of a program's launches: each kernel in one shape, the costliest first, with
+    its counted instructions and, if the device's peaks are known, its least modelled time."""
     groups: defaultdict[tuple[str, Dim3, Dim3], list[LaunchEntry]] = defaultdict(list)
     for each in captured.launches:
         groups[each.kernel, each.grid, each.block].append(each)
     costs = {key: sum(each.instructions or 0 for each in some) for key, some in groups.items()}
     total, shown = max(1, sum(costs.values())), sorted(groups, key=lambda key: -costs[key])
-    table = [("Launch", "Kernel", "Grid", "Block", "Warp Inst", "Share")]
+    is_timed = any(each.least_seconds for each in captured.launches)
+    head = ("Launch", "Kernel", "Grid", "Block", "Warp Inst", "Share")
+    table: list[tuple[str, ...]] = [(*head, "Min Time") if is_timed else head]
     for key in shown[:MOST_KERNELS]:
         kernel, *shape = key
         grid, block = ("x".join(map(str, dims)) for dims in shape)
         share = f"{100 * costs[key] / total:.1f} %"
-        table.append((_numbers(groups[key]), kernel, grid, block, f"{costs[key]:,}", share))
+        row = (_numbers(groups[key]), kernel, grid, block, f"{costs[key]:,}", share)
+        table.append((*row, _least_time(groups[key])) if is_timed else row)
     name = Path(program).name
     lines = [f"{name} makes {len(captured.launches):,} launches:", "", *_aligned(table)]
     if len(shown) > MOST_KERNELS:
@@ -143,16 +180,35 @@ def list_launches(program: str, captured: Captured) -> str:
             f"  ... and {len(shown) - MOST_KERNELS} more kernels and launch configurations"
         )
     chosen = captured.launches[captured.saved - 1]
+    shown = f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}."
+    if len(captured.files) > 1:
+        numbers = ", ".join(map(str, captured.files))
+        shown = f"The page shows launch {chosen.number}; choose among launches {numbers} there."
     return "\n".join(
         [
             *lines,
+            *(MODELLED.format(name).split("\n") if is_timed else ()),
             "",
-            f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}.",
+            shown,
             "To choose another, put --launch N, or --kernel REGEX to select kernels, before "
             f"{name}.",
             "",
         ]
     )
+
+
+def _title(entry: LaunchEntry) -> str:
+    """Returns the number, the kernel and the shape of a launch."""
+    grid, block = (
+        "x".join(map(str, dims)).removesuffix("x1").removesuffix("x1")
+        for dims in (entry.grid, entry.block)
+    )
+    return f"{entry.number}: {entry.kernel}<<<{grid}, {block}>>>"
+
+
+def _least_time(launches: Sequence[LaunchEntry]) -> str:
+    """Returns the sum of the least times of some launches."""
+    return time_text(sum(each.least_seconds or 0.0 for each in launches))
 
 
 def _numbers(launches: Sequence[LaunchEntry]) -> str:
@@ -165,7 +221,7 @@ def _numbers(launches: Sequence[LaunchEntry]) -> str:
 def _aligned(table: Sequence[tuple[str, ...]]) -> list[str]:
     """Returns the lines of a table, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    to_right = (False, False, False, False, True, True)
+    to_right = (False, False, False, False, True, True, True)[: len(widths)]
     return [
         "  "
         + "  ".join(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, cast
 
 import typer
 
-from warploom.cli.launches.captures import ProgramRun
+from warploom.cli.launches.captures import CapturedLaunch, ProgramRun
 from warploom.cli.options import LaunchOptions
 from warploom.cli.programs import Arguments
 from warploom.clients.settings import Settings
@@ -157,13 +157,7 @@ class Target:
         a file with kernels. `device` are options of `Device` that the program runs with. Raises
         WarploomError for options that do not belong to what is given."""
         if captured.program:
-            self._check(
-                launched, f"{self.file} is a program, which configures its own launches", "option"
-            )
-            shown = {name: device[name] for name in ("schedule", "seed") if name in device}
-            settings = Settings(launched.device or DEFAULT, **shown).checked()
-            kernel, given = launched.kernel or "", (self.arguments or (), launched.option or ())
-            run = ProgramRun(self.file, given[0], kernel, captured.launch, given[1])
+            run, settings = self._program(launched, captured, device)
             return run.capture(settings, captured.capture)
         kind = "a saved launch" if self.is_saved else "a file with kernels"
         for option, value in (("--launch", captured.launch), ("--capture", captured.capture)):
@@ -181,6 +175,27 @@ class Target:
             raise WarploomError(f"--kernel: {self.file} has one launch. Omit the option.")
         return self.path
 
+    def _program(
+        self, launched: LaunchOptions, captured: CaptureOptions, device: dict[str, Any]
+    ) -> tuple[ProgramRun, Settings]:
+        """Returns the program, and the settings that it runs with. Raises WarploomError for options
+        of a kernel's launch."""
+        self._check(
+            launched, f"{self.file} is a program, which configures its own launches", "option"
+        )
+        shown = {name: device[name] for name in ("schedule", "seed") if name in device}
+        settings = Settings(launched.device or DEFAULT, **shown).checked()
+        kernel, given = launched.kernel or "", (self.arguments or (), launched.option or ())
+        return ProgramRun(self.file, given[0], kernel, captured.launch, given[1]), settings
+
+    def launches_of_program(
+        self, launched: LaunchOptions, captured: CaptureOptions, most: int, **device: Any
+    ) -> list[CapturedLaunch]:
+        """Returns the costliest launches of a program, the costliest first. Raises WarploomError
+        for options that do not belong to a program."""
+        run, settings = self._program(launched, captured, device)
+        return run.capture_several(settings, most)
+
     def source(
         self, launched: LaunchOptions, captured: CaptureOptions = NONE, **device: Any
     ) -> LaunchSource:
@@ -189,8 +204,7 @@ class Target:
         saved = self.saved(launched, captured, device)
         if saved is None:
             return FileLaunch(Device(launched.device, **device), launched.request(self.path))
-        replay = replay_options(launched.device, device)
-        return ReplayedLaunch(saved_launch(saved), replay, launched.max_instructions)
+        return replayed(saved, launched, device)
 
     def _check(self, launched: LaunchOptions, reason: str, *others: str) -> None:
         """Raises WarploomError for an option of a kernel's launch, with the reason; `others` are
@@ -201,6 +215,12 @@ class Target:
             if field.name not in allowed and value != field.default and value:
                 option = field.name.replace("_", "-")
                 raise WarploomError(f"--{option}: {reason}. Omit the option.")
+
+
+def replayed(file: Path, launched: LaunchOptions, device: dict[str, Any]) -> ReplayedLaunch:
+    """Returns the launch of a core file, on a device with these options of `Device`."""
+    replay = replay_options(launched.device, device)
+    return ReplayedLaunch(saved_launch(file), replay, launched.max_instructions)
 
 
 def replay_options(name: str | None, device: dict[str, Any]) -> ReplayDevice:

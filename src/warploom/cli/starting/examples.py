@@ -18,7 +18,7 @@ SUFFIXES = frozenset([".cu", ".hip", ".py", ".ipynb"])
 def examples(
     folder: Annotated[Path, typer.Argument(help="The folder to create.")] = Path("examples"),
 ) -> None:
-    """Copy the example kernels, programs and notebooks into a folder. Files that exist stay.
+    """Copy the example kernels, programs and notebooks into a folder. Existing files are kept.
 
     Example: `warploom examples`, then `warploom run examples/saxpy.cu --kernel saxpy --grid 4
     --block 256 --arg 1000 --arg 2.0 --arg 'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`

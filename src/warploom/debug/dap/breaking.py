@@ -62,7 +62,7 @@ class Breaking:
         self._wanted[group] = wanted
         session = self._client.session
         if session is None:
-            waits = "it will be set when a kernel is launched"
+            waits = "pending until a kernel is launched"
             return {
                 "breakpoints": [
                     {"id": self._id(group, i), "verified": False, "message": waits}

@@ -22,5 +22,5 @@ class Client:
     def opened(self) -> Session:
         """Returns the session. Raises WarploomError where no kernel runs."""
         if self.session is None:
-            raise WarploomError("no kernel is being debugged now")
+            raise WarploomError("no kernel is being debugged")
         return self.session

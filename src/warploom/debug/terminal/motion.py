@@ -78,8 +78,8 @@ def _set_locking(shell: Shell, rest: str) -> None:
 def _show_locking(shell: Shell, rest: str) -> None:
     meanings = {
         "off": "all warps run, in the order of the schedule",
-        "step": "while a thread is stepped, only its warp runs",
-        "on": "only the warp in focus runs, as long as it can",
+        "step": "only the warp of the stepped thread runs while it is stepped",
+        "on": "only the warp in focus runs, as long as possible",
     }
     shell.say(f"scheduler-locking is {shell.session.locking}: {meanings[shell.session.locking]}")
 

@@ -1,4 +1,4 @@
-"""Captures launches of a process: lists all that it makes, and saves one of them as a core file.
+"""Captures launches of a process: lists all that it makes, and saves some of them as core files.
 
 A process of several writes files of its own, named after its number; `read_captures` reads those of
 all. Choosing a launch and running it again is left to the command line.
@@ -33,7 +33,8 @@ from warploom.program.program import Program
 class LaunchEntry(msgspec.Struct, frozen=True):
     """A launch of a program: its number among those of kernels that are wanted, from 1, the kernel
     with its template arguments, its shape, the warp instructions that it executed (None where an
-    error ended it), and the seconds that the simulation took."""
+    error ended it), the seconds that the simulation took, and the least seconds on the device,
+    modelled from the counts (None where its peaks are not known or an error ended it)."""
 
     number: int
     kernel: str
@@ -41,32 +42,44 @@ class LaunchEntry(msgspec.Struct, frozen=True):
     block: Dim3
     instructions: int | None
     seconds: float
+    least_seconds: float | None = None
+
+
+LaunchShape = tuple[str, Dim3, Dim3]
+"""The kernel of a launch, its grid and its block."""
+
+
+def _cost(entry: LaunchEntry) -> tuple[int, int]:
+    """Returns a key that orders launches by their warp instructions, the first of equal ones
+    last."""
+    return entry.instructions or 0, -entry.number
 
 
 class Captured(msgspec.Struct, frozen=True):
-    """The launches of one process, the number of the one that is saved (0 for none), the kernels
-    that were launched and not wanted, and when the first launch began."""
+    """The launches of one process, the number of the costliest that is saved (0 for none), the
+    kernels that were launched and not wanted, when the first launch began, and the core files of
+    the saved launches by their numbers."""
 
     launches: tuple[LaunchEntry, ...] = ()
     saved: int = 0
     other_kernels: tuple[str, ...] = ()
     began: float = 0.0
-    file: str = ""
+    files: dict[int, str] = {}
 
 
 class LaunchCapture:
     """Lists the launches of kernels whose names match the regular expression `kernel`, and keeps
-    launch `number` of them until `write`; where that is 0, the one that executes the most warp
-    instructions."""
+    launch `number` of them until `write`. Where that is 0, it keeps `most` launches: of each kernel
+    in one shape the launch that executes the most warp instructions, the costliest of these."""
 
-    def __init__(self, folder: str, kernel: str = "", number: int = 0) -> None:
+    def __init__(self, folder: str, kernel: str = "", number: int = 0, most: int = 1) -> None:
         """`folder` is where `write` writes. Raises WarploomError for no regular expression."""
-        self._folder, self._number = Path(folder), number
+        self._folder, self._number, self._most = Path(folder), number, most
         self._pattern = kernel_pattern(kernel)
         self._launches: list[LaunchEntry] = []
         self._others: dict[str, None] = {}
         self._images: dict[int, MemorySnapshots] = {}
-        self._kept: tuple[Snapshot, LaunchEntry] | None = None
+        self._kept: dict[LaunchShape, tuple[Snapshot, LaunchEntry]] = {}
         self._began = 0.0
 
     def wraps(self, kernel: LoadedKernel, execute: Execute, findings: object = None) -> Execute:
@@ -90,29 +103,38 @@ class LaunchCapture:
         execute: Execute,
         given: tuple[Program, Launch, DeviceMemory, Progress | None],
     ) -> Callable[[], Tally]:
+        # The report, which processes that capture nothing do without.
+        from warploom.report.ceilings import least_seconds
+
         _, launch, memory, _ = given
         self._began = self._began or time.time()
         number = len(self._launches) + 1
         snapshot = None
         if self._number in (0, number):
             snapshot = Snapshot.of(kernel, launch, self._images_of(memory).capture())
-        started, instructions = time.perf_counter(), None
+        started, instructions, least = time.perf_counter(), None, None
         try:
             counted = execute(*given)
-            instructions = Counters(counted()).warp_instructions
+            counters = Counters(counted())
+            instructions = counters.warp_instructions
+            least = least_seconds(counters, kernel.context.spec, launch.blocks)
             return counted
         finally:
             seconds = time.perf_counter() - started
-            entry = LaunchEntry(number, name, launch.grid, launch.block, instructions, seconds)
+            shape = launch.grid, launch.block
+            entry = LaunchEntry(number, name, *shape, instructions, seconds, least)
             self._launches.append(entry)
-            if snapshot is not None and self._is_costlier(entry):
-                self._kept = snapshot, entry
+            if snapshot is not None:
+                self._keep(snapshot, entry)
 
-    def _is_costlier(self, entry: LaunchEntry) -> bool:
-        """Returns whether a launch is kept instead of the one before."""
-        if self._kept is None or self._number:
-            return True
-        return (entry.instructions or 0) > (self._kept[1].instructions or 0)
+    def _keep(self, snapshot: Snapshot, entry: LaunchEntry) -> None:
+        """Keeps a launch if it is costlier than those of its shape, and drops the cheapest one if
+        there are too many; of equal ones, the first stays."""
+        shape = entry.kernel, entry.grid, entry.block
+        if shape not in self._kept or _cost(entry) > _cost(self._kept[shape][1]):
+            self._kept[shape] = snapshot, entry
+        if len(self._kept) > self._most:
+            del self._kept[min(self._kept, key=lambda key: _cost(self._kept[key][1]))]
 
     def _images_of(self, memory: DeviceMemory) -> MemorySnapshots:
         """Returns the snapshots of a device's memory."""
@@ -122,16 +144,17 @@ class LaunchCapture:
         return self._images[id(memory)]
 
     def write(self) -> None:
-        """Writes the list, and the launch that is kept; nothing where there was no launch. Raises
-        WarploomError where it cannot."""
+        """Writes the list, and the launches that are kept; nothing where there was no launch.
+        Raises WarploomError where it cannot."""
         if not self._launches and not self._others:
             return
-        stem, file, saved = str(os.getpid()), "", 0
-        if self._kept is not None:
-            snapshot, entry = self._kept
-            file, saved = f"{stem}{SUFFIX}", entry.number
-            snapshot.save(self._folder / file, Cause("launch", "", 0))
-        captured = Captured(tuple(self._launches), saved, tuple(self._others), self._began, file)
+        stem, files = str(os.getpid()), dict[int, str]()
+        kept = sorted(self._kept.values(), key=lambda one: _cost(one[1]), reverse=True)
+        for snapshot, entry in kept:
+            files[entry.number] = f"{stem}-{entry.number}{SUFFIX}"
+            snapshot.save(self._folder / files[entry.number], Cause("launch", "", 0))
+        saved = kept[0][1].number if kept else 0
+        captured = Captured(tuple(self._launches), saved, tuple(self._others), self._began, files)
         write_bytes(self._folder / f"{stem}.json", msgspec.json.encode(captured))
 
 

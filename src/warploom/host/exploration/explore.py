@@ -172,7 +172,7 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
         reason = str(error)
     points = tuple(sorted(conflicting.union(strong)))
     if len(points) > MOST_POINTS:
-        return (), f"{len(points)} instructions conflict; at most {MOST_POINTS} are tried"
+        return (), f"{len(points)} instructions conflict, but at most {MOST_POINTS} are tried"
     return points, reason
 
 
@@ -269,11 +269,10 @@ def _causes(
         )
     if line := _mask_of_active_lanes(program):
         return (), (
-            f"{line} reads the mask of active lanes (__activemask): which lanes run together "
-            "there depends on the schedule. Specify the lanes instead, as __ballot_sync(mask, 1) "
-            "does."
+            f"{line} reads the mask of active lanes (__activemask), which depends on the "
+            "schedule. Specify the lanes instead, for example with __ballot_sync(mask, 1)."
         )
-    return (), "No order of memory accesses explains it; the kernel may read the clock."
+    return (), "The order of memory accesses does not explain it; the kernel may read the clock."
 
 
 def _mask_of_active_lanes(program: Program) -> str:

@@ -139,8 +139,8 @@ def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) 
     count = launch.blocks * launch.threads_per_block
     if count > MOST_THREADS:
         raise LaunchError(
-            f"{kernel.title} has {count} threads; all outcomes can be found only for at most "
-            f"{MOST_THREADS}. Launch fewer: two or three threads show what the model allows."
+            f"{kernel.title} has {count} threads, but the search supports at most {MOST_THREADS}. "
+            "Launch fewer: two or three threads show what the model allows."
         )
     named = Memory(kernel, memory)
     threads = [

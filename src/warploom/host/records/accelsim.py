@@ -27,7 +27,7 @@ def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
     that can be followed, or is too long to be recorded whole."""
     kernel, launch, target = run.kernel, run.launch, Path(folder)
     if isinstance(kernel.assembly, NoAssembly):
-        raise WarploomError(f"there is no trace of machine code: {kernel.assembly.reason}")
+        raise WarploomError(f"cannot trace machine code: {kernel.assembly.reason}")
     if record.blocks < launch.blocks:
         raise WarploomError(
             f"{kernel.program.title} exceeds the limit of a trace: {record.blocks} of "

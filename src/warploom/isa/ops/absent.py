@@ -10,11 +10,11 @@ from __future__ import annotations
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Since, Unit, declare
 
-BETWEEN_DEVICES = "it accesses the memory of other devices, but a launch has one device"
-REPORTS = "mbarriers of layout v1, which record reports about copies, are not modelled"
-SEVERAL_BARRIERS = "arrivals at the mbarriers of several thread blocks at once are not modelled"
+BETWEEN_DEVICES = "it accesses the memory of other devices, but a launch has only one device"
+REPORTS = "mbarriers of layout v1, which record reports of copies, are not modelled"
+SEVERAL_BARRIERS = "arrivals at mbarriers of several thread blocks are not modelled"
 EXCLUSIVE = "exclusive allocations of up to 576 columns are not modelled"
-COMPRESSION = "compression of what it loads to 2:4 sparsity is not modelled"
+COMPRESSION = "compression to 2:4 sparsity is not modelled"
 
 FABRIC, RUBIN = Since((9, 3), (10, 0)), Since((9, 4), (10, 7))
 

@@ -107,7 +107,7 @@ def add(_: Modifiers, old: Term, b: Term) -> Term:
 @atomic(("add",), ("f32",), vectors=("v2", "v4"))
 @atomic(("add",), ("f32", "f64"))
 def add_float(m: Modifiers, old: Term, b: Term) -> Term:
-    """[a] = [a] + b; an .f32 flushes subnormals except in .shared
+    """[a] = [a] + b; .f32 flushes subnormals except in .shared
     PTX ISA, Parallel Synchronization: atom, red"""
     if old.type.bits == 64 or m.text("space", "").startswith("shared"):
         return canonical(float_op("fadd", "rn", old, b))

@@ -10,7 +10,7 @@ from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Since, Unit, declare
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
-SYNC_DOC = "waits at barrier a until b threads are there      PTX ISA: bar, barrier"
+SYNC_DOC = "waits at barrier a until b threads have arrived   PTX ISA: bar, barrier"
 FENCE_DOC = "orders memory accesses                           PTX ISA: membar, fence"
 
 declare(
@@ -27,8 +27,8 @@ declare(
     unit=Unit.BARRIER,
     doc=SYNC_DOC,
 )
-ARRIVE_DOC = "arrives at barrier a for b threads, waits not    PTX ISA: bar, barrier"
-RED_DOC = "waits at barrier a as sync does; d = over all its threads, of c    PTX ISA: bar, barrier"
+ARRIVE_DOC = "arrives at barrier a of b threads; does not wait   PTX ISA: bar, barrier"
+RED_DOC = "waits at barrier a; d = the reduction of c over its threads   PTX ISA: bar, barrier"
 for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
     declare(
         f"{name}.arrive{aligned}",
@@ -136,7 +136,7 @@ declare(
     "griddepcontrol.action",
     OpKind.DEPENDENT_LAUNCH,
     unit=Unit.CONTROL,
-    doc="lets the next launch begin, or waits for the one before   PTX ISA: griddepcontrol",
+    doc="lets the next launch begin, or waits for the previous one   PTX ISA: griddepcontrol",
     action=("launch_dependents", "wait"),
 )
 declare(
@@ -144,20 +144,20 @@ declare(
     OpKind.EVENT_HINT,
     src="a:u32",
     unit=Unit.CONTROL,
-    doc="counts an event   PTX ISA: pmevent",
+    doc="triggers a performance event; no effect   PTX ISA: pmevent",
 )
 declare(
     "pmevent.mask",
     OpKind.EVENT_HINT,
     src="a:u16",
     unit=Unit.CONTROL,
-    doc="counts events   PTX ISA: pmevent",
+    doc="triggers performance events; no effect   PTX ISA: pmevent",
 )
 declare(
     "setmaxnreg.action.sync.aligned.u32",
     OpKind.REGISTER_COUNT,
     src="count:registers",
     unit=Unit.CONTROL,
-    doc="sets the number of registers per thread, of those of the block   PTX ISA: setmaxnreg",
+    doc="changes the number of registers per thread   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )

@@ -30,20 +30,20 @@ SINGLES = ("u32", "s32")
 
 @op("popc.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WIDTHS)
 def popc(_: Modifiers, a: Term) -> Term:
-    """d = how many bits of a are 1                 PTX ISA, Integer Arithmetic: popc"""
+    """d = the number of 1 bits in a                PTX ISA, Integer Arithmetic: popc"""
     return count_ones(a, U32)
 
 
 @op("clz.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WIDTHS)
 def clz(_: Modifiers, a: Term) -> Term:
-    """d = how many zeros lead a                    PTX ISA, Integer Arithmetic: clz"""
+    """d = the number of leading zero bits of a     PTX ISA, Integer Arithmetic: clz"""
     return count_leading_zeros(a, U32)
 
 
 @op("bfind{.shiftamt}.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WORDS)
 def bfind(m: Modifiers, a: Term) -> Term:
-    """d = place of the highest bit that is no sign bit, ~0 if none; with .shiftamt, the shift
-    that brings it to the top                       PTX ISA, Integer Arithmetic: bfind"""
+    """d = the position of the highest bit that is not a sign bit, ~0 if none; with .shiftamt, the
+    left shift that moves it to the top             PTX ISA, Integer Arithmetic: bfind"""
     searched = select(a < 0, ~a, a) if a.type.is_signed else a
     zeros = count_leading_zeros(searched, U32)
     if "shiftamt" in m:
@@ -65,7 +65,7 @@ def low_mask(length: Term, type: ScalarType) -> Term:
 
 @op("bfe.type", dst="d:type", src="a:type, b:u32, c:u32", unit=Unit.INTEGER, type=WORDS)
 def bfe(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = c bits of a from bit b on, sign-extended for signed types
+    """d = c bits of a starting at bit b, sign-extended for signed types
     PTX ISA, Integer Arithmetic: bfe"""
     position, length = b & 0xFF, c & 0xFF
     shifted = shift_right(a, position)
@@ -93,7 +93,7 @@ def bounded(m: Modifiers, amount: Term) -> Term:
 
 @op("bmsk.mode.b32", dst="d:b32", src="a:b32, b:b32", unit=Unit.INTEGER, mode=MODES)
 def bmsk(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = b ones from bit a on                     PTX ISA, Integer Arithmetic: bmsk"""
+    """d = b one bits starting at bit a             PTX ISA, Integer Arithmetic: bmsk"""
     return shift_left(low_mask(bounded(m, b), B32), bounded(m, a))
 
 
@@ -106,14 +106,14 @@ def bmsk(m: Modifiers, a: Term, b: Term) -> Term:
     type=SINGLES,
 )
 def szext(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = the low b bits of a, extended            PTX ISA, Integer Arithmetic: szext"""
+    """d = the low b bits of a, zero- or sign-extended   PTX ISA, Integer Arithmetic: szext"""
     unused = constant(32, U32) - minimum(bounded(m, b), 32)
     return shift_right(shift_left(a, unused), unused)
 
 
 @op("fns.b32", dst="d:b32", src="mask:b32, base:b32, offset:s32", unit=Unit.INTEGER)
 def fns(_: Modifiers, mask: Term, base: Term, offset: Term) -> Term:
-    """d = place of the |offset|-th 1 in mask from base on, upwards or downwards; ~0 if none
+    """d = the position of the |offset|-th 1 bit of mask, counted up or down from base; ~0 if none
     PTX ISA, Integer Arithmetic: fns"""
     down = offset < 0
     seen = select(down, reverse_bits(mask), mask)
@@ -161,7 +161,7 @@ def assembled(parts: list[Term]) -> Term:
 
 @op("prmt.b32", dst="d:b32", src="a:b32, b:b32, c:b32", unit=Unit.INTEGER)
 def prmt(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = four bytes of {b, a}, each chosen by a nibble of c; its top bit asks for the byte's sign
+    """d = four bytes of {b, a}; each nibble of c selects a byte, or its sign if the top bit is set
     PTX ISA, Data Movement and Conversion: prmt"""
     pair = joined((a, b))
     parts: list[Term] = []
@@ -181,7 +181,7 @@ def prmt(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
     mode=("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"),
 )
 def prmt_mode(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = four bytes of {b, a} in a pattern that starts at c[1..0]
+    """d = four bytes of {b, a}, in the pattern of the mode that c[1..0] selects
     PTX ISA, Data Movement and Conversion: prmt"""
     pair, start = joined((a, b)), c & 3
     return assembled([byte_of(pair, chosen(m.text("mode", ""), start, i)) for i in range(4)])

@@ -75,7 +75,7 @@ def addc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
 
 @op("sub.cc.type", dst=CARRIED, src=TWO, unit=Unit.INTEGER, type=TYPES)
 def sub_cc(_: Modifiers, a: Term, b: Term) -> Carried:
-    """d = a - b, carry of a + ~b + 1 to CC         PTX ISA, Extended Precision: sub.cc"""
+    """d = a + ~b + 1, carry out to CC              PTX ISA, Extended Precision: sub.cc"""
     return difference_of(a, b, None)
 
 
@@ -93,7 +93,7 @@ def subc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
 
 @op("mad.half.cc.type", dst=CARRIED, src=THREE, unit=Unit.INTEGER, half=HALVES, type=TYPES)
 def mad_cc(m: Modifiers, a: Term, b: Term, c: Term) -> Carried:
-    """d = half of (a * b) + c, carry out to CC     PTX ISA, Extended Precision: mad.cc"""
+    """d = low or high half of (a * b) + c, carry out to CC   PTX ISA, Extended Precision: mad.cc"""
     return sum_of(half_product(m, a, b), c, None)
 
 
@@ -106,7 +106,7 @@ def mad_cc(m: Modifiers, a: Term, b: Term, c: Term) -> Carried:
     type=TYPES,
 )
 def madc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Term:
-    """d = half of (a * b) + c + CC                 PTX ISA, Extended Precision: madc"""
+    """d = low or high half of (a * b) + c + CC     PTX ISA, Extended Precision: madc"""
     return sum_of(half_product(m, a, b), c, carry)[0]
 
 
@@ -119,5 +119,6 @@ def madc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Term:
     type=TYPES,
 )
 def madc_cc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Carried:
-    """d = half of (a * b) + c + CC, carry out to CC  PTX ISA, Extended Precision: madc"""
+    """d = low or high half of (a * b) + c + CC, carry out to CC
+    PTX ISA, Extended Precision: madc"""
     return sum_of(half_product(m, a, b), c, carry)

@@ -16,7 +16,7 @@ declare(
     "barrier.cluster.arrive{.sem}{.aligned}",
     OpKind.CLUSTER_BARRIER,
     unit=Unit.BARRIER,
-    doc="arrives at the barrier of the cluster, waits not   PTX ISA: barrier.cluster",
+    doc="arrives at the barrier of the cluster; does not wait   PTX ISA: barrier.cluster",
     sem=("release", "relaxed"),
 )
 declare(
@@ -43,8 +43,7 @@ def _mapped(address: Term, rank: Term) -> Term:
     type=("u32", "u64"),
 )
 def mapa(m: Modifiers, address: Term, rank: Term) -> Term:
-    """d = the address that a has in the shared memory of block rank of the cluster   PTX ISA:
-    mapa"""
+    """d = the address of a in the shared memory of the cluster's block rank   PTX ISA: mapa"""
     type = m.scalar()
     found = _mapped(extend(address, U64), rank)
     return found if type is U64 else truncate(found, type)
@@ -56,7 +55,7 @@ declare(
     dst="d:u32",
     src="a:type",
     unit=Unit.MOVE,
-    doc="d = the rank of the block to whose shared memory a leads   PTX ISA: getctarank",
+    doc="d = the rank of the block that owns the shared memory at a   PTX ISA: getctarank",
     space=("shared::cluster",),
     type=("u32", "u64"),
 )

@@ -124,14 +124,14 @@ def setp_half_bool(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 @comparison("setp.cmp{ftz}.type", "p:pred", COMPARED, (*HALF_PAIR, *BRAIN_PAIR))
 def setp_pair(m: Modifiers, a: Term, b: Term) -> tuple[Term, ...]:
-    """p = a cmp b in the low halves, q = in the high ones
+    """p = a cmp b for the low halves, q = for the high halves
     PTX ISA, Half Precision Comparison: setp"""
     return tuple(holds(m, x, y) for x, y in by_halves(m, a, b))
 
 
 @comparison("setp.cmp.bool{ftz}.type", "p:pred", JOINED, (*HALF_PAIR, *BRAIN_PAIR), bool=BOOLEAN)
 def setp_pair_bool(m: Modifiers, a: Term, b: Term, c: Term) -> tuple[Term, ...]:
-    """p = (a cmp b) bool c in the low halves, q = in the high ones
+    """p = (a cmp b) bool c for the low halves, q = for the high halves
     PTX ISA, Half Precision Comparison: setp"""
     return tuple(combined(m, holds(m, x, y), c) for x, y in by_halves(m, a, b))
 
@@ -165,7 +165,7 @@ def set_value_bool(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 @comparison("set.cmp{ftz}.dtype.type", "d:dtype", COMPARED, HALF_PAIR, dtype=HALF_RESULTS)
 @comparison("set.cmp{ftz}.dtype.type", "d:dtype", COMPARED, BRAIN_PAIR, dtype=BRAIN_RESULTS)
 def set_pair(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = in each half, (a cmp b) ? ~0 or 1.0 : 0  PTX ISA, Half Precision Comparison: set"""
+    """d = (a cmp b) ? ~0 or 1.0 : 0 in each half   PTX ISA, Half Precision Comparison: set"""
     return pair_value(m, [holds(m, x, y) for x, y in by_halves(m, a, b)])
 
 
@@ -176,7 +176,7 @@ def set_pair(m: Modifiers, a: Term, b: Term) -> Term:
     "set.cmp.bool{ftz}.dtype.type", "d:dtype", JOINED, BRAIN_PAIR, dtype=BRAIN_RESULTS, **JOINS
 )
 def set_pair_bool(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = in each half, ((a cmp b) bool c) ? ~0 or 1.0 : 0
+    """d = ((a cmp b) bool c) ? ~0 or 1.0 : 0 in each half
     PTX ISA, Half Precision Comparison: set"""
     return pair_value(m, [combined(m, holds(m, x, y), c) for x, y in by_halves(m, a, b)])
 

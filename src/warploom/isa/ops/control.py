@@ -15,14 +15,14 @@ declare(
     OpKind.BRANCH,
     src="target:label",
     unit=Unit.CONTROL,
-    doc="goes to the target   PTX ISA: bra",
+    doc="jumps to the target   PTX ISA: bra",
 )
 declare(
     "brx.idx{.uni}",
     OpKind.INDEXED_BRANCH,
     src="index:u32, targets:targets",
     unit=Unit.CONTROL,
-    doc="goes to the target that index chooses   PTX ISA: brx.idx",
+    doc="jumps to the target that index selects   PTX ISA: brx.idx",
 )
 declare(
     "call{.uni}",
@@ -45,7 +45,7 @@ declare(
     dst="ptr:type",
     src="size:type, alignment:alignment?",
     unit=Unit.CONTROL,
-    doc="ptr = size bytes of the thread's local memory   PTX ISA: alloca",
+    doc="ptr = the address of size new bytes on the thread's stack   PTX ISA: alloca",
     type=("u32", "u64"),
 )
 declare(
@@ -53,7 +53,7 @@ declare(
     OpKind.STACK_SAVE,
     dst="d:type",
     unit=Unit.CONTROL,
-    doc="d = where the stack ends   PTX ISA: stacksave",
+    doc="d = the stack pointer   PTX ISA: stacksave",
     type=("u32", "u64"),
 )
 declare(
@@ -61,7 +61,7 @@ declare(
     OpKind.STACK_RESTORE,
     src="a:type",
     unit=Unit.CONTROL,
-    doc="the stack ends at a   PTX ISA: stackrestore",
+    doc="the stack pointer = a   PTX ISA: stackrestore",
     type=("u32", "u64"),
 )
 declare(
@@ -75,11 +75,11 @@ declare(
     OpKind.SLEEP,
     src="t:u32",
     unit=Unit.CONTROL,
-    doc="waits about t ns   PTX ISA: nanosleep",
+    doc="sleeps for about t ns   PTX ISA: nanosleep",
 )
 declare(
     "brkpt",
     OpKind.BREAKPOINT,
     unit=Unit.CONTROL,
-    doc="stops for a debugger, if there is one   PTX ISA: brkpt",
+    doc="stops in the debugger, if one is attached   PTX ISA: brkpt",
 )

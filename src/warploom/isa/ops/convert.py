@@ -67,7 +67,8 @@ def as_half(m: Modifiers, value: Term) -> Term:
 
 @cvt("{.sat}", CONVERTED, CONVERTED)
 def integer_to_integer(m: Modifiers, a: Term) -> Term:
-    """d = a, extended or cut; with .sat, clamped   PTX ISA, Data Movement and Conversion: cvt"""
+    """d = a, extended or truncated, or clamped with .sat
+    PTX ISA, Data Movement and Conversion: cvt"""
     target = m.scalar("dtype")
     if "sat" in m:
         (low, high), (least, greatest) = limits(target), limits(a.type)
@@ -89,7 +90,7 @@ def integer_to_float(m: Modifiers, a: Term) -> Term:
 @cvt(".irnd{.sat}", CONVERTED, ("f16", "f64"))
 @cvt(".irnd", CONVERTED, ("bf16",))
 def float_to_integer(m: Modifiers, a: Term) -> Term:
-    """d = a, rounded and clamped; of a NaN, 0 or the top bit
+    """d = a, rounded and clamped; a NaN gives 0, or only the top bit set
     PTX ISA, Data Movement and Conversion: cvt"""
     target, a = m.scalar("dtype"), number(m, a)
     value = float_to_int(round_integral(a, m.text("irnd", "")), target)
@@ -105,7 +106,7 @@ def float_to_integer(m: Modifiers, a: Term) -> Term:
 @cvt("{.ftz}", ("f32",), ("bf16",))
 @cvt("", ("f64",), ("bf16",))
 def float_to_other_float(m: Modifiers, a: Term) -> Term:
-    """d = a, rounded; .ftz is about its .f32 side  PTX ISA, Data Movement and Conversion: cvt"""
+    """d = a, rounded; .ftz applies to the .f32 side  PTX ISA, Data Movement and Conversion: cvt"""
     value = float_to_float(number(m, a), m.scalar("dtype"), rounding(m))
     return value if keeps_nan(m, a) else result(m, value)
 
@@ -125,7 +126,7 @@ def keeps_nan(m: Modifiers, a: Term) -> bool:
 @cvt(".rnd{.relu}.satfinite", NARROW, ("f32",), rnd=("rn", "rz"))
 @cvt(".rnd.satfinite.relu", NARROW, ("f32",), rnd=("rn", "rz"))
 def float_to_half(m: Modifiers, a: Term) -> Term:
-    """d = a, rounded; .relu from 0 on, .satfinite up to the largest number
+    """d = a, rounded; .relu makes negative numbers 0, .satfinite clamps to the finite range
     PTX ISA, Data Movement and Conversion: cvt"""
     return as_half(m, number(m, a))
 
@@ -185,7 +186,7 @@ declare(
     dst="d:size",
     src="a:size",
     unit=Unit.CONVERT,
-    doc="""d = a as a generic address; with .to, a generic address as one of the space
+    doc="""d = a as a generic address; with .to, the generic address a as an address of the space
     PTX ISA, Data Movement and Conversion: cvta""",
     space=(
         *("const", "global", "local", "param", "param::entry"),

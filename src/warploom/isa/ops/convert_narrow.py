@@ -83,7 +83,7 @@ def to_half_pair(m: Modifiers, a: Term, b: Term) -> Term:
 
 @conversions(limited("cvt.rs", ".dtype.f32"), dst="d:dtype", src=RANDOM, dtype=HALF_PAIRS)
 def to_half_pair_random(m: Modifiers, a: Term, b: Term, rbits: Term) -> Term:
-    """d = {a, b}, rounded by the random bits of each half of rbits
+    """d = {a, b}, rounded stochastically by the two halves of rbits
     PTX ISA, Data Movement and Conversion: cvt"""
     whole = m.scalar("dtype")
     format = HALVES[PACKED[whole][0]]
@@ -99,7 +99,7 @@ def to_half_pair_random(m: Modifiers, a: Term, b: Term, rbits: Term) -> Term:
 @conversions(("cvt.rna{.satfinite}.tf32.f32",), dst="d:b32", src="a:f32", rnd=("rna",))
 @conversions(limited("cvt.rnd", ".tf32.f32"), dst="d:b32", src="a:f32", rnd=CUT)
 def to_tf32(m: Modifiers, a: Term) -> Term:
-    """d = a with ten bits of fraction              PTX ISA, Data Movement and Conversion: cvt"""
+    """d = a, rounded to ten fraction bits          PTX ISA, Data Movement and Conversion: cvt"""
     bits = narrowed(a, TF32, m.text("rnd", "rna"), **clamping(m))
     placed = shift_left(bits, constant(23 - TF32.fraction, U32))
     return reinterpret(select(is_nan(a), CANONICAL_NAN[32], placed), B32)
@@ -144,7 +144,7 @@ def to_narrow_pair(m: Modifiers, a: Term, b: Term) -> Term:
     saturated("cvt.rn", ".dtype.type"), dst="d:b8", src="a:type", dtype=NIBBLES, type=HALF_PAIRS
 )
 def half_pair_to_narrow(m: Modifiers, a: Term) -> Term:
-    """d = the halves of a, rounded                 PTX ISA, Data Movement and Conversion: cvt"""
+    """d = both halves of a, rounded                PTX ISA, Data Movement and Conversion: cvt"""
     values = [wide(half, HALVES[half.type]) for half in parts(a, PACKED[m.scalar()][0])]
     return together(m, values, unsigned(2 * packed_width(m.text("dtype", ""))))
 
@@ -156,7 +156,7 @@ def half_pair_to_narrow(m: Modifiers, a: Term) -> Term:
     ("cvt.rn{.relu}.dtype.type",), dst="d:dtype", src="a:b8", dtype=HALF_PAIRS, type=NIBBLES
 )
 def narrow_to_half_pair(m: Modifiers, a: Term) -> Term:
-    """d = the numbers of a as halves               PTX ISA, Data Movement and Conversion: cvt"""
+    """d = the numbers in a, as .f16 or .bf16       PTX ISA, Data Movement and Conversion: cvt"""
     type, whole = m.text("type", ""), m.scalar("dtype")
     source, target = FORMATS[type[:4]], HALVES[PACKED[whole][0]]
     word, size = reinterpret(a, unsigned(a.type.bits)), packed_width(type)
@@ -175,7 +175,8 @@ def narrow_to_half_pair(m: Modifiers, a: Term) -> Term:
 )
 @conversions(saturated("cvt.rs", ".dtype.f32"), dst="d:b16", src=FOUR, dtype=("e2m1x4",))
 def to_narrow_four(m: Modifiers, a: Term, b: Term, e: Term, f: Term, rbits: Term) -> Term:
-    """d = {a, b, e, f}, rounded by random bits: those of a and b lie above those of e and f
+    """d = {a, b, e, f}, rounded stochastically; the bits of rbits for a and b are above those for
+    e and f
     PTX ISA, Data Movement and Conversion: cvt"""
     dtype = m.text("dtype", "")
     format, size = FORMATS[dtype[:4]], packed_width(dtype)
@@ -207,7 +208,7 @@ def to_scales(m: Modifiers, a: Term, b: Term) -> Term:
 
 @conversions(("cvt.rnd{.satfinite}.ue8m0x2.bf16x2",), dst="d:b16", src="a:bf16x2", **UP_OR_DOWN)
 def half_pair_to_scales(m: Modifiers, a: Term) -> Term:
-    """d = the halves of a as powers of two         PTX ISA, Data Movement and Conversion: cvt"""
+    """d = both halves of a, as powers of two       PTX ISA, Data Movement and Conversion: cvt"""
     return scales(m, [wide(half, HALVES[BF16]) for half in parts(a, BF16)])
 
 
@@ -219,7 +220,7 @@ def scales(m: Modifiers, values: Sequence[Term]) -> Term:
 
 @conversions(("cvt.rn.bf16x2.ue8m0x2",), dst="d:bf16x2", src="a:b16")
 def scales_to_half_pair(_: Modifiers, a: Term) -> Term:
-    """d = the powers of two of a                   PTX ISA, Data Movement and Conversion: cvt"""
+    """d = the powers of two in a, as numbers       PTX ISA, Data Movement and Conversion: cvt"""
     word = reinterpret(a, U16)
     numbers = (word, Term("lshr", U16, (word, constant(8, U16))))
     return pack([truncate(wide_scale(n), U16) for n in numbers], BF16X2)
@@ -260,7 +261,7 @@ def pack_words(m: Modifiers, a: Term, b: Term) -> Term:
     dtype=SMALL,
 )
 def pack_small(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = {low bits of c, a, b}, a and b clamped   PTX ISA, Data Movement: cvt.pack"""
+    """d = {low bits of c, a, b}, with a and b clamped   PTX ISA, Data Movement: cvt.pack"""
     name = m.text("dtype", "")
     size = int(name[1:])
     return packed_bits([clamped(b, name), clamped(a, name), reinterpret(c, U32)], size, B32)

@@ -29,13 +29,14 @@ def dot(a: list[Term], b: list[Term], c: Term) -> Term:
 
 
 def dp4a(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = c + a . b over their four bytes          PTX ISA, Integer Arithmetic: dp4a"""
+    """d = c + the dot product of the four bytes of a and b   PTX ISA, Integer Arithmetic: dp4a"""
     type_a, type_b = BYTES[m.text("atype", "")], BYTES[m.text("btype", "")]
     return dot(numbers(a, type_a), numbers(b, type_b), c)
 
 
 def dp2a(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = c + a . b over the halves of a and two bytes of b  PTX ISA, Integer Arithmetic: dp2a"""
+    """d = c + the dot product of the halves of a and two bytes of b
+    PTX ISA, Integer Arithmetic: dp2a"""
     type_a, type_b = HALVES[m.text("atype", "")], BYTES[m.text("btype", "")]
     four = numbers(b, type_b)
     return dot(numbers(a, type_a), four[:2] if m["half"] == "lo" else four[2:], c)

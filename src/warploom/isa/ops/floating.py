@@ -84,7 +84,7 @@ PRODUCT_BITS_DROPPED = 29
 
 @op("mad{.ftz}{.sat}.type", dst="d:type", src=THREE, unit=Unit.FLOAT, type=SINGLE)
 def mad_truncated(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = a * b, cut off after 23 bits of its fraction, + c   PTX ISA, Floating Point: mad, sm_1x
+    """d = a * b + c, with a * b truncated to 23 fraction bits   PTX ISA, Floating Point: mad, sm_1x
 
     A sum with zero is that of `mul` and `add`. The product of two floats is exact as a double, and
     so is the sum, unless the smaller summand is below the last bit of the larger by far.
@@ -113,7 +113,7 @@ def fused(operation: Operation) -> Operation:
 @op("div.rnd{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE)
 @op("div.rnd.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
 def div(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = a / b (.full may be 2 ulp off; here it is exact)  PTX ISA, Floating Point: div"""
+    """d = a / b (.full is exact; hardware may be 2 ulp off)   PTX ISA, Floating Point: div"""
     return result(m, float_op("fdiv", rounding(m), *operands(m, a, b)))
 
 
@@ -206,7 +206,7 @@ def of_single_nan(value: Term) -> Term:
 @op("min{.ftz}{.NaN}.xorsign.abs.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
 @op("min.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
 def smaller(m: Modifiers, *values: Term) -> Term:
-    """d = min(a, b) or min(a, b, c); a NaN loses, with .NaN it wins
+    """d = min(a, b) or min(a, b, c); NaNs are ignored, or returned with .NaN
     PTX ISA, Floating Point: min"""
     return extreme(m, float_min, *operands(m, *values))
 
@@ -216,7 +216,7 @@ def smaller(m: Modifiers, *values: Term) -> Term:
 @op("max{.ftz}{.NaN}.xorsign.abs.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
 @op("max.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
 def larger(m: Modifiers, *values: Term) -> Term:
-    """d = max(a, b) or max(a, b, c); a NaN loses, with .NaN it wins
+    """d = max(a, b) or max(a, b, c); NaNs are ignored, or returned with .NaN
     PTX ISA, Floating Point: max"""
     return extreme(m, float_max, *operands(m, *values))
 
@@ -230,7 +230,7 @@ def larger(m: Modifiers, *values: Term) -> Term:
     type=FLOATS,
 )
 def testp(m: Modifiers, a: Term) -> Term:
-    """p = a has the property                       PTX ISA, Floating Point: testp"""
+    """p = whether a has the property               PTX ISA, Floating Point: testp"""
     size, test = float_abs(a), m.text("test", "")
     infinity = float_constant(float("inf"), a.type)
     smallest = float_constant(SMALLEST_NORMAL[a.type.bits], a.type)

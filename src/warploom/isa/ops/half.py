@@ -131,7 +131,7 @@ def signless(m: Modifiers, a: Term, change: Callable[[Term, Term], Term]) -> Ter
     TWO,
 )
 def smaller(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = min(a, b); a NaN loses, with .NaN it wins  PTX ISA, Half Precision: min"""
+    """d = min(a, b); NaNs are ignored, or returned with .NaN   PTX ISA, Half Precision: min"""
     return as_half(m, extreme(m, float_min, *values(m, a, b)), a.type)
 
 
@@ -141,7 +141,7 @@ def smaller(m: Modifiers, a: Term, b: Term) -> Term:
     TWO,
 )
 def larger(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = max(a, b); a NaN loses, with .NaN it wins  PTX ISA, Half Precision: max"""
+    """d = max(a, b); NaNs are ignored, or returned with .NaN   PTX ISA, Half Precision: max"""
     return as_half(m, extreme(m, float_max, *values(m, a, b)), a.type)
 
 
@@ -166,13 +166,13 @@ MIXED = {"rnd": ROUNDINGS, "atype": ("f16", "bf16")}
 
 @op("add{.rnd}{.sat}.f32.atype", dst="d:f32", src="a:atype, c:f32", unit=Unit.FLOAT, **MIXED)
 def add_mixed(m: Modifiers, a: Term, c: Term) -> Term:
-    """d = a + c, a being narrow                    PTX ISA, Mixed Precision: add"""
+    """d = a + c, with a in half precision          PTX ISA, Mixed Precision: add"""
     return result(m, float_op("fadd", rounding(m), wide(a, HALVES[a.type]), c))
 
 
 @op("sub{.rnd}{.sat}.f32.atype", dst="d:f32", src="a:atype, c:f32", unit=Unit.FLOAT, **MIXED)
 def sub_mixed(m: Modifiers, a: Term, c: Term) -> Term:
-    """d = a - c, a being narrow                    PTX ISA, Mixed Precision: sub"""
+    """d = a - c, with a in half precision          PTX ISA, Mixed Precision: sub"""
     return result(m, float_op("fsub", rounding(m), wide(a, HALVES[a.type]), c))
 
 
@@ -184,6 +184,6 @@ def sub_mixed(m: Modifiers, a: Term, c: Term) -> Term:
     **MIXED,
 )
 def fma_mixed(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = a * b + c, a and b being narrow          PTX ISA, Mixed Precision: fma"""
+    """d = a * b + c, with a and b in half precision   PTX ISA, Mixed Precision: fma"""
     x, y = (wide(v, HALVES[v.type]) for v in (a, b))
     return result(m, float_op("fma", rounding(m), x, y, c))

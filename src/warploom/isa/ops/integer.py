@@ -38,7 +38,7 @@ def clamp_to(value: Term, type: ScalarType) -> Term:
 @op("add.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=PACKED_INTEGERS)
 @by_part
 def add_packed(_: Modifiers, a: Term, b: Term) -> Term:
-    """d = a + b, half by half                      PTX ISA, Integer Arithmetic: add"""
+    """d = a + b for each half                      PTX ISA, Integer Arithmetic: add"""
     return a + b
 
 
@@ -80,7 +80,7 @@ def mul_hi(_: Modifiers, a: Term, b: Term) -> Term:
 
 @op("mul.wide.type", dst="d:wide", src="a:type, b:type", unit=Unit.INTEGER, type=WIDENABLE)
 def mul_wide(_: Modifiers, a: Term, b: Term) -> Term:
-    """d = all of a * b                             PTX ISA, Integer Arithmetic: mul"""
+    """d = a * b in full width                      PTX ISA, Integer Arithmetic: mul"""
     return widen(a) * widen(b)
 
 
@@ -104,7 +104,7 @@ def mad_hi_sat(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 @op("mad.wide.type", dst="d:wide", src="a:type, b:type, c:wide", unit=Unit.INTEGER, type=WIDENABLE)
 def mad_wide(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = all of (a * b) + c                       PTX ISA, Integer Arithmetic: mad"""
+    """d = a * b in full width, + c                 PTX ISA, Integer Arithmetic: mad"""
     return widen(a) * widen(b) + c
 
 
@@ -169,7 +169,7 @@ def sad(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 @op("div.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=INTEGERS)
 def div(_: Modifiers, a: Term, b: Term) -> Term:
-    """d = a / b, towards zero                      PTX ISA, Integer Arithmetic: div"""
+    """d = a / b, rounded towards zero              PTX ISA, Integer Arithmetic: div"""
     return divide(a, b)
 
 
@@ -196,7 +196,7 @@ def negate(_: Modifiers, a: Term) -> Term:
 @op("min.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=UNRECTIFIABLE)
 @by_part
 def smaller(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = min(a, b), not below 0 with .relu; half by half where packed
+    """d = min(a, b), or 0 if that is negative and .relu is given; for packed types, in each half
     PTX ISA, Integer Arithmetic: min"""
     return maximum(minimum(a, b), 0) if "relu" in m else minimum(a, b)
 
@@ -206,6 +206,6 @@ def smaller(m: Modifiers, a: Term, b: Term) -> Term:
 @op("max.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=UNRECTIFIABLE)
 @by_part
 def larger(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = max(a, b), not below 0 with .relu; half by half where packed
+    """d = max(a, b), or 0 if that is negative and .relu is given; for packed types, in each half
     PTX ISA, Integer Arithmetic: max"""
     return maximum(maximum(a, b), 0) if "relu" in m else maximum(a, b)

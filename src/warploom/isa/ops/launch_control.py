@@ -23,8 +23,8 @@ declare(
     OpKind.LAUNCH_CANCEL,
     src="d:address, barrier:address",
     unit=Unit.MEMORY,
-    doc="[d] = the first block of a cluster that has not begun, and never will; then 16 bytes have"
-    " come at an mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
+    doc="cancels a cluster that has not begun; [d] = its first block; then reports 16 bytes to an"
+    " mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
     space=("shared::cta",),
 )
 
@@ -42,7 +42,7 @@ def _word(response: Term, word: int) -> Term:
     unit=Unit.MOVE,
 )
 def is_canceled(m: Modifiers, response: Term) -> Term:
-    """d = a cluster was cancelled        PTX ISA: clusterlaunchcontrol.query_cancel"""
+    """d = whether a cluster was cancelled   PTX ISA: clusterlaunchcontrol.query_cancel"""
     return ne(_word(response, CANCELED), 0)
 
 
@@ -53,7 +53,7 @@ def is_canceled(m: Modifiers, response: Term) -> Term:
     unit=Unit.MOVE,
 )
 def first_block(m: Modifiers, response: Term) -> tuple[Term, ...]:
-    """d = the index of its first block; the fourth word is anything
+    """d = the index of the cluster's first block; the fourth word is unspecified
     PTX ISA: clusterlaunchcontrol.query_cancel"""
     return tuple(_word(response, word) for word in range(4))
 
@@ -66,6 +66,6 @@ def first_block(m: Modifiers, response: Term) -> tuple[Term, ...]:
     axis=tuple(f"get_first_ctaid::{axis}" for axis in "xyz"),
 )
 def first_index(m: Modifiers, response: Term) -> Term:
-    """d = the index of its first block along an axis
+    """d = the index of the cluster's first block along an axis
     PTX ISA: clusterlaunchcontrol.query_cancel"""
     return _word(response, "xyz".index(m.text("axis", "")[-1]))

@@ -67,7 +67,7 @@ def by_table(a: Term, b: Term, c: Term, table: Term) -> Term:
 
 @op("lop3.b32", dst="d:b32", src="a:b32, b:b32, c:b32, table:b32", unit=Unit.LOGIC)
 def lop3(_: Modifiers, a: Term, b: Term, c: Term, table: Term) -> Term:
-    """d = table(a, b, c), bit by bit               PTX ISA, Logic and Shift: lop3"""
+    """d = table(a, b, c) for each bit              PTX ISA, Logic and Shift: lop3"""
     return by_table(a, b, c, table)
 
 

@@ -26,12 +26,10 @@ WMMA_HALF_COUNT = 16
 """Elements of a `wmma` fragment of f16 for A or B, whatever the shape: eight registers."""
 
 MMA_DOC = """D = A * B + C   PTX ISA, Multiply-and-Accumulate Instruction: mma"""
-SPARSE_DOC = (
-    """D = A * B + C, A's columns by metadata e of lanes f   PTX ISA: mma.sp, ordered_metadata"""
-)
-SCALED_DOC = (
-    """D = (A * scales of A) * (B * scales of B) + C, in blocks   PTX ISA: mma, block_scale"""
-)
+SPARSE_DOC = """D = A * B + C; metadata e in the lanes that f selects gives the columns of the
+elements of A   PTX ISA: mma.sp, ordered_metadata"""
+SCALED_DOC = """D = (A * scale_a) * (B * scale_b) + C, with a scale for each block of elements
+PTX ISA: mma, block_scale"""
 WMMA_DOC = """D = A * B + C   PTX ISA, Matrix Multiply-and-Accumulate: wmma.mma"""
 LOAD_DOC = """r = the matrix at [p], with the leading dimension `stride`   PTX ISA: wmma.load"""
 STORE_DOC = """the matrix at [p] = r   PTX ISA: wmma.store"""

@@ -43,19 +43,20 @@ PACKINGS = ("b6x16_p32", "b4x16_p64")
 rows(
     "ldmatrix",
     "{.trans}{.space}.b16",
-    "r = 8x8 matrices of 16-bit elements; lanes 8i to 8i+7 point at the rows of matrix i",
+    "r = 8x8 matrices of 16-bit elements; lanes 8i to 8i+7 hold the row addresses of matrix i",
     shape="m8n8",
 )
 rows(
     "stmatrix",
     "{.trans}{.space}.b16",
-    "8x8 matrices of 16-bit elements = r; lanes 8i to 8i+7 point at the rows of matrix i",
+    "8x8 matrices of 16-bit elements = r; lanes 8i to 8i+7 hold the row addresses of matrix i",
     shape="m8n8",
 )
 rows(
     "ldmatrix",
     ".trans{.space}.b8",
-    "r = 16x16 matrices of bytes, transposed; lanes 16i to 16i+15 point at the rows of matrix i",
+    "r = 16x16 matrices of bytes, transposed; lanes 16i to 16i+15 hold the row addresses of"
+    " matrix i",
     NUMBERS[:2],
     registers=2,
     shape="m16n16",
@@ -63,7 +64,7 @@ rows(
 rows(
     "ldmatrix",
     ".trans{.space}.b8x16.packing",
-    "r = 16x16 matrices of numbers of 6 or 4 bits, as bytes, transposed",
+    "r = 16x16 matrices of 6-bit or 4-bit numbers, transposed and unpacked to bytes",
     NUMBERS[:2],
     registers=2,
     shape="m16n16",
@@ -72,14 +73,15 @@ rows(
 rows(
     "ldmatrix",
     "{.space}.b8x16.packing",
-    "r = 8x16 matrices of numbers of 6 or 4 bits, as bytes",
+    "r = 8x16 matrices of 6-bit or 4-bit numbers, unpacked to bytes",
     shape="m8n16",
     packing=PACKINGS,
 )
 rows(
     "stmatrix",
     ".trans{.space}.b8",
-    "16x8 matrices of bytes, transposed = r; lanes 8i to 8i+7 point at the columns of matrix i",
+    "16x8 matrices of bytes, transposed = r; lanes 8i to 8i+7 hold the column addresses of"
+    " matrix i",
     shape="m16n8",
 )
 declare(

@@ -116,13 +116,13 @@ not modelled (`isa.ops.absent`): all here are of layout v0."""
     needs=(COUNT.name,),
 )
 def init(_: Modifiers, word: Term, count: Term) -> Term:
-    """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
+    """[a] = an mbarrier that expects count arrivals in each phase      PTX ISA: mbarrier.init"""
     return _up(count, EXPECTED_AT) | count | (1 << VALID_AT)
 
 
 @form("mbarrier.op{.space}.type", "a:address", ("inval",))
 def inval(_: Modifiers, word: Term) -> Term:
-    """[a] is memory for anything again                                PTX ISA: mbarrier.inval"""
+    """frees the memory of the mbarrier at [a] for other uses          PTX ISA: mbarrier.inval"""
     return word & 0
 
 
@@ -136,7 +136,7 @@ def inval(_: Modifiers, word: Term) -> Term:
     layout=("layout::v0", "layout::v1"),
 )
 def check_layout(m: Modifiers, word: Term) -> tuple[Term, Term]:
-    """p = the mbarrier at [a] has this layout                    PTX ISA: mbarrier.check_layout"""
+    """p = whether the mbarrier at [a] has this layout            PTX ISA: mbarrier.check_layout"""
     return word, constant(int(m["layout"] == "layout::v0"), PRED)
 
 
@@ -152,7 +152,7 @@ def check_layout(m: Modifiers, word: Term) -> tuple[Term, Term]:
     **RELEASES,
 )
 def arrive(m: Modifiers, word: Term, count: Term | None = None) -> Term:
-    """count arrivals, or one, at [a]; state = its token               PTX ISA: mbarrier.arrive"""
+    """arrives at [a] count times, or once; state = a token            PTX ISA: mbarrier.arrive"""
     return _arrived(m, word, constant(1, U64) if count is None else count)
 
 
@@ -164,7 +164,8 @@ def arrive(m: Modifiers, word: Term, count: Term | None = None) -> Term:
     **RELEASES,
 )
 def arrive_expecting(m: Modifiers, word: Term, amount: Term) -> Term:
-    """expects bytes more at [a], then arrives; state = its token      PTX ISA: mbarrier.arrive"""
+    """adds bytes to those that [a] expects, then arrives; state = a token
+    PTX ISA: mbarrier.arrive"""
     return _arrived(m, _added(word, TX_AT, TX_BITS, amount), constant(1, U64))
 
 
@@ -176,7 +177,8 @@ def arrive_expecting(m: Modifiers, word: Term, amount: Term) -> Term:
     scope=SCOPES,
 )
 def transact(m: Modifiers, word: Term, amount: Term) -> Term:
-    """bytes more are expected, or have come, at [a]   PTX ISA: mbarrier.expect_tx, complete_tx"""
+    """adds bytes to those that [a] expects, or reports them as complete
+    PTX ISA: mbarrier.expect_tx, complete_tx"""
     change = amount if m["op"] == "expect_tx" else -amount
     return _settled(_added(word, TX_AT, TX_BITS, change))
 
@@ -193,8 +195,9 @@ COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64")
     OpKind.COPY_ARRIVE,
 )
 def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
-    """an arrival at [a] when earlier copies are complete; it was not expected, so nothing changes
-    PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction begins."""
+    """arrives at [a] when earlier copies are complete; also expects this arrival, so the count
+    is unchanged   PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction
+    begins."""
     return word
 
 
@@ -206,7 +209,7 @@ def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
     OpKind.COPY_ARRIVE,
 )
 def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
-    """an arrival at [a] when earlier copies are complete
+    """arrives at [a] when earlier copies are complete
     PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction begins."""
     return _arrived(m, word, constant(1, U64))
 
@@ -238,7 +241,7 @@ and in an mbarrier of layout v0 the conditional one completes with it (PTX ISA,
     **ACQUIRES,
 )
 def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
-    """p = the phase of the token is complete; never waits            PTX ISA: mbarrier.test_wait"""
+    """p = whether the token's phase is complete; never waits         PTX ISA: mbarrier.test_wait"""
     return word, ne(_down(word, PHASE_AT), _down(state, PHASE_AT))
 
 
@@ -261,13 +264,13 @@ def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
     **ACQUIRES,
 )
 def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:
-    """p = the phase of this parity is complete; never waits          PTX ISA: mbarrier.test_wait"""
+    """p = whether the phase of this parity is complete; never waits  PTX ISA: mbarrier.test_wait"""
     return word, ne(_field(word, PHASE_AT, 1), parity & 1)
 
 
 @op("mbarrier.pending_count.b64", dst="d:u32", src="state:b64", unit=Unit.INTEGER)
 def pending_count(_: Modifiers, state: Term) -> Term:
-    """d = the arrivals that a token's phase waited for          PTX ISA: mbarrier.pending_count"""
+    """d = the number of arrivals that were pending at the token  PTX ISA: mbarrier.pending_count"""
     return truncate(_field(state, 0, COUNT_BITS), U32)
 
 
@@ -275,5 +278,5 @@ declare(
     "fence.mbarrier_init.release.cluster",
     OpKind.FENCE,
     unit=Unit.MEMORY,
-    doc="orders an mbarrier.init before later accesses   PTX ISA: membar, fence",
+    doc="orders mbarrier.init before later accesses   PTX ISA: membar, fence",
 )

@@ -96,7 +96,7 @@ declare(
     OpKind.ASYNC_STORE,
     src="a:address, b:type, barrier:address",
     unit=Unit.MEMORY,
-    doc="[a] = b; then so many bytes have come at an mbarrier   PTX ISA, Data Movement: st.async",
+    doc="[a] = b; then reports the bytes to an mbarrier   PTX ISA, Data Movement: st.async",
     space=("shared::cluster",),
     vec=("v2", "v4"),
     type=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"),
@@ -107,7 +107,7 @@ declare(
     Since((8, 7), (10, 0)),
     src="a:address, b:type",
     unit=Unit.MEMORY,
-    doc="[a] = b, complete at once here   PTX ISA, Data Movement: st.async",
+    doc="[a] = b (modelled: synchronous)   PTX ISA, Data Movement: st.async",
     scope=("sys",),
     space=("global",),
     type=(*BITS, *INTEGERS, "f32", "f64"),
@@ -117,7 +117,7 @@ declare(
     OpKind.FILL,
     src="a:address, size:u64, value:zero",
     unit=Unit.MEMORY,
-    doc="the size bytes at [a] = 0, in pieces of 8   PTX ISA, Data Movement: st.bulk",
+    doc="size bytes at [a] = 0, 8 bytes at a time   PTX ISA, Data Movement: st.bulk",
     space=("shared::cta",),
 )
 declare(
@@ -126,7 +126,7 @@ declare(
     dst="d:type",
     src="a:address",
     unit=Unit.MEMORY,
-    doc="d = [a], the same address in all lanes   PTX ISA, Data Movement and Conversion: ldu",
+    doc="d = [a]; all lanes use the same address   PTX ISA, Data Movement and Conversion: ldu",
     space=("global",),
     vec=VALUES["vec"],
     type=VALUES["type"],
@@ -135,7 +135,7 @@ declare(
 
 # ---- hints --------------------------------------------------------------------------------------
 
-HINT_DOC = "tells a cache about [a]; no value changes"
+HINT_DOC = "gives a cache a hint about [a]; changes no value"
 
 
 def hint(
@@ -226,7 +226,7 @@ POLICIES = {
 )
 @op("createpolicy.cvt.L2.b64", dst="d:b64", src="property:b64", unit=Unit.MOVE)
 def createpolicy(_: Modifiers, *operands: Term) -> Term:
-    """d = a policy, to be used as a hint   PTX ISA, Data Movement and Conversion: createpolicy
+    """d = a cache policy for use as a hint   PTX ISA, Data Movement and Conversion: createpolicy
 
     What it is made of is open; no cache here listens to it."""
     return constant(0, U64)
@@ -243,7 +243,7 @@ def createpolicy(_: Modifiers, *operands: Term) -> Term:
     space=("global", "local", "shared", "shared::cta", "shared::cluster"),
 )
 def isspacep(m: Modifiers, a: Term) -> Term:
-    """p = the generic address a is one of the space   PTX ISA, Data Movement: isspacep
+    """p = whether the generic address a is in the space   PTX ISA, Data Movement: isspacep
 
     What lies in no window is global memory."""
     windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
@@ -262,7 +262,7 @@ declare(
     dst="p:pred",
     src="a:u64",
     unit=Unit.LOGIC,
-    doc="p = the generic address a is one of the kernel's parameters   PTX ISA, isspacep",
+    doc="p = whether the generic address a is in the parameter space   PTX ISA, isspacep",
     space=("param", "param::entry"),
 )
 
@@ -276,7 +276,7 @@ declare(
     src="d:address, a:address, size:bytes, count:any?, policy:b64?",
     unit=Unit.MEMORY,
     semantics=None,
-    doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0
+    doc="""[d] = size bytes at [a]; bytes beyond count are 0, or all bytes if it is a true predicate
     PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
     needs=(SOURCE_SIZE.name, SOURCE_ALIGNMENT.name),
     cop=("ca", "cg"),
@@ -284,7 +284,7 @@ declare(
     **PREFETCH,
 )
 BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
-BULK_DOC = """[d] = size bytes of [a], in pieces of 16; then so many have come at an mbarrier
+BULK_DOC = """[d] = size bytes at [a], 16 bytes at a time; then reports the bytes to an mbarrier
 PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
 declare(
     "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.mbarrier::report::disabled}{.L2::cache_hint}",
@@ -304,12 +304,12 @@ declare(
     src="d:address, a:address, size:u32, policy:b64?",
     unit=Unit.MEMORY,
     semantics=None,
-    doc="[d] = size bytes of [a], in pieces of 16   PTX ISA, Data Movement: cp.async.bulk",
+    doc="[d] = size bytes at [a], 16 bytes at a time   PTX ISA, Data Movement: cp.async.bulk",
     needs=BULK_NEEDS,
     **{"to": ("global",), "from": ("shared::cta",)},
 )
 GROUP_DOC = (
-    "orders copies, which are complete here   PTX ISA, Data Movement and Conversion: cp.async"
+    "groups copies, or waits for groups of copies   PTX ISA, Data Movement and Conversion: cp.async"
 )
 declare("cp.async.commit_group", OpKind.COPY_COMMIT, unit=Unit.MEMORY, doc=GROUP_DOC)
 declare("cp.async.wait_group", OpKind.COPY_WAIT, src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation, Unit, declare, decode
 
-LOAD_DOC = "d = the values at [a] on all devices, reduced   PTX ISA: multimem.ld_reduce"
+LOAD_DOC = "d = the reduction of [a] over all devices   PTX ISA: multimem.ld_reduce"
 STORE_DOC = "[a] on all devices = b   PTX ISA: multimem.st"
 REDUCE_DOC = "[a] on all devices = [a] op b   PTX ISA: multimem.red"
 

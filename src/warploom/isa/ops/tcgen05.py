@@ -39,21 +39,21 @@ USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS = tuple(f"collector::a::{use}" for use in USES)
 WEIGHT_COLLECTORS = tuple(f"collector::b{n}::{use}" for n in range(4) for use in USES)
 
-ALLOC_DOC = "[d] = the address of so many columns of tensor memory   PTX ISA: tcgen05.alloc"
+ALLOC_DOC = "allocates columns of tensor memory; [d] = their address   PTX ISA: tcgen05.alloc"
 FREE_DOC = "frees columns of tensor memory   PTX ISA: tcgen05.dealloc"
-PERMIT_DOC = "the block allocates no more   PTX ISA: tcgen05.relinquish_alloc_permit"
-LOAD_DOC = "r = tensor memory at [a], there when waited for   PTX ISA: tcgen05.ld"
-RED_DOC = "r = tensor memory at [a], and the least or greatest of them   PTX ISA: tcgen05.ld"
-STORE_DOC = "tensor memory at [d] = r, there when waited for   PTX ISA: tcgen05.st"
-WAIT_DOC = "waits for the thread's loads, or stores   PTX ISA: tcgen05.wait"
+PERMIT_DOC = "the block can no longer allocate   PTX ISA: tcgen05.relinquish_alloc_permit"
+LOAD_DOC = "r = tensor memory at [a]; r is valid after a wait   PTX ISA: tcgen05.ld"
+RED_DOC = "r = tensor memory at [a]; found = their minimum or maximum   PTX ISA: tcgen05.ld"
+STORE_DOC = "tensor memory at [d] = r; stored after a wait   PTX ISA: tcgen05.st"
+WAIT_DOC = "waits for the thread's loads or stores   PTX ISA: tcgen05.wait"
 COPY_DOC = "tensor memory at [d] = a matrix in shared memory   PTX ISA: tcgen05.cp"
-SHIFT_DOC = "each lane of tensor memory = the next one's 32 bytes   PTX ISA: tcgen05.shift"
+SHIFT_DOC = "moves 32 bytes of each lane to the lane before it   PTX ISA: tcgen05.shift"
 MMA_DOC = "D = A * B + D, or A * B, in tensor memory   PTX ISA: tcgen05.mma"
-COMMIT_DOC = """arrives at an mbarrier when all is complete that the thread began
+COMMIT_DOC = """arrives at an mbarrier when all earlier operations of the thread are complete
 PTX ISA: tcgen05.commit"""
-EARLY_DOC = """arrives at an mbarrier when A of the products that the thread began is read from
-shared memory; here when they are complete, which is later   PTX ISA: tcgen05.commit"""
-FENCE_DOC = "orders what is before and behind a synchronisation   PTX ISA: tcgen05.fence"
+EARLY_DOC = """arrives at an mbarrier when the thread's products have read A from shared memory
+(modelled: when the products are complete)   PTX ISA: tcgen05.commit"""
+FENCE_DOC = "orders operations before and after a synchronisation   PTX ISA: tcgen05.fence"
 
 
 def _declare(

@@ -27,19 +27,19 @@ NEW_SIZE, NEW_SHAPE = "override::global_dim", "override::global_dim_stride"
 """The values of a tensor map that a copy takes from operands instead: sizes alone where there is
 one axis, sizes and strides where there are more (PTX ISA, "Overriding tensor property value")."""
 
-LOAD_DOC = """[d] = the box of a tensor; then so many bytes have come at an mbarrier
+LOAD_DOC = """[d] = a box of a tensor; then reports the bytes to an mbarrier
 PTX ISA: cp.async.bulk.tensor"""
-STORE_DOC = "the box of a tensor = [a]   PTX ISA: cp.async.bulk.tensor"
+STORE_DOC = "a box of a tensor = [a]   PTX ISA: cp.async.bulk.tensor"
 REDUCE_DOC = (
-    "the box of a tensor = it op [a], element by element   PTX ISA: cp.reduce.async.bulk.tensor"
+    "a box of a tensor = the box op [a], elementwise   PTX ISA: cp.reduce.async.bulk.tensor"
 )
-PREFETCH_DOC = "tells a cache about the box of a tensor   PTX ISA: cp.async.bulk.prefetch.tensor"
+PREFETCH_DOC = "prefetches a box of a tensor into a cache   PTX ISA: cp.async.bulk.prefetch.tensor"
 PRIORITY_DOC = (
-    "the box of a tensor has normal priority in a cache   PTX ISA: applypriority.async.bulk.tensor"
+    "gives a box of a tensor normal cache priority   PTX ISA: applypriority.async.bulk.tensor"
 )
-BYTES_DOC = """[d] = size bytes of [a]; then so many have come at an mbarrier
+BYTES_DOC = """[d] = size bytes at [a]; then reports the bytes to an mbarrier
 PTX ISA: cp.async.bulk"""
-NUMBERS_DOC = "[d] = [d] op [a], number by number, size bytes   PTX ISA: cp.reduce.async.bulk"
+NUMBERS_DOC = "[d] = [d] op [a], elementwise, size bytes   PTX ISA: cp.reduce.async.bulk"
 
 OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
@@ -153,7 +153,7 @@ for hint, policy in (("", ""), (f".{HINT}", "policy:b64, ")):
         OpKind.TMA_BULK_COPY,
         src=f"d:address, a:address, size:u32, {policy}mask:u16",
         unit=Unit.MEMORY,
-        doc="[d] = size bytes of [a], of each 16 those whose bits are set in the mask"
+        doc="[d] = size bytes at [a]; the 16 bits of mask select the bytes of each 16 to copy"
         "   PTX ISA: cp.async.bulk",
     )
 TYPES = {
@@ -232,7 +232,7 @@ declare(
     OpKind.TENSOR_MAP,
     src="d:address, a:address, size:map_bytes",
     unit=Unit.MEMORY,
-    doc="[d] = the tensor map at [a], for copies behind a fence   PTX ISA: tensormap.cp_fenceproxy",
+    doc="[d] = the tensor map at [a]; then a proxy fence   PTX ISA: tensormap.cp_fenceproxy",
     scope=("cta", "cluster", "gpu", "sys"),
 )
 

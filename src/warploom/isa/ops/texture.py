@@ -16,10 +16,11 @@ CUBES = ("cube", "acube")
 BY_FACES = ("2d", "a2d", *CUBES)
 WORDS = ("u32", "s32", "f32", "f16")
 
-FETCH_DOC = "d = the texel at c, filtered as the texture says   PTX ISA, Texture Instructions: tex"
-LEVEL_DOC = "the same at a level of detail   PTX ISA, Texture Instructions: tex"
-GRADIENT_DOC = "the same, the level found from gradients   PTX ISA, Texture Instructions: tex"
-GATHER_DOC = "d = a component of the four texels around c   PTX ISA, Texture Instructions: tld4"
+FETCH_DOC = "d = the texture at c, filtered   PTX ISA, Texture Instructions: tex"
+LEVEL_DOC = "d = the texture at c, at level of detail lod   PTX ISA, Texture Instructions: tex"
+GRADIENT_DOC = """d = the texture at c; gradients dx and dy give the level of detail
+PTX ISA, Texture Instructions: tex"""
+GATHER_DOC = "d = one component of the four texels around c   PTX ISA, Texture Instructions: tld4"
 
 
 def fetches(geometries: tuple[str, ...], coordinates: tuple[str, ...]) -> None:
@@ -70,7 +71,7 @@ declare(
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
-    doc="d = what was asked of a texture or a sampler   PTX ISA, Texture Instructions: txq",
+    doc="d = the queried attribute of a texture or sampler   PTX ISA, Texture Instructions: txq",
     query=OF_TEXTURES,
 )
 declare(
@@ -79,7 +80,7 @@ declare(
     dst="d:b32",
     src="a:handle, lod:s32",
     unit=Unit.TEXTURE,
-    doc="d = a size of one level of a texture   PTX ISA, Texture Instructions: txq",
+    doc="d = the queried size of a level of a texture   PTX ISA, Texture Instructions: txq",
     query=("width", "height", "depth"),
 )
 declare(
@@ -88,7 +89,7 @@ declare(
     dst="p:pred",
     src="a:u64",
     unit=Unit.TEXTURE,
-    doc="p = a is a handle of that kind   PTX ISA, Texture Instructions: istypep",
+    doc="p = whether a is a handle of this kind   PTX ISA, Texture Instructions: istypep",
     kind=KINDS,
 )
 
@@ -101,7 +102,7 @@ declare(
     dst="d:type",
     src="c:texels",
     unit=Unit.TEXTURE,
-    doc="d = the bytes of a surface at c   PTX ISA, Surface Instructions: suld",
+    doc="d = bytes of a surface at c   PTX ISA, Surface Instructions: suld",
     geom=FLAT,
     cop=("ca", "cg", "cs", "cv"),
     mode=OUTSIDE,
@@ -113,7 +114,7 @@ declare(
     OpKind.SURFACE_STORE,
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
-    doc="the bytes of a surface at c = v   PTX ISA, Surface Instructions: sust",
+    doc="bytes of a surface at c = v   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     cop=("wb", "cg", "cs", "wt"),
     mode=OUTSIDE,
@@ -125,7 +126,7 @@ declare(
     OpKind.SURFACE_STORE,
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
-    doc="the texel of a surface at c = v, in its own format   PTX ISA, Surface Instructions: sust",
+    doc="the texel at c = v, in the surface's format   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     vec=VECTORS,
     type=("b32",),
@@ -141,7 +142,7 @@ def reductions(op: tuple[str, ...], types: tuple[str, ...], formatted: tuple[str
             OpKind.SURFACE_REDUCTION,
             src="c:texels, v:type",
             unit=Unit.TEXTURE,
-            doc="a surface at c, combined with v, one lane after the other"
+            doc="the surface at c = the surface at c op v, one lane after another"
             "   PTX ISA, Surface Instructions: sured",
             op=op,
             geom=("1d", "2d", "3d"),
@@ -159,6 +160,6 @@ declare(
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
-    doc="d = what was asked of a surface   PTX ISA, Surface Instructions: suq",
+    doc="d = the queried attribute of a surface   PTX ISA, Surface Instructions: suq",
     query=OF_SURFACES,
 )

@@ -12,10 +12,10 @@ from warploom.isa.spec import Unit, declare
 SHUFFLES = ("up", "down", "bfly", "idx")
 VOTES = ("all", "any", "uni")
 
-SHUFFLE_DOC = "d = a of the lane that b and c choose; p = it was in range   PTX ISA: shfl"
-VOTE_DOC = "d = whether all, any, or equally many of the lanes hold a       PTX ISA: vote"
-BALLOT_DOC = "d = bit i says whether lane i holds a                         PTX ISA: vote"
-REDUX_DOC = "d = all lanes' a, joined by the operation            PTX ISA: redux.sync"
+SHUFFLE_DOC = "d = a of the lane that b and c select; p = whether it is in range   PTX ISA: shfl"
+VOTE_DOC = "d = whether a is true in all lanes, in any, or equal in all   PTX ISA: vote"
+BALLOT_DOC = "bit i of d = a of lane i   PTX ISA: vote"
+REDUX_DOC = "d = the reduction of a over the lanes   PTX ISA: redux.sync"
 
 declare(
     "shfl.sync.mode.b32",
@@ -77,7 +77,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="d = the lanes that hold the same a                          PTX ISA: match.sync",
+    doc="d = the lanes that have the same a                          PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 declare(
@@ -86,7 +86,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="d = the lanes if all hold the same a, else 0; p = they do   PTX ISA: match.sync",
+    doc="p = whether all lanes have the same a; d = the lanes if so, else 0   PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 for operations, types in (
@@ -119,7 +119,7 @@ declare(
     dst="d:b32",
     src="membermask:b32",
     unit=Unit.WARP,
-    doc="d = the lowest of the lanes; p = this lane is it            PTX ISA: elect.sync",
+    doc="d = the lowest of the lanes; p = whether it is this lane    PTX ISA: elect.sync",
 )
 declare(
     "activemask.b32",
@@ -133,5 +133,5 @@ declare(
     OpKind.WARP_BARRIER,
     src="membermask:b32",
     unit=Unit.WARP,
-    doc="waits for the lanes of membermask             PTX ISA: bar.warp.sync",
+    doc="waits for the lanes in membermask             PTX ISA: bar.warp.sync",
 )

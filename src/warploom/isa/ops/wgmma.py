@@ -19,8 +19,9 @@ from warploom.isa.spec import Modifiers, Operation, OpSpec, Unit, declare
 ROWS = 16
 """Rows that one warp of the group holds."""
 
-DOC = """D = A * B + D, or A * B; complete when waited for   PTX ISA: wgmma.mma_async"""
-SPARSE_DOC = """D = A * B + D, A's columns by metadata of lanes sel   PTX ISA: wgmma.mma_async.sp"""
+DOC = """D = A * B + D, or A * B; D is valid after a wait   PTX ISA: wgmma.mma_async"""
+SPARSE_DOC = """D = A * B + D; metadata in the lanes that sel selects gives the columns of the
+elements of A   PTX ISA: wgmma.mma_async.sp"""
 
 EVERY_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
@@ -124,20 +125,20 @@ declare(
     "wgmma.fence.sync.aligned",
     OpKind.GROUP_FENCE,
     unit=Unit.MATRIX,
-    doc="orders accesses to registers before wgmma.mma_async reaches them   PTX ISA: wgmma.fence",
+    doc="orders register accesses before those of later wgmma.mma_async   PTX ISA: wgmma.fence",
 )
 declare(
     "wgmma.commit_group.sync.aligned",
     OpKind.GROUP_COMMIT,
     unit=Unit.MATRIX,
-    doc="makes a group of the products that are in none yet   PTX ISA: wgmma.commit_group",
+    doc="puts all products that are in no group into a new group   PTX ISA: wgmma.commit_group",
 )
 declare(
     "wgmma.wait_group.sync.aligned",
     OpKind.GROUP_WAIT,
     src="n:groups",
     unit=Unit.MATRIX,
-    doc="waits until at most n groups are pending, the newest ones   PTX ISA: wgmma.wait_group",
+    doc="waits until all groups except the n newest are complete   PTX ISA: wgmma.wait_group",
 )
 
 
@@ -151,7 +152,7 @@ GROUP_BARRIER = Operation(
         Unit.BARRIER,
         OpKind.WARP_GROUP_BARRIER,
         None,
-        "waits until all warps of the warp group are there",
+        "waits for all warps of the warp group",
     ),
     Modifiers({"warp": "warp", "group": "group"}),
 )

@@ -60,7 +60,7 @@ class AccessSets:
         size = flags + len(recorded) + workers * of_worker
         self._map = reserve(size)
         if len(self._map) < size:
-            raise LaunchError(f"the system can reserve less than the {size:,} bytes of access sets")
+            raise LaunchError(f"the system cannot reserve {size:,} bytes for access sets")
         arrays = np.frombuffer(self._map, np.uint8)
         self._states = arrays[:pages]
         self._saved = arrays[flags:][: len(recorded)].reshape(pages, PAGE_BYTES)

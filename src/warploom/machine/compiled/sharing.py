@@ -12,8 +12,8 @@ from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Launch
 
 TOO_SHORT = "the launch is too short for several workers"
-CONTENDED = "several workers took as long as one, for they update the same memory"
-ONE_CORE = "this process may use one core"
+CONTENDED = "several workers took as long as one, because they update the same memory"
+ONE_CORE = "this process may use only one core"
 
 
 class SharedLaunch:

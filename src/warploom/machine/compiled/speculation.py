@@ -34,8 +34,8 @@ from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.program.tracking import Tracking
 
-CONFLICTED = "blocks have accessed what others wrote, when several workers ran them"
-OVERDUE = "several workers did not end in several times the time of one"
+CONFLICTED = "when several workers ran the blocks, some accessed memory that others wrote"
+OVERDUE = "several workers took several times as long as one"
 
 COST = 1.3
 """The expected time of code that records accesses, over that of code that does not."""

@@ -37,7 +37,7 @@ def serial_reason_of(
     caches the proof."""
     in_order = order_reason_of(program, launch, caches=caches)
     if not in_order and program.shows_multiprocessor:
-        return "%smid shows in which order blocks end"
+        return "the kernel reads %smid, which depends on the order in which blocks end"
     return in_order or cached_proof(program, launch, memory, block_conflicts).reason
 
 
@@ -58,19 +58,19 @@ def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
     memory they access; empty if there is none. `caches`: the contents of caches are simulated
     (`cost.caches`)."""
     if launch.schedule.policy != "converge":
-        return "a policy mixes the blocks"
+        return "the schedule interleaves the blocks"
     # Parallel workers could not stop at the same instruction as one worker.
     if launch.max_instructions is not None:
-        return "a limit counts the instructions of all blocks"
+        return "the instruction limit applies to all blocks together"
     if launch.cluster_blocks > 1:
-        return "the blocks of a cluster work together"
+        return "the blocks form clusters"
     if Needs.LAUNCH_CANCELLATION in program.needs:
-        return "blocks take over the work of others"
+        return "blocks take over the work of other blocks"
     # Only a part that is the whole launch lets other launches run, and looks again.
     if launch.cancellation.lock is not None and may_wait_for_memory(program):
-        return "the kernel may wait for what other launches write"
+        return "the kernel may wait for data from other launches"
     if caches:
-        return "the caches see the accesses of all blocks in order"
+        return "the cache model needs the accesses of all blocks in order"
     return ""
 
 

@@ -253,7 +253,7 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
     if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
         return (
             f"the thread's call stack is full\n    {at}\n    Calls are nested too deeply, or "
-            "alloca takes too much. Give the device a larger stack (stack_bytes), or end the "
+            "alloca allocates too much. Give the device a larger stack (stack_bytes), or end the "
             "recursion earlier."
         )
     if fault.kind is not FaultKind.BAD_INDEX:
@@ -261,8 +261,7 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
     if fault.instruction in program.hidden:
         return (
             "call through an address that is not a function with these parameters and results\n   "
-            f" {at}\n    Check whether the pointer was set, and whether code of this module set "
-            "it."
+            f" {at}\n    Check that code of this module has set the pointer."
         )
     return (
         f"indexed branch to a target that is not in its list: index {fault.address}\n    {at}\n   "

@@ -42,13 +42,13 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
     }
     planned = {key for key, access_type in types.items() if access_type is not None}
     if ir.plans and set(ir.plans) != planned:
-        yield "it has plans for other accesses than those of its program"
+        yield "its plans are not those of its program's accesses"
         return
     for key, plan in ir.plans.items():
         access_type = types[key]
         assert access_type is not None
         if plan not in (select(access_type, ANYWHERE, ir.accesses.facts), general(access_type)):
-            yield f"the table does not have the plan of operation {key[0]}"
+            yield f"no row of the table has the plan of operation {key[0]}"
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
@@ -57,10 +57,10 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     range cache does not."""
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
-        yield "it has a fast version, or groups that leave one, but not both"
+        yield "it has a fast version but no group that exits to the slow version, or the reverse"
     stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
     if exiting and not all(group in exiting for group in stays):
-        yield "a group guarded by the range cache does not leave the fast version"
+        yield "a group guarded by the range cache does not exit to the slow version"
 
 
 def group_errors(
@@ -79,7 +79,7 @@ def group_errors(
     for group in groups:
         members = {member for member, _ in group.members}
         if not members or not members <= free or not inside.issuperset(group.crossed):
-            yield f"group {sorted(members)} has no members here, or shares them with another"
+            yield f"group {sorted(members)} has members elsewhere, or also in another group"
             return
         free -= members
         yield from _member_errors(ir, operand_shapes, group)
@@ -88,7 +88,7 @@ def group_errors(
         # choose a slower plan, but none that is wrong for these addresses.
         rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
         if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
-            yield f"the table does not have the plan of group {sorted(members)}"
+            yield f"no row of the table has the plan of group {sorted(members)}"
 
 
 def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup
     for member, offset in group.members:
         instruction = ir.program.instructions[member]
         if instruction.operation.kind not in GROUPED:
-            yield f"operation {member} is no load or store"
+            yield f"operation {member} is not a load or a store"
             return
         op = "load" if instruction.operation.kind is OpKind.LOAD else "store"
         address = instruction.operands[0 if op == "store" else 1]
@@ -108,7 +108,7 @@ def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup
         if group.plan.guard is Guard.COMPARED and access_type.size == group.shape.size:
             access_type = replace(group.shape, op=access_type.op, space=access_type.space)
         if access_type != group.shape:
-            yield f"operation {member} is not an access of its group's type"
+            yield f"operation {member} does not have its group's access type"
         if not isinstance(address, Address) or address.offset != offset:
             yield f"operation {member} does not have the offset {offset}"
             continue
@@ -118,6 +118,6 @@ def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup
             runs = RUNS.get(operand_shapes.warp_layout, 1)
             shape = Addresses.of(access_type, shape, runs).base(access_type, group.plan)
         if shape != group.base:
-            yield f"operation {member} has addresses of another shape"
+            yield f"the addresses of operation {member} do not have its group's shape"
     if len(bases) > 1:
         yield f"the accesses {group.members} have several base registers"

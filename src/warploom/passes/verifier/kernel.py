@@ -58,9 +58,9 @@ def _option_errors(ir: WarpIR) -> Iterator[str]:
         if name not in RULES:
             yield f"{name} is no rule"
     if ir.layout.warp_layout is not ir.variant.warp_layout:
-        yield "its counts are for another layout of warps"
+        yield "its counts are for a different warp layout"
     if ir.variant.stores_lane_by_lane and ir.shapes:
-        yield "its variant stores all registers lane by lane, and some have shapes"
+        yield "its variant stores all registers lane by lane, but some have shapes"
 
 
 def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
         if can_diverge(last) and point not in facts.points:
             yield f"lanes do not reconverge in b{point}, after b{block.index}"
     if facts.resumable and not facts.suspends:
-        yield "lanes may resume, and warps are never suspended"
+        yield "lanes may resume, but warps are never suspended"
 
 
 def _branch_errors(
@@ -93,9 +93,9 @@ def _branch_errors(
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     is_guarded = last.operation.kind is OpKind.BRANCH and last.guard is not None
     if not is_guarded and block.branch is not None:
-        yield "a branch without a guard needs no kind"
+        yield "a branch without a guard has a kind"
     if block.predicated_block not in (None, bodies.get(index)):
-        yield f"b{block.predicated_block} cannot be run under a mask after it"
+        yield f"b{block.predicated_block} cannot run under a mask after it"
     if block.branch is None:
         return
     # The order of `passes.branches`, from the weakest reason: each line overrides those before it.

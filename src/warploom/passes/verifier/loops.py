@@ -51,14 +51,14 @@ def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
     if not cached.issuperset(loop.accesses):
         yield "one of its accesses is not guarded by the range cache"
     elif strided_loop(operand_shapes, loop.blocks, list(loop.accesses)) != loop:
-        yield "other operations advance in it"
+        yield "its list of operations that advance is wrong"
 
 
 def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
     """Yields groups that leave a fast version, which loops do not have."""
     for group in groups:
         if group.plan.exit is Exit.SLOW_VERSION:
-            yield f"the accesses {group.members} leave a fast version"
+            yield f"the accesses {group.members} exit to a slow version, which loops do not have"
 
 
 def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
@@ -79,20 +79,20 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
     if path.before[0] != entry_block:
         yield "it does not begin at its site"
     if body and not _follow(program, (path.before[-1], *body, *path.after[:1])):
-        yield "its body does not follow"
+        yield "its body does not follow its condition"
     inside = [program.blocks[index] for index in (*path.before, *body, *path.after)]
     inner = {at for block in inside for at in range(block.start, block.stop)}
     ends = {block.stop - 1 for block in inside}
     # The last operation of a block has no kind if it is a jump or a barrier, and has one if the
     # block ends because another begins after it.
     if not inner - ends <= path.kinds.keys() <= inner:
-        yield "it has no kind for one of its operations"
+        yield "one of its operations has no kind"
     for at, following in pairwise((*path.before, *path.after)):
         last, (taken, *_) = program.blocks[at].stop - 1, program.blocks[at].successors
         if last in path.choices and path.choices[last] != (following == taken):
-            yield f"b{following} is not where operation {last} leads to"
+            yield f"b{following} is not the target of operation {last}"
     if not path.choices.keys() <= ends:
-        yield "it has a choice for an operation that is no branch"
+        yield "it has a choice for an operation that is not a branch"
     yield from _path_access_errors(ir, path, inner)
 
 
@@ -106,7 +106,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}
     if not warp_loop.extrapolated <= accesses:
-        yield "an operation of its groups is no access of it"
+        yield "its groups have an operation that is not an access of the loop"
     elif not accesses <= {*warp_loop.extrapolated, *by_instruction(path.partial)}:
         yield "one of its accesses is in no group"
     for index in (*warp_loop.blocks, *warp_loop.body_blocks):
@@ -117,14 +117,14 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
         groups = [group for group in path.partial if group.members[0][0] in operations]
         yield from group_errors(ir, operand_shapes, operations, groups)
     if path.allows_partial_warp and path.body is None:
-        yield "some lanes of a warp run a body that it does not have"
+        yield "it allows partial warps but has no body"
     elif path.partial and not path.allows_partial_warp:
-        yield "it has accesses of a partial warp, which it does not run"
+        yield "it has accesses for partial warps but does not allow them"
     elif path.partial and path.body is not None:
         # The loop only looks up entries of the range cache; the predicated block fills them.
         filled = {group.members for group in ir.blocks[path.body].masked.groups}
         if not {group.members for group in path.partial} <= filled:
-            yield "its partial warp has other groups than the predicated block"
+            yield "its groups for partial warps differ from those of the predicated block"
     has_condition = path.condition in inner
     if has_condition != (path.body is not None):
         yield "it has a body without a condition, or a condition without a body"
@@ -132,7 +132,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
         layout = BLOCK_LAYOUT[ir.variant.warp_layout]
         operand_shapes = OperandShapes(ir.program, layout, ir.block_shapes)
         if rising_comparison(operand_shapes, ir.program.instructions[path.condition]) is None:
-            yield "its condition does not hold in the first threads of a block"
+            yield "its condition is not a limit on the thread's rank"
 
 
 def _follow(program: Program, blocks: Sequence[int]) -> bool:

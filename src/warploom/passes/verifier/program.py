@@ -59,12 +59,12 @@ def _operand_errors(program: Program) -> Iterator[str]:
             if isinstance(operand, Immediate) and operand.float_bits not in FLOAT_BITS:
                 yield f"operation {index} has a number of {operand.float_bits} bits"
             if isinstance(operand, Special) and operand.name not in SPECIAL_REGISTERS:
-                yield f"operation {index} names {operand.name}, which is no special register"
+                yield f"operation {index} names {operand.name}, which is not a special register"
             if isinstance(operand, Address) and isinstance(operand.base, Symbol):
                 yield from _variable_errors(program, index, operand.base)
             if isinstance(operand, Symbol) and not is_call:
                 if operand.name not in program.slots and operand.name not in program.targets:
-                    yield f"operation {index} names {operand.name}, which nobody declares"
+                    yield f"operation {index} names {operand.name}, which is not declared"
                 if operand.name in program.targets and operand.offset:
                     yield f"operation {index} branches beyond {operand.name}"
 
@@ -74,7 +74,7 @@ def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[s
     not exist, or is in another space than the operation names (a generic one may access any)."""
     slot = program.slots.get(symbol.name)
     if slot is None:
-        yield f"operation {index} names {symbol.name}, which is no variable"
+        yield f"operation {index} names {symbol.name}, which is not a variable"
     elif space_of(program.instructions[index]) not in (slot.space, Space.GENERIC):
         yield f"operation {index} does not access {slot.space.value} memory, where {symbol.name} is"
 
@@ -111,19 +111,22 @@ def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
     last = program.instructions[block.stop - 1]
     label = last.operands[0] if last.operation.kind is OpKind.BRANCH else None
     if isinstance(label, Symbol) and label.name not in program.targets:
-        yield f"block {block.index} branches to {label.name}, which is no label"
+        yield f"block {block.index} branches to {label.name}, which is not a label"
         return
     expected = successors_of(last, block.index, program.exit, program.targets)
     if block.successors != expected:
-        yield f"block {block.index} leads to {block.successors}, its last operation to {expected}"
+        yield (
+            f"block {block.index} has the successors {block.successors}, but its last operation"
+            f" leads to {expected}"
+        )
     local = program.local_successors[block.index]
     # A call that is not inlined is a jump to its callee, a return a jump to all its return points.
     # For the analyses of one function they lead to the instruction after the call, and to the end.
     is_call = program.depth is not None and last.operation.kind in JUMPS
     if local != block.successors and not is_call:
-        yield f"block {block.index} has local successors {local} and no call"
+        yield f"block {block.index} has local successors {local} but no call"
     if not all(0 <= to <= program.exit for to in local):
-        yield f"block {block.index} has a local successor that is no block"
+        yield f"block {block.index} has a local successor that is not a block"
 
 
 def _register_errors(program: Program) -> Iterator[str]:
@@ -188,7 +191,7 @@ def _memory_errors(program: Program) -> Iterator[str]:
             if slot.offset not in (taken[storage], program.dynamic_shared_offset):
                 yield f"the array {name} does not begin with dynamic shared memory"
         elif not taken[storage] <= slot.offset < taken[storage] + MOST_ALIGNED:
-            yield f"the variable {name} does not follow the one before it"
+            yield f"the variable {name} does not follow the previous variable"
         else:
             taken[storage] = slot.offset + slot.size
     for (space, _), end in ends.items():

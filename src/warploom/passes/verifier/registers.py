@@ -31,7 +31,7 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
         if not declared.issuperset(registers):
             yield f"{name} of a register that is not declared"
     if not all(ir.shapes.keys() >= block.varying for block in ir.blocks):
-        yield "a register is varying in a block, and has no shape in others"
+        yield "a register is varying in a block, but has no shape elsewhere"
     yield from _shape_errors(ir)
     lasting = {r: shape for r, shape in ir.shapes.items() if r in ir.uniformity.lasting}
     # The set only chooses between ways to access memory that are both correct; another one is an
@@ -39,7 +39,7 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
     if ir.scattered and ir.scattered != scattered_registers(
         ir.program, ir.variant.warp_layout, lasting
     ):
-        yield "other registers hold unrelated values"
+        yield "its list of registers with unrelated values is wrong"
     before = predecessors(ir.program)
     for region in ir.exits:
         yield from (
@@ -59,7 +59,7 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
         if not (shape.is_affine and {shape.width, shape.runs} <= WIDTHS):
             yield f"{register.name} has a shape of {shape.width} values for {shape.runs} runs"
         elif register in begun and UNIFORM.join(shape) != shape:
-            yield f"{register.name} begins as zero in all lanes"
+            yield f"{register.name} is zero in all lanes at entry"
     block_layout = BLOCK_LAYOUT.get(ir.variant.warp_layout)
     for basic_block in ir.program.blocks:
         at_block = ir.uniformity.at(basic_block.index)
@@ -77,7 +77,7 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
                     if covers and claimed.is_affine:
                         covers = shape.ones_in(claimed.runs) | claimed.ones == claimed.ones
                     if not covers:
-                        yield f"operation {index} gives {register.name} another shape"
+                        yield f"operation {index} gives {register.name} a different shape"
 
 
 def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterator[str]:
@@ -91,12 +91,12 @@ def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) ->
     exiting = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}
     targets = {to for block in exiting for to in program.blocks[block].successors}
     if entered | {region.header} != {region.header} or region.header not in inside:
-        yield "it is entered at other blocks"
+        yield "its list of entry blocks is wrong"
     if exiting != set(region.exits):
-        yield "it is left at other blocks"
+        yield "its list of exit blocks is wrong"
     if targets - inside != {region.point}:
-        yield f"it does not lead to b{region.point} alone"
+        yield f"b{region.point} is not its only successor"
     if region.written != written_after_exits(program, inside, region.exits):
-        yield "it writes other registers after lanes have left"
+        yield "its list of registers written after lanes have left is wrong"
     if region.merged != region.written & ir.live(region.point):
-        yield "other registers have to be merged after it"
+        yield "its list of registers to merge after it is wrong"

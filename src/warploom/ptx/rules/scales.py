@@ -24,7 +24,7 @@ def check_selectors(side: ScaleSide, scope: Scope, operation: Operation, operand
     scales = product_of(operation).scales
     assert scales is not None
     if not isinstance(operand, Vector) or len(operand.elements) != 2:
-        message = f"`{operation.text}` requires {{byte, thread}} of the scales here"
+        message = f"`{operation.text}` requires the position of the scales here: {{byte, thread}}"
         raise scope.error(message, operand.span)
     allowed = (scales.bytes, tuple(range(side.threads)))
     for what, element, some in zip(("byte", "thread"), operand.elements, allowed, strict=True):

@@ -145,8 +145,8 @@ def check_passing(scope: Scope, instruction: Instruction) -> None:
         variable = scope.variables.get(base.name)
         if variable is not None and variable.space is Space.PARAM:
             message = (
-                f"`{instruction.operation.text}` of `{base.name}`, which a call passes, must not "
-                "have a guard: guard the call"
+                f"`{instruction.operation.text}` must not have a guard, because `{base.name}` is a "
+                "parameter of a call: guard the call"
             )
             raise scope.error(message, instruction.span)
 

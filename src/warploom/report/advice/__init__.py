@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.report.advice.arithmetic import double_precision
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.coalescing import uncoalesced_access
 from warploom.report.advice.control import divergence, exited_members
@@ -27,7 +28,7 @@ __all__ = ["Advice", "Case", "advise"]
 RULES = (
     *(exited_members, uncoalesced_access, bank_conflicts, scattered_constants),
     *(contended_atomics, local_arrays, narrow_accesses, divergence, repeated_stores),
-    *(idle_barriers, partial_warps, register_spills, unused_shared_memory),
+    *(double_precision, idle_barriers, partial_warps, register_spills, unused_shared_memory),
     *(small_blocks, small_grid, low_occupancy),
 )
 

@@ -65,9 +65,9 @@ def uncoalesced_access(case: Case) -> Iterator[Advice]:
         yield Advice(
             pattern.rule,
             example.line,
-            f"{100 * asked / max(1, moved):.0f} % of the bytes moved were requested; the worst "
-            f"request took {example.cost} transactions where {example.best} would do; "
-            f"{pattern.found}",
+            f"{pattern.found}; {100 * asked / max(1, moved):.0f} % of the bytes moved were "
+            f"requested; the worst request took {example.cost} transactions where {example.best} "
+            "would do",
             pattern.remedy,
             _excess(case, example),
         )
@@ -145,9 +145,17 @@ def narrow_block(access: Wasteful) -> Pattern | None:
 
 def misaligned(access: Wasteful) -> Pattern | None:
     """Finds accesses in order that do not begin at a sector."""
-    example = access.example
+    example, case = access.example, access.case
     if not is_ordered(example):
         return None
+    if case.threads_per_block * example.size % SECTOR:
+        warp = case.spec.warp_size
+        return Pattern(
+            "misaligned blocks",
+            f"a block of {case.threads_per_block} threads covers "
+            f"{case.threads_per_block * example.size} bytes, so blocks begin inside of a sector",
+            f"Make the block size a multiple of {warp}.",
+        )
     beyond = (example.addresses[0] - example.lanes[0] * example.size) % SECTOR
     return Pattern(
         "misaligned access",

@@ -65,8 +65,8 @@ def _padding_advice(case: Case, example: Example) -> str:
         return "Rearrange the data so that lanes of a warp access different banks."
     pitch, bytes_more = found
     return (
-        f"Pad each row of {pitch} bytes by {bytes_more} (to {pitch + bytes_more}): this access "
-        "then has no conflict."
+        f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}: this "
+        "access then has no conflict."
     )
 
 

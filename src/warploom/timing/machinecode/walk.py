@@ -197,7 +197,7 @@ class Walker:
                 skipped = MISSED_COST * self.tokens.weights.get(token, 0.0)
                 entry = (cost + skipped, next(order), position + 1, node, before, missed + skipped)
                 heapq.heappush(open_, entry)
-        raise AssertionError("every way can be left out")
+        raise AssertionError("every path can be omitted")
 
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
