@@ -10,7 +10,7 @@ import msgspec
 
 PARAMETER_FACTS = ("addr_space", "access_qual", "type", "type_qual", "name")
 
-_KERNEL = re.compile(r"^define [^@\n]*\bspir_kernel\b[^@\n]*@(\w+)\((.*)$", re.MULTILINE)
+_KERNEL = re.compile(r"^define [^@\n]*\b(?:spir|ptx)_kernel\b[^@\n]*@(\w+)\((.*)$", re.MULTILINE)
 _ATTACHED = re.compile(r"!(\w+) !(\d+)")
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
 _ITEM = re.compile(r'!"((?:[^"\\]|\\.)*)"|i32 (-?\d+)|(<[^>]*>|\w+) (?:undef|poison)')

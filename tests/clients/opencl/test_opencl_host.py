@@ -19,7 +19,7 @@ import pytest
 
 from warploom.clients.environment import LIBRARIES, OWN_LOADER, environment_for
 from warploom.clients.settings import Settings
-from warploom.frontends.opencl import opencl_is_missing
+from warploom.frontends.opencl_compilers import opencl_is_missing
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -17,7 +17,7 @@ from warploom.clients.opencl.table import entry, registry
 from warploom.clients.session import session
 from warploom.clients.termination import before_termination
 from warploom.devices.spec import DeviceSpec
-from warploom.frontends.opencl import opencl_version
+from warploom.frontends.opencl_features import language_extensions, opencl_version
 
 VENDOR, VENDOR_ID = "NVIDIA Corporation", 0x10DE
 """The device's, as NVIDIA's own driver reports it: programs choose by it."""
@@ -26,19 +26,11 @@ DRIVER_VERSION = "580.00"
 CUDA_VERSION = f"{VERSION // 1000}.{VERSION % 1000 // 10}"
 
 EXTENSIONS = (
-    *("cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics"),
-    *("cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics"),
-    *("cl_khr_3d_image_writes", "cl_khr_byte_addressable_store", "cl_khr_icd"),
-    *("cl_nv_compiler_options", "cl_nv_device_attribute_query", "cl_nv_pragma_unroll"),
-    *("cl_khr_device_uuid", "cl_khr_pci_bus_info"),
+    *("cl_khr_icd", "cl_nv_compiler_options", "cl_nv_device_attribute_query"),
+    *("cl_nv_pragma_unroll", "cl_khr_device_uuid", "cl_khr_pci_bus_info"),
 )
-"""Those of NVIDIA's driver but for what shares objects with other interfaces."""
-
-SINCE = {
-    "cl_khr_fp64": (1, 3),
-    "cl_khr_int64_base_atomics": (2, 0),
-    "cl_khr_int64_extended_atomics": (3, 5),
-}
+"""Those of NVIDIA's driver beside the language's, but for what shares objects with other
+interfaces."""
 
 
 class Platform(ClObject):
@@ -59,8 +51,7 @@ def platform() -> Platform:
 
 def extensions_of(spec: DeviceSpec) -> list[str]:
     """Returns the extensions of a device."""
-    newer = [name for name, first in SINCE.items() if spec.compute_capability >= first]
-    return [*EXTENSIONS, *newer]
+    return [*language_extensions(spec.compute_capability), *EXTENSIONS]
 
 
 def opencl_number(spec: DeviceSpec) -> tuple[int, int]:
