@@ -117,7 +117,7 @@ def build_opencl(
             *(*standard_options(compute_capability, options), *options),
         ]
         log = _run([*command, "-S", str(source), "-o", str(place / "made.ll")], name)
-        ir = _kernels_whole((place / "made.ll").read_text("utf-8", errors="replace"))
+        ir = _mended((place / "made.ll").read_text("utf-8", errors="replace"))
         write_text(place / "made.ll", ir)
         linked = [*_library(common, ir, place, name, options), mathematics]
         made = [
@@ -147,13 +147,17 @@ def _library(
     return [target]
 
 
-_STUB = re.compile(r"^(define )(?:dso_local )?(void @__clang_ocl_kern_imp_[^{]*?) #\d+", re.MULTILINE)
+_VPRINTF = re.compile(r"^(declare [^@\n]*@vprintf)\(ptr, ptr\)", re.MULTILINE)
+_STUB = re.compile(
+    r"^(define )(?:dso_local )?(void @__clang_ocl_kern_imp_[^{]*?) #\d+", re.MULTILINE
+)
 
 
-def _kernels_whole(ir: str) -> str:
-    """Returns the LLVM IR with kernels in one piece: clang 21 and later put their code into
-    functions beside them."""
-    return _STUB.sub(r"\1internal \2 alwaysinline convergent nounwind", ir)
+def _mended(ir: str) -> str:
+    """Returns the LLVM IR with kernels in one piece, whose code clang 21 and later put into
+    functions beside them; and with the function of printf declared as these clangs call it."""
+    whole = _STUB.sub(r"\1internal \2 alwaysinline convergent nounwind", ir)
+    return _VPRINTF.sub(r"\1(ptr addrspace(4), ptr)", whole)
 
 
 def _completed(ptx: str, ir: str) -> str:

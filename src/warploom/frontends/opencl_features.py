@@ -19,6 +19,7 @@ EXTENSIONS = {
     "cl_khr_fp64": (1, 3),
     "cl_khr_int64_base_atomics": (2, 0),
     "cl_khr_int64_extended_atomics": (3, 5),
+    "cl_khr_depth_images": (5, 0),
 }
 """Extensions of the language, and the compute capability that they begin with."""
 

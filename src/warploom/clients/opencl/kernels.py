@@ -220,14 +220,15 @@ def _image(parameter: Parameter, size: int, value: int) -> Argument:
     allowed = not made.flags & forbidden
     why = f"the kernel uses the image as {parameter.access}, and its flags forbid that"
     demand(allowed, Status.INVALID_ARG_VALUE, why)
-    return Argument(struct.pack("<Q", made.record.address), object=made)
+    handle = made.surface if parameter.access == "write_only" else made.texture
+    return Argument(struct.pack("<Q", handle), object=made)
 
 
 def _sampler(parameter: Parameter, size: int, value: int) -> Argument:
     demand(value, Status.INVALID_ARG_VALUE, "there is no sampler")
     demand(size == 8, Status.INVALID_ARG_SIZE, f"a sampler is 8 bytes, not {size}")
     made = get(ctypes.c_uint64.from_address(value).value, Sampler)
-    return Argument(struct.pack("<Q", made.bits), object=made)
+    return Argument(struct.pack("<Q", made.word), object=made)
 
 
 def _value(parameter: Parameter, size: int, value: int) -> Argument:

@@ -56,7 +56,7 @@ def generators() -> Mapping[str, Callable[[str], Iterator[str]]]:
 
 def types_text() -> str:
     """Returns the header of types and constants that programs are compiled with."""
-    return (resources.files(__package__) / "types.h").read_text("utf-8")
+    return (resources.files("warploom.frontends.opencl_library") / "types.h").read_text("utf-8")
 
 
 def function_name(symbol: str) -> str:

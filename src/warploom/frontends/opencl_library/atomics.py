@@ -94,7 +94,9 @@ def _eleven(name: str) -> Lines:
             value = f"{word} v = __builtin_astype(x, {word}); " if takes else ""
             pointer = f"volatile {space} {word} *p = (volatile {space} {word} *)a; "
             body = _BODIES[base].format(word=word)
-            result = " return __builtin_astype(r, " + type + ");" if "{word} r" in _BODIES[base] else ""
+            result = (
+                " return __builtin_astype(r, " + type + ");" if "{word} r" in _BODIES[base] else ""
+            )
             for asked in _calls(name):
                 yield _scoped(head, asked, f"{pointer}{value}{body}", result)
 

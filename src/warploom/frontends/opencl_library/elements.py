@@ -12,9 +12,10 @@ WORDS = ("int", "uint")
 FLOATS = ("float", "double", "half")
 NUMBERS = (*INTEGERS, *FLOATS)
 
+SIZES = (8, 16, 32, 64)
 BITS = {
-    **dict(zip(SIGNED, (8, 16, 32, 64), strict=True)),
-    **dict(zip(UNSIGNED, (8, 16, 32, 64), strict=True)),
+    **dict(zip(SIGNED, SIZES, strict=True)),
+    **dict(zip(UNSIGNED, SIZES, strict=True)),
     **dict(zip(FLOATS, (32, 64, 16), strict=True)),
 }
 
@@ -25,12 +26,12 @@ on this target, as the generic one: one function serves both."""
 
 def unsigned_of(element: str) -> str:
     """Returns the unsigned integer of a type's size."""
-    return dict(zip((8, 16, 32, 64), UNSIGNED, strict=True))[BITS[element]]
+    return UNSIGNED[SIZES.index(BITS[element])]
 
 
 def signed_of(element: str) -> str:
     """Returns the signed integer of a type's size."""
-    return dict(zip((8, 16, 32, 64), SIGNED, strict=True))[BITS[element]]
+    return SIGNED[SIZES.index(BITS[element])]
 
 
 def vector(element: str, width: int) -> str:

@@ -25,6 +25,7 @@ from warploom.frontends.opencl_library.elements import (
     INTEGERS,
     POINTED,
     SIGNED,
+    SIZES,
     UNSIGNED,
     WIDTHS,
     WORDS,
@@ -76,8 +77,7 @@ def _named(letter: str, element: str, width: int) -> str:
 def wide_of(element: str) -> str:
     """Returns the integer of twice the size; the type itself for one of 64 bits."""
     family = UNSIGNED if element in UNSIGNED else SIGNED
-    at = (8, 16, 32, 64, 64).index(BITS[element])
-    return family[min(at + 1, 3)]
+    return family[min(SIZES.index(BITS[element]) + 1, 3)]
 
 
 def filled(body: str, element: str) -> str:
@@ -294,7 +294,8 @@ def _classified(condition: str, element: str) -> str:
     width, fraction = _EXPONENT[element]
     return (
         f"{{ $U bits = __builtin_astype(x, $U), most = (($U)1 << {width}) - 1;"
-        f" $U exponent = (bits >> {fraction}) & most, fraction = bits & ((($U)1 << {fraction}) - 1);"
+        f" $U exponent = (bits >> {fraction}) & most,"
+        f" fraction = bits & ((($U)1 << {fraction}) - 1);"
         f" return {condition}; }}"
     )
 

@@ -126,7 +126,9 @@ def _read_one(
 ) -> str:
     result = element if kind.depth else f"{element}4"
     sampler = "__cl_word(s)" if sampled else UNSAMPLED
-    given = [f'"{"f" if sampled else "r"}"(({"float" if sampled else "int"}){c})' for c in _axes(kind)]
+    given = [
+        f'"{"f" if sampled else "r"}"(({"float" if sampled else "int"}){c})' for c in _axes(kind)
+    ]
     if kind.layered:
         given.insert(0, f'"r"({_layer(kind, point)})')
     outputs = ", ".join(f'"={register}"(r{n})' for n in range(4))

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.frontends.opencl_library.elementwise import Elementwise
 from warploom.frontends.opencl_library.elements import FLOATS
+from warploom.frontends.opencl_library.elementwise import Elementwise
 
+_OF_ONE = (
+    "acos acosh asin asinh atan atanh cbrt cos cosh cospi erf erfc exp exp2 exp10 expm1 lgamma log"
+    " log10 log1p log2 logb rsqrt sin sinh sinpi tan tanh tgamma rint round"
+)
+_OF_TWO = "atan2 fdim fmod hypot nextafter pow remainder"
 _ONE_OVER_PI = "($T)0.31830988618379067154"
 
 
@@ -78,12 +83,8 @@ _NAN = {"float": "0x7fc00000", "double": "0x7ff8000000000000", "half": "0x7e00"}
 _EPSILON = {"float": "0x1p-24f", "double": "0x1p-53"}
 
 MATHEMATICS = (
-    *_libdevice(
-        "acos acosh asin asinh atan atanh cbrt cos cosh cospi erf erfc exp exp2 exp10 expm1 lgamma"
-        " log log10 log1p log2 logb rsqrt sin sinh sinpi tan tanh tgamma rint round",
-        "g",
-    ),
-    *_libdevice("atan2 fdim fmod hypot nextafter pow remainder", "gg"),
+    *_libdevice(_OF_ONE, "g"),
+    *_libdevice(_OF_TWO, "gg"),
     *_builtin("ceil fabs floor sqrt trunc", "g"),
     *_builtin("copysign", "gg"),
     *_builtin("fma", "ggg"),
@@ -104,7 +105,7 @@ MATHEMATICS = (
     Elementwise("fract", "g", ("gp",), ("half",), _FRACT),
     Elementwise(
         *("frexp", "g", ("gq",), FLOATS),
-        "{ private int exponent; $T part = __nv_frexp$f(x, &exponent); *y = exponent; return part; }",
+        "{ private int n; $T part = __nv_frexp$f(x, &n); *y = n; return part; }",
     ),
     Elementwise("ilogb", "n", ("g",), FLOATS, "__nv_ilogb$f(x)"),
     Elementwise("ldexp", "g", ("gn", "gm"), FLOATS, "__nv_ldexp$f(x, y)"),
@@ -164,14 +165,8 @@ IMPRECISE = (
 """`native_` functions are CUDA's fast ones, `half_` ones those of `float`."""
 
 LIBDEVICE = {
-    **dict.fromkeys(
-        "acos acosh asin asinh atan atanh cbrt cos cosh cospi erf erfc exp exp2 exp10 expm1 lgamma"
-        " log log10 log1p log2 logb rsqrt sin sinh sinpi tan tanh tgamma rint round".split(),
-        "$T($T)",
-    ),
-    **dict.fromkeys(
-        "atan2 fdim fmax fmin fmod hypot nextafter pow remainder".split(), "$T($T, $T)"
-    ),
+    **dict.fromkeys(_OF_ONE.split(), "$T($T)"),
+    **dict.fromkeys((*_OF_TWO.split(), "fmax", "fmin"), "$T($T, $T)"),
     "frexp": "$T($T, int *)",
     "ilogb": "int($T)",
     "ldexp": "$T($T, int)",

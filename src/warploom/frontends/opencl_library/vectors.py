@@ -12,7 +12,6 @@ from warploom.frontends.opencl_library.elements import (
     NUMBERS,
     POINTED,
     SIGNED,
-    UNSIGNED,
     WIDTHS,
     each,
     signed_of,
@@ -83,7 +82,7 @@ def _normalized(element: str, width: int, square: str) -> str:
     largest = each(width, "x@")
     unknown = " || ".join(f"x{c} != x{c}" for c in _selectors(width))
     return (
-        f"if ({unknown}) return ({type})(__builtin_nanf(\"\"));"
+        f'if ({unknown}) return ({type})(__builtin_nanf(""));'
         f" {element} s = {square}; if (s == 0 || s < {small}) {{ x *= {up}; s = {square}; }}"
         f" if (s - s != 0) {{ x /= {up}; s = {square};"
         f" if (s - s != 0) {{ x = ({type})({ones}); s = {square}; }} }}"
@@ -122,7 +121,8 @@ def _shuffle(name: str) -> Lines:
         result = vector(element, made)
         if name == "shuffle":
             values = each(made, f"x[m@ & {given - 1}]")
-            yield f"__cl_inline {result} shuffle({source} x, {mask} m) {{ return ({result})({values}); }}"
+            head = f"__cl_inline {result} shuffle({source} x, {mask} m)"
+            yield f"{head} {{ return ({result})({values}); }}"
         else:
             values = each(made, f"(m@ & {given} ? y[m@ & {given - 1}] : x[m@ & {given - 1}])")
             yield (
@@ -240,9 +240,7 @@ VECTOR_FUNCTIONS: Mapping[str, Callable[[str], Lines]] = {
     **{f"vload{a}_half{n}": _vload_half for a in ("", "a") for n in ("", *WIDTHS) if n or not a},
     **{
         f"vstore{a}_half{n}{mode}": _vstore_half
-        for a, n, mode in product(
-            ("", "a"), ("", *WIDTHS), ("", "_rte", "_rtz", "_rtp", "_rtn")
-        )
+        for a, n, mode in product(("", "a"), ("", *WIDTHS), ("", "_rte", "_rtz", "_rtp", "_rtn"))
         if n or not a
     },
     **dict.fromkeys(("async_work_group_copy", "async_work_group_strided_copy"), _copies),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from warploom.frontends.opencl_library.elements import BITS, NUMBERS, unsigned_of
+from warploom.frontends.opencl_library.elements import BITS
 
 Lines = Iterator[str]
 
@@ -86,8 +86,8 @@ ONES: Mapping[str, str] = {
     "get_local_linear_id": "size_t get_local_linear_id(void) { return __cl_local_index(); }",
     "get_global_linear_id": (
         "size_t __cl_place(uint d) { return __cl_ctaid(d) * __cl_ntid(d) + __cl_tid(d); }"
-        "\n__cl_inline size_t get_global_linear_id(void) { return __cl_place(0) + __cl_global_size(0)"
-        " * (__cl_place(1) + __cl_global_size(1) * __cl_place(2)); }"
+        "\n__cl_inline size_t get_global_linear_id(void) { return __cl_place(0)"
+        " + __cl_global_size(0) * (__cl_place(1) + __cl_global_size(1) * __cl_place(2)); }"
     ),
     "barrier": "void barrier(cl_mem_fence_flags flags) { __cl_barrier(); }",
     "work_group_barrier": (
@@ -105,8 +105,7 @@ ONES: Mapping[str, str] = {
     ),
     "get_sub_group_size": "uint get_sub_group_size(void) { return __cl_lanes(); }",
     "get_max_sub_group_size": (
-        "uint get_max_sub_group_size(void)"
-        " { uint n = __cl_local_count(); return n < 32 ? n : 32; }"
+        "uint get_max_sub_group_size(void) { uint n = __cl_local_count(); return n < 32 ? n : 32; }"
     ),
     "get_num_sub_groups": (
         "uint get_num_sub_groups(void) { return (__cl_local_count() + 31) / 32; }"
@@ -143,11 +142,7 @@ static __attribute__((always_inline, convergent)) uint __cl_popc(int x) {
 }
 """
 
-_OPERATIONS = {
-    "add": ("x + y", {}),
-    "min": ("y < x ? y : x", {"float": "INFINITY", "double": "INFINITY", "half": "INFINITY"}),
-    "max": ("x < y ? y : x", {"float": "-INFINITY", "double": "-INFINITY", "half": "-INFINITY"}),
-}
+_OPERATIONS = {"add": "x + y", "min": "y < x ? y : x", "max": "x < y ? y : x"}
 _MOST = {"int": "INT_MAX", "uint": "UINT_MAX", "long": "LONG_MAX", "ulong": "ULONG_MAX"}
 _LEAST = {"int": "INT_MIN", "uint": "0", "long": "LONG_MIN", "ulong": "0"}
 
@@ -155,8 +150,8 @@ _LEAST = {"int": "INT_MIN", "uint": "0", "long": "LONG_MIN", "ulong": "0"}
 def _identity(operation: str, element: str) -> str:
     if operation == "add":
         return "0"
-    known = _OPERATIONS[operation][1]
-    return known.get(element) or (_MOST if operation == "min" else _LEAST)[element]
+    known = _MOST if operation == "min" else _LEAST
+    return known.get(element, "INFINITY" if operation == "min" else "-INFINITY")
 
 
 def _of_lane(element: str, value: str, lane: str) -> str:
@@ -172,17 +167,19 @@ def _of_lane(element: str, value: str, lane: str) -> str:
 
 def _broadcast(name: str) -> Lines:
     for element in _SHUFFLED:
-        yield f"__cl_inline {element} {name}({element} x, uint lane) {{ return {_of_lane(element, 'x', 'lane')}; }}"
+        value = _of_lane(element, "x", "lane")
+        yield f"__cl_inline {element} {name}({element} x, uint lane) {{ return {value}; }}"
 
 
 def _sub_group_sum(name: str) -> Lines:
     """Yields reductions and scans of a sub-group, in steps of doubled distance."""
     operation = name.rpartition("_")[2]
-    expression = _OPERATIONS[operation][0]
+    expression = _OPERATIONS[operation]
     for element in _SHUFFLED:
+        before = _of_lane(element, "x", "lane - n")
         step = (
-            f"for (uint n = 1; n < 32; n *= 2) {{ {element} y = {_of_lane(element, 'x', 'lane - n')};"
-            f" if (lane >= n) x = {expression.replace('x', 'Y').replace('y', 'x').replace('Y', 'y')}; }}"
+            f"for (uint n = 1; n < 32; n *= 2) {{ {element} y = {before};"
+            f" if (lane >= n) x = {expression}; }}"
         )
         scanned = f"uint lane = __cl_lane(); {step}"
         if "reduce" in name:
