@@ -243,7 +243,7 @@ ORDERED_FUNCTIONS = (
     Elementwise("min", "g", ("gg", "gs"), (*INTEGERS, *FLOATS), "y < x ? y : x"),
     Elementwise(
         *("clamp", "g", ("ggg", "gss"), INTEGERS),
-        "x < y ? y : x > z ? z : x",
+        "z < (x < y ? y : x) ? z : x < y ? y : x",
     ),
 )
 

@@ -13,6 +13,11 @@ _OF_ONE = (
     " log10 log1p log2 logb rsqrt sin sinh sinpi tan tanh tgamma rint round"
 )
 _OF_TWO = "atan2 fdim fmod hypot nextafter pow remainder"
+_OF_SMALL = """{
+    // libdevice's function of `float` divides by numbers that are not normal as by 0.
+    if (__builtin_fabsf(y) >= FLT_MIN) return __nv_NAMEf(x, y);
+    return (float)__nv_NAME((double)x, (double)y);
+}"""
 _ONE_OVER_PI = "($T)0.31830988618379067154"
 
 
@@ -60,17 +65,17 @@ _POWN_OF_FLOAT = """{
 _ROOTN = """{
     int odd = y & 1;
     if (y == 0 || x != x || (x < 0 && !odd)) return __builtin_nanf("");
-    $T size = __builtin_fabs$f(x);
-    $T root = __nv_pow$f(size, ($T)1 / y), power = __nv_pow$f(root, ($T)y);
-    if (size > 0 && power > 0 && power - power == 0)
-        root -= root * ((power - size) / power) / y; // a step of Newton's
+    $T size = __builtin_fabs$f(x), by = 1 / ($T)y, rest = __builtin_fma$f(-by, ($T)y, 1) * by;
+    $T root = __nv_pow$f(size, by);
+    if (size > 0 && size - size == 0) // the part of 1 / y that `by` has not
+        root += root * (rest * __nv_log$f(size));
     return odd ? __builtin_copysign$f(root, x) : root;
 }"""
 _REMQUO = """{
     $T size = __builtin_fabs$f(x), by = __builtin_fabs$f(y);
     *z = 0;
     if (!(by > 0) || size - size != 0) return __builtin_nanf("");
-    $T rest = __nv_fmod$f(size, 128 * by);
+    $T rest = fmod(size, 128 * by);
     int count = 0;
     for (int bit = 64; bit; bit >>= 1)
         if (rest >= bit * by) { rest -= bit * by; count += bit; }
@@ -84,7 +89,12 @@ _EPSILON = {"float": "0x1p-24f", "double": "0x1p-53"}
 
 MATHEMATICS = (
     *_libdevice(_OF_ONE, "g"),
-    *_libdevice(_OF_TWO, "gg"),
+    *(one for one in _libdevice(_OF_TWO, "gg") if one.name not in ("fmod", "remainder")),
+    *(
+        Elementwise(name, "g", ("gg",), types, body.replace("NAME", name))
+        for name in ("fmod", "remainder")
+        for types, body in ((("float", "half"), _OF_SMALL), (("double",), "__nv_NAME(x, y)"))
+    ),
     *_builtin("ceil fabs floor sqrt trunc", "g"),
     *_builtin("copysign", "gg"),
     *_builtin("fma", "ggg"),
@@ -123,7 +133,7 @@ MATHEMATICS = (
     Elementwise("pown", "g", ("gn",), ("float", "half"), _POWN_OF_FLOAT),
     Elementwise("pown", "g", ("gn",), ("double",), "__nv_pow(x, (double)y)"),
     Elementwise("powr", "g", ("gg",), FLOATS, _POWR),
-    Elementwise("remquo", "g", ("ggq",), FLOATS, _REMQUO),
+    Elementwise("remquo", "g", ("ggq",), FLOATS, _REMQUO, ("fmod",)),
     Elementwise("rootn", "g", ("gn",), FLOATS, _ROOTN),
     Elementwise("sincos", "g", ("gp",), FLOATS, "(*y = __nv_cos$f(x), __nv_sin$f(x))"),
 )

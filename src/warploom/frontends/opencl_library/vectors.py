@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
 from warploom.frontends.opencl_library.elements import (
-    BITS,
     COMPONENTS,
     NUMBERS,
     POINTED,
@@ -134,29 +133,24 @@ def _shuffle(name: str) -> Lines:
 # ---- loads and stores ----------------------------------------------------------------------------
 
 
-def _packed(element: str, width: int) -> str:
-    return f"typedef {vector(element, width)} packed __attribute__((aligned({BITS[element] // 8})))"
+# Component by component: vectors are aligned as their components are.
 
 
 def _vload(name: str) -> Lines:
     width = int(name.removeprefix("vload"))
     for element, space in product(NUMBERS, READ_FROM):
         values = ", ".join(f"p[{width} * i + {n}]" for n in range(width))
-        body = f"{_packed(element, width)}; return *(const {space} packed *)(p + {width} * i);"
-        if width == 3:
-            body = f"return ({element}3)({values});"
+        type = vector(element, width)
         yield (
-            f"__cl_inline {vector(element, width)} {name}(size_t i, const {space} {element} *p)"
-            f" {{ {body} }}"
+            f"__cl_inline {type} {name}(size_t i, const {space} {element} *p)"
+            f" {{ return ({type})({values}); }}"
         )
 
 
 def _vstore(name: str) -> Lines:
     width = int(name.removeprefix("vstore"))
     for element, space in product(NUMBERS, POINTED):
-        body = f"{_packed(element, width)}; *({space} packed *)(p + {width} * i) = x;"
-        if width == 3:
-            body = " ".join(f"p[3 * i + {n}] = x.s{n};" for n in range(3))
+        body = " ".join(f"p[{width} * i + {n}] = x{c};" for n, c in enumerate(_selectors(width)))
         yield (
             f"__cl_inline void {name}({vector(element, width)} x, size_t i, {space} {element} *p)"
             f" {{ {body} }}"
