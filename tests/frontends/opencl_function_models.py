@@ -1,6 +1,8 @@
-"""States what each built-in function of OpenCL C computes, and how exact it must be: in long doubles
-of NumPy and integers of Python, from OpenCL C 3.0, 6.15.2 to 6.15.6, and OpenCL 3.0, "Relative Error
-as ULPs"."""
+"""States what each built-in function of OpenCL C computes, and how exact it must be.
+
+In long doubles of NumPy and integers of Python, from OpenCL C 3.0, 6.15.2 to 6.15.6, and OpenCL
+3.0, "Relative Error as ULPs".
+"""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_loads_and_stores(width: int) -> None:
 @pytest.mark.parametrize("aligned", ["", "a"])
 def test_halves(aligned: str) -> None:
     x = np.concatenate(
-        [values_of("float"), np.float32([65504, 65519, 65520, 2.0**-25, 3e-8, 1e-9])]
+        [values_of("float"), np.array([65504, 65519, 65520, 2.0**-25, 3e-8, 1e-9], np.float32)]
     )
     x = np.concatenate([x, np.random.default_rng(3).uniform(-1, 1, 62).astype(np.float32)])[:192]
     for width in (1, 2, 3, 4, 8, 16):
