@@ -102,7 +102,8 @@ def to_float(value: float, target: str, mode: str) -> float:
     if math.isinf(nearest) or Fraction(float(nearest)) != exact:
         above = math.isinf(nearest) and nearest > 0
         above = above or (math.isfinite(nearest) and Fraction(float(nearest)) > exact)
-        other = np.nextafter(nearest, dtype(-np.inf if above else np.inf))
+        with np.errstate(over="ignore"):
+            other = np.nextafter(nearest, dtype(-np.inf if above else np.inf))
         lower, upper = (other, nearest) if above else (nearest, other)
     down = {"_rtn": True, "_rtp": False, "_rtz": value > 0}.get(mode)
     return float(nearest if down is None else lower if down else upper)

@@ -21,6 +21,7 @@ from warploom.clients.opencl.platforms import (
     VENDOR,
     VENDOR_ID,
     Platform,
+    extension_versions,
     extensions_of,
     opencl_number,
     platform,
@@ -216,7 +217,7 @@ ANSWERS: Answers[ClDevice] = {
     0x1053: lambda d: word(COARSE | FINE),
     0x105B: lambda d: text(""),
     0x105E: lambda d: versions((*opencl_number(d.spec), 0), [""])[:4],
-    0x1060: lambda d: versions((1, 0, 0), extensions_of(d.spec)),
+    0x1060: lambda d: extension_versions(d.spec),
     **dict.fromkeys((0x1061, 0x1062), _none),
     0x1063: lambda d: word(0b10001),  # relaxed, in a work-group
     0x1064: lambda d: word(0b10011),  # and acquire/release
