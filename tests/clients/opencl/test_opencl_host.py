@@ -26,7 +26,9 @@ PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "links", "both", "faults", "loader"])
+@pytest.mark.parametrize(
+    "name", ["wrong_uses", "events", "destructors", "links", "both", "faults", "loader"]
+)
 def test_programs_in_c(name: str, compile_program: Callable[[str], Path], run_program: Run) -> None:
     ended = run_program([str(compile_program(f"{name}.c"))])
     assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout

@@ -104,9 +104,22 @@ class ClKernel(ClObject):
             data[parameter.offset : parameter.offset + parameter.size] = value
         return bytes(data), local - start, objects
 
-    def _called(self, number: int) -> str:
+    def name_memory(self) -> None:
+        """Names the memory of arguments by the parameters that it is given for, for messages."""
+        for n, given in enumerate(self.arguments):
+            name = self._parameter_name(n)
+            if name and given is not None and isinstance(given.object, MemObject):
+                called = f"{name} (argument {n} of {self.name})"
+                if given.object.called != called:
+                    given.object.called = called
+                    state.device.memory.rename(given.object.address, called)
+
+    def _parameter_name(self, number: int) -> str:
         declared = self.declared.parameters
-        name = declared[number].name if number < len(declared) else ""
+        return declared[number].name if number < len(declared) else ""
+
+    def _called(self, number: int) -> str:
+        name = self._parameter_name(number)
         return f"argument {number}{f' ({name})' if name else ''} of {self.name}"
 
     def end(self) -> None:

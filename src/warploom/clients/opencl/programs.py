@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Callable, Mapping
 from itertools import count
 
+from msgspec.structs import replace
+
 from warploom.clients.driver.programs import LoadedProgram
 from warploom.clients.driver.state import state
 from warploom.clients.opencl.binaries import Binary, BinaryType, link_binaries, read_binary
@@ -95,12 +97,14 @@ class Program(ClObject):
     ) -> Binary:
         """Returns the binary of the source, with the compiler's warnings in the log."""
         cc = state.device.spec.compute_capability
-        given = [ND_RANGE, *options]
+        given = [ND_RANGE, "-cl-kernel-arg-info", *options]  # messages name parameters
         # Several sources may include one `inline` function.
         given += ["-fno-gnu89-inline"] if type == BinaryType.OBJECT else []
         built = build_opencl(self.source, self.name, cc, given, headers)
         self.log = built.log
-        return Binary(built.ptx, type, dict(built.kernels), self.name, self.source)
+        answers = "-cl-kernel-arg-info" in options
+        kernels = {n: replace(k, tells_names=answers) for n, k in built.kernels.items()}
+        return Binary(built.ptx, type, kernels, self.name, self.source)
 
     def end(self) -> None:
         self._unload()

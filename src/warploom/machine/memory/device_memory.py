@@ -13,6 +13,7 @@ import mmap
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Container
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -232,6 +233,13 @@ class DeviceMemory:
         self._clear(allocation)
         self._allocator.give_back(address, allocation.size)
         return True
+
+    def rename(self, address: int, name: str) -> None:
+        """Changes the name of the allocation that starts at `address`, for messages; does nothing
+        where there is none."""
+        with self._lock:
+            if address in self._live:
+                self._live[address] = replace(self._live[address], name=name)
 
     def live(self) -> tuple[Allocation, ...]:
         """Returns the live allocations, lent ones included, in order of address, without those that
