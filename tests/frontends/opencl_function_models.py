@@ -43,8 +43,8 @@ def by_element(function: Callable[..., float]) -> Callable[..., Array]:
             return math.nan
 
     def all_of(*arrays: Array) -> Array:
-        listed = zip(*(array.tolist() for array in arrays), strict=True)
-        return np.array([one(*values) for values in listed], np.float64)
+        items = zip(*(array.tolist() for array in arrays), strict=True)
+        return np.array([one(*values) for values in items], np.float64)
 
     return all_of
 

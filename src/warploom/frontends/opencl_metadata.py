@@ -32,13 +32,13 @@ class DeclaredParameter(msgspec.Struct, frozen=True):
 
 
 class DeclaredKernel(msgspec.Struct, frozen=True):
-    """A kernel as declared: its parameters, and its attributes by name; `tells_names` is whether
-    programs are told about the parameters."""
+    """A kernel as declared: its parameters, and its attributes by name; `shows_names` is whether
+    programs can ask for its parameters."""
 
     parameters: tuple[DeclaredParameter, ...] = ()
     sizes: dict[str, tuple[int, int, int]] = {}
     type_hint: str = ""
-    tells_names: bool = True
+    shows_names: bool = True
 
     @property
     def attributes(self) -> str:

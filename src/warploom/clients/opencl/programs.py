@@ -103,7 +103,7 @@ class Program(ClObject):
         built = build_opencl(self.source, self.name, cc, given, headers)
         self.log = built.log
         answers = "-cl-kernel-arg-info" in options
-        kernels = {n: replace(k, tells_names=answers) for n, k in built.kernels.items()}
+        kernels = {n: replace(k, shows_names=answers) for n, k in built.kernels.items()}
         return Binary(built.ptx, type, kernels, self.name, self.source)
 
     def end(self) -> None:

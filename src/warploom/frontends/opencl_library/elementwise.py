@@ -95,12 +95,12 @@ def filled(body: str, element: str) -> str:
 
 
 def _parameters(form: str, element: str, width: int, space: str) -> str:
-    listed: list[str] = []
+    items: list[str] = []
     for letter, name in zip(form, LETTERS, strict=False):
         pointed = POINTERS.get(letter)
         type = _named(pointed or letter, element, width)
-        listed.append(f"{space} {type} *{name}" if pointed else f"{type} {name}")
-    return ", ".join(listed)
+        items.append(f"{space} {type} *{name}" if pointed else f"{type} {name}")
+    return ", ".join(items)
 
 
 def _spaces(form: str) -> tuple[str, ...]:

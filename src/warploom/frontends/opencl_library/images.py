@@ -101,9 +101,9 @@ def _operands(kind: Kind, first: int) -> str:
     """Returns the coordinates of an instruction, whose operands are numbered from `first`, as PTX
     has them for the geometry: the layer first, and vectors of 1, 2 or 4."""
     count = kind.axes + kind.layered
-    listed = [f"%{first + n}" for n in range(count)]
-    listed += [listed[-1]] * (1 if count == 3 else 0)
-    return f"{{{', '.join(listed)}}}"
+    operands = [f"%{first + n}" for n in range(count)]
+    operands += [operands[-1]] * (1 if count == 3 else 0)
+    return f"{{{', '.join(operands)}}}"
 
 
 def _read(name: str) -> Lines:
