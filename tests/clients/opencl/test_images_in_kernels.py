@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.frontends.opencl import compile_opencl
 from warploom.frontends.opencl_compilers import opencl_is_missing
+from warploom.host.programs.ptxas import find_tool
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -68,6 +70,37 @@ def test_the_sampler_of_a_texture_is_one() -> None:
     assert np.array_equal(made, np.arange(32))
 
 
+KINDS = {
+    "image1d_t": "int",
+    "image2d_t": "int2",
+    "image3d_t": "int4",
+    "image1d_array_t": "int2",
+    "image2d_array_t": "int4",
+}
+EVERY = """
+kernel void of_{kind}(read_only {kind} a, write_only {kind} b, sampler_t s, global int *to)
+{{
+    {whole} c = ({whole})(get_global_id(0));
+    write_imagef(b, c, read_imagef(a, s, convert_{point}(c)) + read_imagef(a, c));
+    write_imagei(b, c, read_imagei(a, s, c));
+    write_imageui(b, c, read_imageui(a, s, convert_{point}(c)));
+    to[0] = get_image_width(a) + get_image_width(b) + get_image_channel_order(b);
+}}
+"""
+
+
+def test_ptxas_takes_the_functions_of_images(tmp_path: Path) -> None:
+    ptxas, file = find_tool("ptxas"), tmp_path / "images.ptx"
+    if ptxas is None:
+        pytest.skip("ptxas is not installed")
+    text = "".join(
+        EVERY.format(kind=kind, whole=whole, point=whole.replace("int", "float"))
+        for kind, whole in KINDS.items()
+    )
+    file.write_text(compile_opencl(text, "images.cl", (9, 0)), "utf-8")
+    subprocess.run([ptxas, "-arch=sm_90", str(file), "-o", str(tmp_path / "out")], check=True)
+
+
 def test_a_write_outside_of_an_image_names_its_line() -> None:
     text = """kernel void k(write_only image2d_t to)
     {
@@ -77,3 +110,26 @@ def test_a_write_outside_of_an_image_names_its_line() -> None:
     kernel = gpu.compile(text, "opencl", name="outside.cl")["k"]
     with pytest.raises(wl.WarploomError, match=r"outside\.cl:3"):
         kernel[1, 32](gpu.surface(np.zeros((4, 16), np.float32)))
+
+
+NAMED = """
+import numpy as np, pyopencl as cl
+context = cl.create_some_context(interactive=False)
+queue = cl.CommandQueue(context)
+text = '''typedef struct { int width; } image_facts;
+kernel void k(read_only image1d_t image, global image_facts *facts)
+{ facts->width = get_image_width(image); }'''
+made = np.zeros(1, np.int32)
+facts = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4)
+format = cl.ImageFormat(cl.channel_order.R, cl.channel_type.FLOAT)
+image = cl.create_image(context, cl.mem_flags.READ_ONLY, format, (5,))
+cl.Program(context, text).build().k(queue, (1,), None, image, facts)
+cl.enqueue_copy(queue, made, facts)
+print(made[0])
+"""
+
+
+def test_a_structure_whose_name_begins_like_an_images_is_none(run_program: Run) -> None:
+    pytest.importorskip("pyopencl")
+    ended = run_program([sys.executable, "-W", "ignore", "-c", NAMED])
+    assert ended.stdout == "5\n", ended.stderr

@@ -1,4 +1,4 @@
-"""`warploom check` finds mistakes in OpenCL programs, at their lines, and says so in OpenCL's words."""
+"""`warploom check` finds mistakes in OpenCL programs at their lines, in words of OpenCL."""
 
 from __future__ import annotations
 

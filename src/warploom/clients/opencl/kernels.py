@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from warploom.isa.instruction import Space
 from warploom.ptx.module import Variable
 
 LOCAL_SPACE = 3
+_IMAGE_TYPE = re.compile(r"image[123]d_(?:\w+_)?t")
 
 
 class Takes(Enum):
@@ -148,7 +150,7 @@ def _takes(declared: DeclaredParameter | None, in_ptx: Variable) -> Takes:
         return Takes.LOCAL
     if declared is None:
         return Takes.MEMORY if in_ptx.pointer_space is not None else Takes.VALUE
-    if declared.type.startswith("image"):
+    if _IMAGE_TYPE.fullmatch(declared.type):
         return Takes.IMAGE
     if declared.type == "sampler_t":
         return Takes.SAMPLER
