@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from warploom.core.errors import CompileError
@@ -31,7 +32,7 @@ HINTS = re.compile(r"-cl-nv-(?:verbose|opt-level=\d+|allow-expensive-optimizatio
 """NVIDIA's options (cl_nv_compiler_options): clang has none of them, and the hints change nothing
 here."""
 
-TYPES, LIBRARY = "types.h", "library"
+TYPES, LIBRARY = "types.h", "library.bc"
 
 COMPILING = (
     *("-x", "cl", "--target=" + TARGET, "-O2", "-nogpulib", "-cl-no-stdinc"),
@@ -111,16 +112,27 @@ def build_opencl(
         for header, content in (headers or {}).items():
             (place / "headers" / header).parent.mkdir(parents=True, exist_ok=True)
             write_text(place / "headers" / header, content)
-        common = [*tool, *COMPILING, march, contraction, "-include", str(types)]
+        common = [*tool, *COMPILING, march, contraction]
         command = [
-            *(*common, *PROGRAM, f"-I{place / 'headers'}", f"-I{Path(name).parent}"),
+            *(
+                *common,
+                *PROGRAM,
+                "-include",
+                str(types),
+                f"-I{place / 'headers'}",
+                f"-I{Path(name).parent}",
+            ),
             f"-fdebug-prefix-map={Path.cwd()}=",
             *(*standard_options(compute_capability, options), *options),
         ]
         log = _run([*command, "-S", str(source), "-o", str(place / "made.ll")], name)
         ir = _mended((place / "made.ll").read_text("utf-8", errors="replace"))
         write_text(place / "made.ll", ir)
-        linked = [*_library(common, ir, place, name, options), mathematics]
+        linked = [mathematics]
+        if library := library_text(_DECLARED.findall(ir)):
+            defined = (ND_RANGE,) if ND_RANGE in options else ()
+            (place / LIBRARY).write_bytes(_library((*common, *defined), library))
+            linked.insert(0, place / LIBRARY)
         made = [
             *(*tool, "-x", "ir", "--target=" + TARGET, march, "-O2", "-Wno-override-module"),
             # As a vector of 16 bytes clang 19 would load bytes that are not aligned.
@@ -133,20 +145,17 @@ def build_opencl(
         return OpenclBuild(limited, log, declared_kernels(ir))
 
 
-def _library(
-    common: Sequence[str], ir: str, place: Path, name: str, options: Sequence[str]
-) -> list[Path]:
-    """Compiles what the program calls of the library; returns the file, none for nothing."""
-    text = library_text(_DECLARED.findall(ir))
-    if not text:
-        return []
-    source, target = place / f"{LIBRARY}.cl", place / f"{LIBRARY}.bc"
-    write_text(source, text)
-    extensions = ",".join(f"+{one}" for one in LIBRARY_EXTENSIONS)
-    defined = [ND_RANGE] if ND_RANGE in options else []
-    words = ["-cl-std=CL3.0", "-Xclang", f"-cl-ext={extensions}", "-w", *defined]
-    _run([*common, *words, "-c", str(source), "-o", str(target)], name)
-    return [target]
+@lru_cache(maxsize=64)
+def _library(command: tuple[str, ...], text: str) -> bytes:
+    """Compiles functions of the library to bitcode, which is kept: programs call the same ones."""
+    with temporary_folder() as place:
+        source, types, target = (place / name for name in ("library.cl", TYPES, LIBRARY))
+        write_text(source, text)
+        write_text(types, types_text())
+        extensions = ",".join(f"+{one}" for one in LIBRARY_EXTENSIONS)
+        words = ["-cl-std=CL3.0", "-Xclang", f"-cl-ext={extensions}", "-w", "-include", str(types)]
+        _run([*command, *words, "-c", str(source), "-o", str(target)], "the library of OpenCL C")
+        return target.read_bytes()
 
 
 _VPRINTF = re.compile(r"^(declare [^@\n]*@vprintf)\(ptr, ptr\)", re.MULTILINE)
