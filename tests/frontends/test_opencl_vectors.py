@@ -389,6 +389,27 @@ def test_sub_groups_are_warps(standard: str) -> None:
     assert to[[0, 47], 5].tolist() == [0, 1]
 
 
+def test_sums_of_a_work_group() -> None:
+    """80 work-items, 10 along x and 8 along y, in the order of their linear index."""
+    text = """kernel void k(global const int *x, global int *to, global float *f) {
+        size_t i = get_local_linear_id();
+        to[5 * i] = work_group_reduce_add(x[i]);
+        to[5 * i + 1] = work_group_scan_inclusive_add(x[i]);
+        to[5 * i + 2] = work_group_scan_exclusive_max(x[i]);
+        to[5 * i + 3] = work_group_broadcast(x[i], 4, 6);
+        to[5 * i + 4] = work_group_reduce_min(x[i]);
+        f[i] = work_group_scan_exclusive_add(x[i] + 0.5f); }"""
+    x = np.random.default_rng(4).integers(-1000, 1000, 80).astype(np.int32)
+    to, f = np.zeros((80, 5), np.int32), np.zeros(80, np.float32)
+    compiled(text, "-cl-std=CL2.0")["k"][1, (10, 8)](x, to, f)
+    assert (to[:, 0] == x.sum()).all()
+    assert np.array_equal(to[:, 1], np.cumsum(x))
+    assert to[:, 2].tolist() == [-(2**31), *np.maximum.accumulate(x)[:-1]]
+    assert (to[:, 3] == x[64]).all()
+    assert (to[:, 4] == x.min()).all()
+    assert np.array_equal(f, np.cumsum(x + 0.5) - x - 0.5)
+
+
 def test_votes_of_a_work_group() -> None:
     text = """kernel void k(global int *to) { int i = get_local_id(0);
         to[2 * i] = work_group_any(i == 70); to[2 * i + 1] = work_group_all(i != 70); }"""

@@ -21,6 +21,7 @@ from warploom.frontends.cuda_cpp import FIRST_WITH_FMA
 from warploom.frontends.opencl_compilers import architecture, clang, libdevice
 from warploom.frontends.opencl_features import SUB_GROUPS, standard_options
 from warploom.frontends.opencl_library.assemble import library_text, types_text
+from warploom.frontends.opencl_library.work_items import SHARED, SHARED_FUNCTION
 from warploom.frontends.opencl_metadata import DeclaredKernel, declared_kernels
 from warploom.frontends.register_limits import limit_registers
 
@@ -133,6 +134,8 @@ def build_opencl(
             defined = (ND_RANGE,) if ND_RANGE in options else ()
             (place / LIBRARY).write_bytes(_library((*common, *defined), library))
             linked.insert(0, place / LIBRARY)
+            if f"{SHARED_FUNCTION}()" in library:
+                write_text(place / "made.ll", ir + SHARED)
         made = [
             *(*tool, "-x", "ir", "--target=" + TARGET, march, "-O2", "-Wno-override-module"),
             # As a vector of 16 bytes clang 19 would load bytes that are not aligned.

@@ -115,4 +115,9 @@ def _written(name: str, written: set[str]) -> Iterator[str]:
 
 def _needs(name: str) -> tuple[str, ...]:
     of_rows = (needed for row in elementwise().get(name, ()) for needed in row.needs)
-    return (*of_rows, *vectors.NEEDS.get(name, ()), *images.NEEDS.get(name, ()))
+    return (
+        *of_rows,
+        *vectors.NEEDS.get(name, ()),
+        *images.NEEDS.get(name, ()),
+        *work_items.NEEDS.get(name, ()),
+    )

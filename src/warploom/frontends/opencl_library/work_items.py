@@ -52,6 +52,7 @@ static __attribute__((always_inline)) void __cl_fence(int scope) {
     else if (scope == memory_scope_all_svm_devices) __asm__ volatile("membar.sys;" ::: "memory");
 }
 __cl_register(__cl_lane, "laneid")
+local char *__cl_shared(void);
 static __attribute__((always_inline)) uint __cl_lanes(void)
     { uint rest = __cl_local_count() - (__cl_local_index() & ~31u); return rest < 32 ? rest : 32; }
 static __attribute__((always_inline)) uint __cl_mask(void)
@@ -194,6 +195,48 @@ def _sub_group_sum(name: str) -> Lines:
         yield f"__cl_inline {element} {name}({element} x) {{ {body} }}"
 
 
+SHARED_FUNCTION = "__cl_shared"
+SHARED = """
+@__cl_group = internal addrspace(3) global [33 x i64] undef, align 8
+define ptr addrspace(3) @__cl_shared() alwaysinline { ret ptr addrspace(3) @__cl_group }
+"""
+"""LLVM IR of local memory for functions of work-groups, which OpenCL C lets no function have."""
+
+
+def _work_group_sum(name: str) -> Lines:
+    """Yields reductions and scans of a work-group: those of its sub-groups, and of their totals."""
+    operation = name.rpartition("_")[2]
+    expression = _OPERATIONS[operation]
+    part = name.replace("work_group_reduce", "work_group_scan_inclusive")
+    part = part.replace("work_group", "sub_group")
+    for element in _SHUFFLED:
+        last = "(__cl_local_count() + 31) / 32" if "reduce" in name else "__cl_local_index() / 32"
+        result = "x" if "reduce" in name else f"(y = own, {expression})"
+        yield (
+            f"__cl_inline {element} {name}({element} own) {{"
+            f" local {element} *totals = (local {element} *){SHARED_FUNCTION}();"
+            f" {element} total = sub_group_scan_inclusive_{operation}(own), y;"
+            f" own = {part}(own);"
+            " if (__cl_lane() == __cl_lanes() - 1) totals[__cl_local_index() / 32] = total;"
+            f" __cl_barrier(); {element} x = ({element}){_identity(operation, element)};"
+            f" for (uint n = 0; n < {last}; n++) {{ y = totals[n]; x = {expression}; }}"
+            f" __cl_barrier(); return {result}; }}"
+        )
+
+
+def _work_group_broadcast(name: str) -> Lines:
+    for element in _SHUFFLED:
+        for count in (1, 2, 3):
+            taken = ", ".join(f"size_t i{n}" for n in range(count))
+            chosen = " && ".join(f"__cl_tid({n}) == i{n}" for n in range(count))
+            yield (
+                f"__cl_inline {element} {name}({element} x, {taken}) {{"
+                f" local {element} *shared = (local {element} *){SHARED_FUNCTION}();"
+                f" if ({chosen}) *shared = x; __cl_barrier(); x = *shared; __cl_barrier();"
+                " return x; }"
+            )
+
+
 _GROUPS = ("reduce", "scan_exclusive", "scan_inclusive")
 
 SUB_GROUP_FUNCTIONS: Mapping[str, Callable[[str], Lines]] = {
@@ -203,4 +246,18 @@ SUB_GROUP_FUNCTIONS: Mapping[str, Callable[[str], Lines]] = {
         for group in _GROUPS
         for operation in _OPERATIONS
     },
+    "work_group_broadcast": _work_group_broadcast,
+    **{
+        f"work_group_{group}_{operation}": _work_group_sum
+        for group in _GROUPS
+        for operation in _OPERATIONS
+    },
+}
+NEEDS = {
+    f"work_group_{group}_{operation}": (
+        f"sub_group_scan_inclusive_{operation}",
+        f"sub_group_scan_exclusive_{operation}",
+    )
+    for group in _GROUPS
+    for operation in _OPERATIONS
 }
