@@ -1,3 +1,5 @@
-"""The built-in functions of OpenCL C as source text: `tables` state them, `assemble` writes those
-that a program calls, and clang compiles them with it (`frontends.opencl`). Mathematics is NVIDIA's
-libdevice."""
+"""Writes the built-in functions of OpenCL C that a program calls, from tables of their types and
+bodies.
+
+Mathematics is NVIDIA's libdevice; `frontends.opencl` compiles the text with the program.
+"""

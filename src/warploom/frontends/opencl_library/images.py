@@ -25,7 +25,7 @@ Lines = Iterator[str]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ImageKind:
     """A kind of images: the geometry of its texture, the number of its coordinates, whether the
     last of them is the layer of an array, and whether its pixels are depths."""
 
@@ -46,14 +46,14 @@ class Kind:
 
 
 KINDS = (
-    Kind("image1d_t", "1d", 1),
-    Kind("image1d_buffer_t", "1d", 1),
-    Kind("image2d_t", "2d", 2),
-    Kind("image3d_t", "3d", 3),
-    Kind("image1d_array_t", "a1d", 1, layered=True),
-    Kind("image2d_array_t", "a2d", 2, layered=True),
-    Kind("image2d_depth_t", "2d", 2, depth=True),
-    Kind("image2d_array_depth_t", "a2d", 2, layered=True, depth=True),
+    ImageKind("image1d_t", "1d", 1),
+    ImageKind("image1d_buffer_t", "1d", 1),
+    ImageKind("image2d_t", "2d", 2),
+    ImageKind("image3d_t", "3d", 3),
+    ImageKind("image1d_array_t", "a1d", 1, layered=True),
+    ImageKind("image2d_array_t", "a2d", 2, layered=True),
+    ImageKind("image2d_depth_t", "2d", 2, depth=True),
+    ImageKind("image2d_array_depth_t", "a2d", 2, layered=True, depth=True),
 )
 RESULTS = {"f": ("float", "f32", "f"), "i": ("int", "s32", "r"), "ui": ("uint", "u32", "r")}
 UNSAMPLED = "0x%xul" % (SAMPLER_TAG | sum(BORDERED << (MODES_AT + 4 * n) for n in range(3)))
@@ -87,17 +87,17 @@ def declarations() -> Lines:
             yield f"__cl_image({kind.type}, {access})"
 
 
-def _layer(kind: Kind, point: str) -> str:
+def _layer(kind: ImageKind, point: str) -> str:
     """Returns the layer of a coordinate: rounded, and not negative."""
     last = f"c.s{kind.axes}"
     return f"__cl_layer({last})" if point == "float" else f"({last} < 0 ? 0 : {last})"
 
 
-def _axes(kind: Kind) -> list[str]:
+def _axes(kind: ImageKind) -> list[str]:
     return ["c"] if kind.coordinates == 1 else [f"c.{'xyz'[n]}" for n in range(kind.axes)]
 
 
-def _operands(kind: Kind, first: int) -> str:
+def _operands(kind: ImageKind, first: int) -> str:
     """Returns the coordinates of an instruction, whose operands are numbered from `first`, as PTX
     has them for the geometry: the layer first, and vectors of 1, 2 or 4."""
     count = kind.axes + kind.layered
@@ -122,7 +122,7 @@ def _read(name: str) -> Lines:
 
 
 def _read_one(
-    name: str, kind: Kind, point: str, element: str, ptx: str, register: str, *, sampled: bool
+    name: str, kind: ImageKind, point: str, element: str, ptx: str, register: str, *, sampled: bool
 ) -> str:
     result = element if kind.depth else f"{element}4"
     sampler = "__cl_word(s)" if sampled else UNSAMPLED
