@@ -13,7 +13,6 @@ import mmap
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Container
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -236,10 +235,10 @@ class DeviceMemory:
 
     def rename(self, address: int, name: str) -> None:
         """Changes the name of the allocation that starts at `address`, for messages; does nothing
-        where there is none."""
+        where there is none. In place: detectors know an allocation by its identity."""
         with self._lock:
-            if address in self._live:
-                self._live[address] = replace(self._live[address], name=name)
+            if allocation := self._live.get(address):
+                object.__setattr__(allocation, "name", name)
 
     def live(self) -> tuple[Allocation, ...]:
         """Returns the live allocations, lent ones included, in order of address, without those that
