@@ -29,7 +29,8 @@ OWN = ("clGetExtensionFunctionAddress", "clGetExtensionFunctionAddressForPlatfor
 TAGGED = ("clGetPlatformIDs", "clUnloadCompiler")
 ICD2_TAG = 0x4F50454E434C3331
 """The functions in whose place the table has a tag, by which a loader sees that it may have a table
-of its own (cl_khr_icd 2.0, CL_ICD2_TAG_KHR). No loader calls them by the table: they take no object."""
+of its own (cl_khr_icd 2.0, CL_ICD2_TAG_KHR). They take no object, so no loader calls them by the
+table."""
 
 
 @dataclass(frozen=True)
