@@ -26,7 +26,6 @@ from warploom.machine.launch import Launch
 from warploom.observe import schema
 from warploom.program.program import Program
 from warploom.simt.block_order import block_at
-from warploom.simt.placement import sm_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -100,14 +99,14 @@ class Residents:
             until[warp.block] = max(until.get(warp.block, 0), end)
         first, order = self._first_steps(), self._order(until)
         slots, before = self._slots(order, until)
-        size, sms = self.launch.cluster_blocks, self.launch.schedule.sms
+        sms = self.launch.sms_of_slots()
         found: list[schema.BlockResidency] = []
         for block, position in order.items():
             since, earlier = 0, before[position]
             if earlier is not None:
                 # If the end of the block that frees the slot is not recorded, it was before this.
                 since = until.get(earlier, first.get(block, 0))
-            sm = sm_of(slots[position], size, sms)
+            sm = int(sms[slots[position]])
             found.append(schema.BlockResidency(block, sm, slots[position], since, until[block]))
         return tuple(found)
 
@@ -128,7 +127,7 @@ class Residents:
         """Returns, by the position of each recorded block in the order, its slot and the block that
         had it before, None for none. `until` are the recorded ends, by block: if it has those of
         all blocks, they decide; else blocks end in order."""
-        size, count = self.launch.cluster_blocks, self.launch.schedule.slots(self.launch)
+        size, count = self.launch.cluster_blocks, self.launch.available_slots
         block_of = {position: block for block, position in order.items()}
         whole = len(until) == self.launch.blocks and max(until.values()) <= self.steps.count
         slots: dict[int, int] = {}
