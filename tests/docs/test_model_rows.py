@@ -91,7 +91,8 @@ def commands() -> list[tuple[str, str]]:
 def test_the_commands_of_a_row_run(row: str, command: str, tmp_path: Path) -> None:
     if "numba" in command and find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda is not installed")
-    if "--timeline" in command and real_nvcc(os.environ.get("PATH", "")) is None:
+    is_program = "streams.cu" in command or "texture.cu" in command
+    if is_program and real_nvcc(os.environ.get("PATH", "")) is None:
         pytest.skip("there is no nvcc, on the PATH or from wheels")
     verb = command.partition(" ")[0]
     arguments = [*shlex.split(command), *(["--export", "page.html"] * (verb == "view"))]
