@@ -7,6 +7,7 @@ python tools/page_types.py --check    says whether it is current
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import types
 import typing
@@ -18,6 +19,7 @@ import msgspec
 from warploom.cost.fields import FIELDS
 from warploom.machine import lanes_off
 from warploom.observe import schema, trace
+from warploom.report.terms import CODE_PHRASES, PHRASES
 from warploom.ui import schema as page
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "schema.ts"
@@ -38,6 +40,9 @@ def page_types() -> str:
     parts.append(f"export const MET = {schema.MET};")
     costs = ", ".join(f'"{name}"' for name in FIELDS[: len(schema.NO_COST)])
     parts.append(f"export const COSTS = [{costs}] as const;")
+    parts.append(f"export const PHRASES: Words = {json.dumps(PHRASES, indent=2)};")
+    parts.append(f"export const CODE_PHRASES: Words = {json.dumps(CODE_PHRASES, indent=2)};")
+    parts.append("type Words = Readonly<Record<string, Readonly<Record<string, string>>>>;")
     parts.append("")
     parts += [_interface(one) for one in found if not one.__name__.startswith("_")]
     return "\n".join(parts)

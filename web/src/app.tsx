@@ -139,7 +139,7 @@ function Top() {
   return (
     <header class="top">
       <Logo />
-      <h1>
+      <h1 translate={false}>
         {launch.name}
         <span>
           ⟨{dims(launch.grid)}, {dims(launch.block)}⟩

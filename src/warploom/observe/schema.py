@@ -72,7 +72,7 @@ class OccupancyFacts(msgspec.Struct, frozen=True):
 
 class LaunchFacts(msgspec.Struct, frozen=True):
     """The launch: `kernel` is the name in PTX, `name` that in the source; grid and block as (x, y,
-    z)."""
+    z). `terms` are those of the source's language (`report.terms`), in which the page is shown."""
 
     kernel: str
     name: str
@@ -81,6 +81,7 @@ class LaunchFacts(msgspec.Struct, frozen=True):
     engine: str
     schedule: str
     seed: int
+    terms: str = "cuda"
 
 
 class SourceText(msgspec.Struct, frozen=True):

@@ -138,7 +138,7 @@ def _launch_facts(kernel: LoadedKernel, launch: Launch, engine: str) -> schema.L
     order = launch.schedule
     shape = launch.grid, launch.block
     names = kernel.name, source_name(kernel.name)
-    return schema.LaunchFacts(*names, *shape, engine, order.policy, order.seed)
+    return schema.LaunchFacts(*names, *shape, engine, order.policy, order.seed, kernel.terms)
 
 
 def _device_facts(kernel: LoadedKernel) -> schema.DeviceFacts:
