@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from warploom.cost.fields import FIELDS
-from warploom.machine import lanes_off
+from warploom.machine import lanes_off, placement
 from warploom.observe import schema, trace
 from warploom.report.terms import CODE_PHRASES, PHRASES
 from warploom.ui import schema as page
@@ -29,7 +29,7 @@ NAMES = {int: "number", str: "string", bool: "boolean", float: "number", type(No
 
 def page_types() -> str:
     """The text of the file."""
-    found = [lanes_off.LanesOff, lanes_off.ReconvergencePoint]
+    found = [lanes_off.LanesOff, lanes_off.ReconvergencePoint, placement.ResidentKernel]
     for module in (schema, trace, page):
         made = (v for v in vars(module).values() if isinstance(v, type))
         own = (v for v in made if issubclass(v, msgspec.Struct) and v.__module__ == module.__name__)

@@ -80,6 +80,13 @@ export interface ReconvergencePoint {
   other_side: number;
 }
 
+export interface ResidentKernel {
+  kernel: string;
+  sm: number;
+  blocks: number;
+  warps: number;
+}
+
 export interface Multiprocessor {
   schedulers: number;
   cores: number;
@@ -386,6 +393,7 @@ export interface Trace {
   findings: readonly Finding[];
   asynchronous: Asynchronous | null;
   residency: readonly BlockResidency[];
+  beside: readonly ResidentKernel[];
   frames: readonly (readonly CallFrame[])[];
 }
 

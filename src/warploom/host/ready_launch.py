@@ -191,7 +191,7 @@ class ReadyLaunch:
         ]
         spec, size = self.kernel.context.spec, self.launch.cluster_blocks
         placement.sms += slots_beside(spec, self.demand(), size, others, placement.sms)
-        placement.others = resident_kernels(others)
+        placement.others = resident_kernels(spec, others)
 
     def _no_capacity(self, blocks: int) -> DeadlockError:
         """Returns the error of a launch that can never begin."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warploom.devices.occupancy import Demand, blocks_beside
+from warploom.devices.occupancy import Demand, blocks_beside, warps_of
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.placement import ResidentKernel
 from warploom.simt.placement import sm_of
@@ -58,10 +58,12 @@ def _by_demand(others: Iterable[ResidentBlocks], sm: int) -> dict[Demand, int]:
     return found
 
 
-def resident_kernels(others: Iterable[ResidentBlocks]) -> tuple[ResidentKernel, ...]:
+def resident_kernels(
+    spec: DeviceSpec, others: Iterable[ResidentBlocks]
+) -> tuple[ResidentKernel, ...]:
     """Returns the kernels that are resident, SM by SM, on each in the order given."""
     found = [
-        ResidentKernel(other.kernel, sm, count)
+        ResidentKernel(other.kernel, sm, count, warps_of(spec, other.demand.threads))
         for other in others
         for sm, count in other.on_sm.items()
     ]

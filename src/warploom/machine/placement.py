@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ResidentKernel:
-    """Holds how many blocks of a kernel are resident on an SM while they wait for memory."""
+    """Holds how many blocks of a kernel are resident on an SM while they wait for memory, and the
+    warps of each block."""
 
     kernel: str
     sm: int
     blocks: int
+    warps: int
 
 
 @dataclass(eq=False)

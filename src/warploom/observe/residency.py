@@ -13,6 +13,7 @@ the order in which they begin.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -99,7 +100,7 @@ class Residents:
             until[warp.block] = max(until.get(warp.block, 0), end)
         first, order = self._first_steps(), self._order(until)
         slots, before = self._slots(order, until)
-        sms = self.launch.sms_of_slots()
+        sms, numbers = self.launch.sms_of_slots(), self._slot_numbers()
         found: list[schema.BlockResidency] = []
         for block, position in order.items():
             since, earlier = 0, before[position]
@@ -107,8 +108,21 @@ class Residents:
                 # If the end of the block that frees the slot is not recorded, it was before this.
                 since = until.get(earlier, first.get(block, 0))
             sm = int(sms[slots[position]])
-            found.append(schema.BlockResidency(block, sm, slots[position], since, until[block]))
+            slot = numbers[slots[position]]
+            found.append(schema.BlockResidency(block, sm, slot, since, until[block]))
         return tuple(found)
+
+    def _slot_numbers(self) -> list[int]:
+        """Returns the number that each slot of the launch has among all of the device's: its own,
+        or, where other kernels leave some slots of an SM, the next of that SM."""
+        sms, seen = self.launch.sms_of_slots().tolist(), Counter[int]()
+        if self.launch.placement is None:
+            return list(range(len(sms)))
+        numbers: list[int] = []
+        for sm in sms:
+            numbers.append(sm + self.launch.schedule.sms * seen[sm])
+            seen[sm] += 1
+        return numbers
 
     def _order(self, recorded: Mapping[int, int]) -> dict[int, int]:
         """Returns the position of each recorded block in the order in which blocks begin."""

@@ -72,6 +72,7 @@ def trace_of(
         _fault(launch, error),
         asynchronous=recorded.asynchronous,
         residency=residents.blocks(warps),
+        beside=launch.placement.others if launch.placement else (),
         frames=frames,
     )
 
