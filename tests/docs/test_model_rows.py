@@ -109,6 +109,14 @@ def test_the_commands_of_a_row_run(row: str, command: str, tmp_path: Path) -> No
     assert done.returncode == expected, (command, done.stdout[-500:], done.stderr)
 
 
+def test_the_files_of_the_rows_are_among_the_examples_that_users_get(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "warploom.cli", "examples"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    named = {file for _, command in commands() for file in re.findall(r"examples/[\w/.]+", command)}
+    assert "examples/statements/reverse.cl" in named
+    assert not [file for file in named if not (tmp_path / file).exists()]
+
+
 def test_the_glossary_has_the_words_of_the_architecture() -> None:
     text = GLOSSARY.read_text("utf-8").lower()
     missing = [term for term in TERMS if term.lower() not in text]
