@@ -85,17 +85,15 @@ def test_each_sm_shows_the_blocks_of_the_kernel_beside_the_launch(
 
 @pytest.mark.skipif(not AXE.exists() and not REQUIRED, reason="axe-core is not installed")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(chromium: Any, address: str, scheme: str) -> None:
-    page = opened(chromium, address, scheme)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
+    chromium: Any, address: str, scheme: str, width: int
+) -> None:
+    page = opened(chromium, address, scheme, width)
     page.locator(".cards .sm:first-child button").first.click()
     page.mouse.move(2, 2)
     page.keyboard.press("Escape")  # no tip
     page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
     assert not [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]]
-
-
-def test_nothing_is_wider_than_a_phone(chromium: Any, address: str) -> None:
-    page = opened(chromium, address, width=390)
-    page.locator(".cards .sm:first-child button").first.click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -104,6 +104,7 @@ function Single() {
     <div class="single">
       {!other.value && <Warp model={shown} moment={moment.value!} warp={warp.value} />}
       <section class="view below" id="below" role="tabpanel" aria-label={pane.value}>
+        <h2 class="unseen">{TABS.find(([name]) => name === pane.value)?.[1]}</h2>
         {time.value >= shown.count && <Outcome model={shown} />}
         <Below />
       </section>
