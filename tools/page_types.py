@@ -7,6 +7,7 @@ python tools/page_types.py --check    says whether it is current
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import types
 import typing
@@ -16,8 +17,9 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from warploom.cost.fields import FIELDS
-from warploom.machine import lanes_off
+from warploom.machine import lanes_off, placement
 from warploom.observe import schema, trace
+from warploom.report.terms import CODE_PHRASES, PHRASES
 from warploom.ui import schema as page
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "schema.ts"
@@ -27,7 +29,7 @@ NAMES = {int: "number", str: "string", bool: "boolean", float: "number", type(No
 
 def page_types() -> str:
     """The text of the file."""
-    found = [lanes_off.LanesOff, lanes_off.ReconvergencePoint]
+    found = [lanes_off.LanesOff, lanes_off.ReconvergencePoint, placement.ResidentKernel]
     for module in (schema, trace, page):
         made = (v for v in vars(module).values() if isinstance(v, type))
         own = (v for v in made if issubclass(v, msgspec.Struct) and v.__module__ == module.__name__)
@@ -38,6 +40,9 @@ def page_types() -> str:
     parts.append(f"export const MET = {schema.MET};")
     costs = ", ".join(f'"{name}"' for name in FIELDS[: len(schema.NO_COST)])
     parts.append(f"export const COSTS = [{costs}] as const;")
+    parts.append(f"export const PHRASES: Words = {json.dumps(PHRASES, indent=2)};")
+    parts.append(f"export const CODE_PHRASES: Words = {json.dumps(CODE_PHRASES, indent=2)};")
+    parts.append("type Words = Readonly<Record<string, Readonly<Record<string, string>>>>;")
     parts.append("")
     parts += [_interface(one) for one in found if not one.__name__.startswith("_")]
     return "\n".join(parts)

@@ -91,7 +91,8 @@ def commands() -> list[tuple[str, str]]:
 def test_the_commands_of_a_row_run(row: str, command: str, tmp_path: Path) -> None:
     if "numba" in command and find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda is not installed")
-    if "--timeline" in command and real_nvcc(os.environ.get("PATH", "")) is None:
+    is_program = "streams.cu" in command or "texture.cu" in command
+    if is_program and real_nvcc(os.environ.get("PATH", "")) is None:
         pytest.skip("there is no nvcc, on the PATH or from wheels")
     verb = command.partition(" ")[0]
     arguments = [*shlex.split(command), *(["--export", "page.html"] * (verb == "view"))]
@@ -106,6 +107,14 @@ def test_the_commands_of_a_row_run(row: str, command: str, tmp_path: Path) -> No
     )
     expected = EXPECTED_STATUS.get(f"{row} {verb}", EXPECTED_STATUS.get(verb, 0))
     assert done.returncode == expected, (command, done.stdout[-500:], done.stderr)
+
+
+def test_the_files_of_the_rows_are_among_the_examples_that_users_get(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "warploom.cli", "examples"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    named = {file for _, command in commands() for file in re.findall(r"examples/[\w/.]+", command)}
+    assert "examples/statements/reverse.cl" in named
+    assert not [file for file in named if not (tmp_path / file).exists()]
 
 
 def test_the_glossary_has_the_words_of_the_architecture() -> None:

@@ -115,3 +115,19 @@ def test_changed_specification_changes_time() -> None:
     own = run.time()
     slow = run.time(spec=replace(own.spec, latency_dram=2 * own.spec.latency_dram))
     assert slow.cycles == own.cycles + 64 * own.spec.latency_dram
+
+
+def test_a_launch_of_which_no_block_fits_into_the_log_runs_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of four warps enters the loop's block a thousand times, and the log has 64 entries."""
+    monkeypatch.setattr("warploom.machine.compiled.logs.MOST_ENTRIES", 64)
+    gpu = wl.Device("v100", record=True)
+    source = """extern "C" __global__ void sum(volatile float *x, float *out, int n) {
+        float s = 0; for (int i = 0; i < n; i++) s += x[i % 8]; *out = s; }"""
+    out = gpu.zeros(1, np.float32)
+    ones = gpu.to_device(np.ones(8, np.float32))
+    run = gpu.compile(source)["sum"][1, 128](ones, out, 1000)
+    assert out.copy_to_host()[0] == 1000
+    with pytest.raises(WarploomError, match="exceeds the limit of a record"):
+        run.time()

@@ -9,6 +9,7 @@ import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.report.timeline_page import WIDTH, timeline_page
 from warploom.sanitize.stream_order import HOST, StreamOrder
+from warploom.timing.timeline.residents import residents
 from warploom.timing.timeline.schedule import DeviceLimits, schedule
 from warploom.timing.timeline.work import Demand, Engine, TimelineWork
 
@@ -21,8 +22,8 @@ class Issuing:
     def __init__(self):
         self.order, self.works = StreamOrder(), []
 
-    def kernel(self, stream, seconds, share, **uses):
-        demand = Demand(seconds, (share,), min(share, 0.01), uses)
+    def kernel(self, stream, seconds, share, block=0.01, **uses):
+        demand = Demand(seconds, (share,), min(share, block), uses)
         self._add("kernel", stream, Engine.SMS, demand)
 
     def copy(self, stream, engine, seconds):
@@ -78,7 +79,7 @@ def test_the_page_shows_streams_and_resident_kernels():
     issuing = Issuing()
     issuing.kernel("a", 4, 0.5)
     issuing.kernel("b<&>", 4, 1.0)
-    page = timeline_page("H100", schedule(issuing.works, MODERN))
+    page = timeline_page("H100", schedule(issuing.works, MODERN), 4)
     assert page.count("kernel: 50% of the block slots") == 2
     assert page.count("kernel: 100% of the block slots") == 1
     widths = [float(text) for text in re.findall(r'height="80.0" width="([0-9.]+)"', page)]
@@ -86,7 +87,32 @@ def test_the_page_shows_streams_and_resident_kernels():
     assert "6,000,000.0 us; without overlap 8,000,000.0 us" in page
     assert "stream 1" in page
     assert "stream 2" in page
-    assert "No launch and no copy" in timeline_page("H100", [])
+    assert "No launch and no copy" in timeline_page("H100", [], 4)
+
+
+def test_blocks_of_resident_kernels_on_each_sm():
+    """Four SMs that hold four blocks of a or two of b. a has 8 blocks, two on each SM, and b, with
+    the other half, one on each. When a has ended, b gets a second block on each."""
+    issuing = Issuing()
+    issuing.kernel("a", 4, 0.5, 1 / 16)
+    issuing.kernel("b", 4, 1.0, 1 / 8)
+    first, second = residents(schedule(issuing.works, MODERN), 4)
+    assert (first.begin, first.end) == (0, 4)
+    assert {index: on.tolist() for index, on in first.blocks.items()} == {0: [2] * 4, 1: [1] * 4}
+    assert {index: on.tolist() for index, on in second.blocks.items()} == {1: [2] * 4}
+    assert first.without_sm == {0: 0, 1: 0}
+
+
+def test_no_sm_has_more_blocks_than_fit():
+    """Two SMs that hold two blocks of a or three of b: beside one of a, a half is left on each,
+    which holds one of b (a third), though the shares of both SMs together would hold three."""
+    issuing = Issuing()
+    issuing.kernel("a", 4, 0.5, 1 / 4)
+    issuing.kernel("b", 1, 0.5, 1 / 6)
+    first, second = residents(schedule(issuing.works, MODERN), 2)
+    assert {index: on.tolist() for index, on in first.blocks.items()} == {0: [1, 1], 1: [1, 1]}
+    assert first.without_sm == {0: 0, 1: 1}
+    assert {index: on.tolist() for index, on in second.blocks.items()} == {0: [1, 1]}
 
 
 def test_the_last_wave_of_a_kernel_leaves_slots():

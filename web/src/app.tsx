@@ -105,6 +105,7 @@ function Single() {
     <div class="single">
       {!other.value && <Warp model={shown} moment={moment.value!} warp={warp.value} />}
       <section class="view below" id="below" role="tabpanel" aria-label={pane.value}>
+        <h2 class="unseen">{TABS.find(([name]) => name === pane.value)?.[1]}</h2>
         {time.value >= shown.count && <Outcome model={shown} />}
         <Below />
       </section>
@@ -141,7 +142,7 @@ function Top() {
     <header class="top">
       <Logo />
       {show.value!.launches.length > 1 && <LaunchChoice />}
-      <h1 class={show.value!.launches.length > 1 ? "chosen" : ""}>
+      <h1 class={show.value!.launches.length > 1 ? "chosen" : ""} translate={false}>
         {launch.name}
         <span>
           ⟨{dims(launch.grid)}, {dims(launch.block)}⟩

@@ -3,6 +3,7 @@
 
 import { lanesOf } from "./bits.ts";
 import { u32, upper, type Model } from "./model.ts";
+import { say } from "./words.ts";
 
 /** An array: an allocation, or one in the shared memory of a block. */
 export interface ArrayView {
@@ -90,7 +91,7 @@ export class Data {
       const type = this.#typeOfShared(one.address, one.size);
       return blocks.map((block) => ({
         id: `s${block}.${one.address}`,
-        name: blocks.length > 1 ? `${one.name} of block ${block}` : one.name,
+        name: blocks.length > 1 ? `${one.name} ${say(`of block ${block}`)}` : one.name,
         space: "shared" as const,
         block,
         address: one.address,

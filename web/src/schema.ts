@@ -4,6 +4,64 @@ export const VERSION = 4;
 export const DIVERGED = 1;
 export const MET = 2;
 export const COSTS = ["requests", "sectors", "lines", "transactions", "transactions_32", "transactions_64", "transactions_128", "bytes_requested", "bytes_moved", "wavefronts", "bank_conflicts", "passes", "writes"] as const;
+export const PHRASES: Words = {
+  "opencl": {
+    "block limit sm": "work-group limit CU",
+    "grid size": "NDRange size",
+    "shared memory": "local memory",
+    "shared mem": "local mem",
+    "local memory": "private memory",
+    "shared": "local",
+    "local": "private",
+    "threads": "work-items",
+    "thread": "work-item",
+    "warps": "sub-groups",
+    "warp": "sub-group",
+    "blocks": "work-groups",
+    "block": "work-group",
+    "grid": "NDRange",
+    "sms": "CUs",
+    "sm": "CU"
+  },
+  "hip": {
+    "shared memory": "shared memory (LDS)",
+    "shared mem": "LDS",
+    "local memory": "private memory",
+    "local": "private",
+    "warps": "wavefronts",
+    "warp": "wavefront",
+    "registers": "VGPRs",
+    "register": "VGPR",
+    "sms": "CUs",
+    "sm": "CU"
+  },
+  "sycl": {
+    "block limit sm": "work-group limit CU",
+    "grid size": "ND-range size",
+    "shared memory": "local memory",
+    "shared mem": "local mem",
+    "local memory": "private memory",
+    "shared": "local",
+    "local": "private",
+    "threads": "work-items",
+    "thread": "work-item",
+    "warps": "sub-groups",
+    "warp": "sub-group",
+    "blocks": "work-groups",
+    "block": "work-group",
+    "grid": "ND-range",
+    "sms": "CUs",
+    "sm": "CU"
+  }
+};
+export const CODE_PHRASES: Words = {
+  "opencl": {
+    "__syncthreads()": "barrier()",
+    "__syncwarp()": "sub_group_barrier()",
+    "threadIdx": "get_local_id()"
+  }
+};
+type Words = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export interface LanesOff {
   absent: number;
@@ -20,6 +78,13 @@ export interface ReconvergencePoint {
   arrived: number;
   other_block: number;
   other_side: number;
+}
+
+export interface ResidentKernel {
+  kernel: string;
+  sm: number;
+  blocks: number;
+  warps: number;
 }
 
 export interface Multiprocessor {
@@ -69,6 +134,7 @@ export interface LaunchFacts {
   engine: string;
   schedule: string;
   seed: number;
+  terms: string;
 }
 
 export interface SourceText {
@@ -327,6 +393,7 @@ export interface Trace {
   findings: readonly Finding[];
   asynchronous: Asynchronous | null;
   residency: readonly BlockResidency[];
+  beside: readonly ResidentKernel[];
   frames: readonly (readonly CallFrame[])[];
 }
 

@@ -5,6 +5,7 @@ import { upper, type Model } from "./model.ts";
 import { Modelled } from "./modelled.ts";
 import { kept } from "./settings.ts";
 import type { LaunchRequest, Lesson, Refusal, Show } from "./schema.ts";
+import { speak } from "./words.ts";
 
 export type Pane = "warp" | "memory" | "data" | "machine" | "numbers" | "time" | "code";
 
@@ -140,6 +141,7 @@ export function choose(number: number): void {
 
 /** Show another run from its start. */
 export function open(first: Model, second: Model | null): void {
+  speak(first.trace.launch.terms);
   batch(() => {
     model.value = first;
     other.value = second;

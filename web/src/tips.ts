@@ -1,5 +1,7 @@
 // The card that explains what is under the pointer or has the focus.
 
+import { say } from "./words.ts";
+
 const card = document.createElement("div");
 card.className = "tip";
 card.setAttribute("role", "tooltip");
@@ -20,7 +22,7 @@ function showTip(text: string, source: string, around: { readonly left: number; 
 
 /** Say something of a place in a picture. */
 export function tellAt(x: number, y: number, text: string, source: string): void {
-  showTip(text, source, { left: x + 10, top: y - 6, bottom: y + 10 });
+  showTip(say(text), source, { left: x + 10, top: y - 6, bottom: y + 10 });
 }
 
 export function hideTip(): void {

@@ -42,7 +42,8 @@ class Slot(IntEnum):
     first resident block. A context is described by `abi.context_layout`.
     LOCAL_BYTES: a block's local memory. TIDS_AT: i32[3][warps * 32], the thread indices of a block,
     then i32[warps], the number of each warp's layout: in warps with one number, lanes differ from
-    lane 0 by the same thread indices. SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`.
+    lane 0 by the same thread indices. SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`,
+    then, if the kernel reads `%smid`, the SM of each slot.
 
     Memory: CACHE_AT: u64[records][2], the bounds of the allocation that each access record touched
     last. HIERARCHY_AT: the caches of the device, if they are simulated (`cost.caches`).

@@ -144,6 +144,9 @@ _DOTTED = "_$_"
 _LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
 """A variable declared in a function (Itanium C++ ABI, "Local names")."""
 
+OF_KERNEL = "_$_"
+"""Stands in clang's PTX between an OpenCL kernel and a variable that it declares."""
+
 
 def variable_name(symbol: str) -> str:
     """Return the name of a variable as its source has it, without the function that declares it."""
@@ -158,4 +161,6 @@ def variable_name(symbol: str) -> str:
                 if not tail or tail.startswith("_"):
                     return rest[: int(other[1])]
         return found[2]
-    return read_symbol(symbol).name if symbol.startswith("_Z") else symbol
+    if symbol.startswith("_Z"):
+        return read_symbol(symbol).name
+    return symbol.rpartition(OF_KERNEL)[2]

@@ -42,6 +42,7 @@ def new_run(target: Target, listener: Listener | None = None) -> LaunchState:
     rows = {(row.instruction, row.space): i for i, row in enumerate(tally.access_records)}
     rules = access_rules(target.spec, target.options)
     plan = launch.schedule.plan(launch, program)
+    plan.available = launch.available_slots
     caches = empty_caches(target.spec, rules, program, launch, target.memory)
     slots, states, tables = schedule_arrays(launch, plan)
     given = (program, launch, target.memory, tally, rows, rules, plan, slots, caches)

@@ -39,7 +39,6 @@ CHECKS = {
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64)",
     "live_ranks": "int64(i64*, i64*)",
-    "sm_of": "int64(int64, int64, int64)",
     "set_registers": "int64(i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "diverge_by_index": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
@@ -93,7 +92,7 @@ _RARE = (
         "retire_copies",
     ),
     *("hold_copies", "defer_copies"),
-    *("check_cluster", "cluster_wait", "live_ranks", "set_registers", "sm_of"),
+    *("check_cluster", "cluster_wait", "live_ranks", "set_registers"),
 )
 """The helpers that have an object each, which is loaded when a kernel first calls them."""
 
@@ -128,7 +127,6 @@ _MODULES = {
     "hold": "asynchronous.late_copies.hold",
     "defer": "asynchronous.late_copies.hold",
     "retire": "asynchronous.issue.waits",
-    "sm": "simt.placement",
 }
 """The modules of helpers, by name or by the first word of the name; all others are in
 `helpers.turns`."""

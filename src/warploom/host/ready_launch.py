@@ -4,6 +4,7 @@ observes it), and what is done before and after it."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +20,7 @@ from warploom.host.debugging import Debugger
 from warploom.host.engines import Execute, Progress, checking_engine, find_engine
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
-from warploom.host.residency import capacity_beside
+from warploom.host.residency import ResidentBlocks, resident_kernels, slots_beside
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.compiled.compile_time import compile_time
@@ -27,6 +28,7 @@ from warploom.machine.faults.endless import interrupted
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
+from warploom.machine.placement import SlotPlacement
 from warploom.machine.tally import Tally
 from warploom.machine.turn import Cancellation
 from warploom.program.effects.synchronising import triggers_launch
@@ -71,9 +73,10 @@ class LaunchableKernel(LoadedKernel):
     hooks = LaunchHooks()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ReadyLaunch:
-    """A launch of a kernel that has its arguments, and can run once."""
+    """A launch of a kernel that has its arguments, and can run once; from when it begins on,
+    `launch` says where it is resident, if others are beside it."""
 
     kernel: LaunchableKernel
     launch: Launch
@@ -126,10 +129,11 @@ class ReadyLaunch:
             program = kernel.program
             if self.cancellation.lock is not None:
                 self.cancellation.owner = self
-            launch = self._placed() if context.turn.has_waiting else self.launch
+            if context.turn.has_waiting:
+                self._place()
             started, compiled = time.perf_counter(), compile_time.seconds
             try:
-                counted = execute(program, launch, context.memory, progress)
+                counted = execute(program, self.launch, context.memory, progress)
             except KeyboardInterrupt as interrupt:
                 raise interrupted(program, interrupt) from None
             compiled = compile_time.seconds - compiled
@@ -151,31 +155,43 @@ class ReadyLaunch:
         """Returns the resources that a block of the launch takes."""
         return self.kernel.occupancy(self.launch).demand
 
-    def _placed(self) -> Launch:
-        """Returns the launch with as many slots for blocks as the device has beside launches that
-        wait for memory; waits until there is one. Raises DeadlockError if there never will be."""
+    def resident_blocks(self) -> ResidentBlocks:
+        """Returns the blocks that are resident while the launch waits for memory."""
+        on_sm = Counter(map(self.launch.sm_of_slot, self.cancellation.occupied))
+        return ResidentBlocks(self.kernel.program.title, self.demand(), on_sm)
+
+    def _place(self) -> None:
+        """Gives the launch the slots for blocks that the device has beside launches that wait for
+        memory; waits until there are some. Raises DeadlockError if there never will be."""
         context, cancellation = self.kernel.context, self.cancellation
+        placement = SlotPlacement([])
         in_stream = cancellation.lock is not None
         if not in_stream:
             cancellation.begin_wait()
         try:
             while True:
-                residents = [
-                    (one.owner.demand(), one.resident)
-                    for one in context.turn.waiting
-                    if isinstance(one.owner, ReadyLaunch)
-                ]
-                capacity = capacity_beside(context.spec, self.demand(), residents)
-                if capacity:
+                self._add_slots(placement)
+                if placement.sms:
                     break
                 if not context.turn.let_others_run(cancellation, cancellation.changes):
-                    raise self._no_capacity(sum(blocks for _, blocks in residents))
+                    raise self._no_capacity(sum(one.blocks for one in placement.others))
         finally:
             if not in_stream:
                 cancellation.end_wait()
-        schedule = self.launch.schedule
-        slots = min(capacity, schedule.resident_blocks)
-        return replace(self.launch, schedule=replace(schedule, resident_blocks=slots))
+        placement.sms = placement.sms[: self.launch.schedule.slots(self.launch)]
+        cancellation.on_resume = partial(self._add_slots, placement)
+        self.launch = replace(self.launch, placement=placement)
+
+    def _add_slots(self, placement: SlotPlacement) -> None:
+        """Adds the slots to a placement that launches which wait for memory leave now."""
+        others = [
+            one.owner.resident_blocks()
+            for one in self.kernel.context.turn.waiting
+            if isinstance(one.owner, ReadyLaunch)
+        ]
+        spec, size = self.kernel.context.spec, self.launch.cluster_blocks
+        placement.sms += slots_beside(spec, self.demand(), size, others, placement.sms)
+        placement.others = resident_kernels(spec, others)
 
     def _no_capacity(self, blocks: int) -> DeadlockError:
         """Returns the error of a launch that can never begin."""

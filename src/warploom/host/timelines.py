@@ -115,11 +115,11 @@ class Timeline:
         return timeline_text(self.spec.title, self.works)
 
     def page(self) -> str:
-        """Returns the timeline as an HTML page: bars for each stream, and the kernels that are
-        resident, by the share of block slots that each has."""
+        """Returns the timeline as an HTML page: bars for each stream, the kernels that are
+        resident, by the share of block slots that each has, and their blocks on each SM."""
         from warploom.report.timeline_page import timeline_page
 
-        return timeline_page(self.spec.title, self.works)
+        return timeline_page(self.spec.title, self.works, self.spec.sms)
 
     def add_launch(self, issued: IssuedLaunch, run: Run) -> None:
         """Adds a launch, which may still wait in its stream, and the copies of its arguments."""

@@ -16,6 +16,7 @@ from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
 from warploom.isa.kinds import Needs
 from warploom.isa.special import ND_RANGE
+from warploom.machine.placement import SlotPlacement
 from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.simt.placement import sm_of
@@ -94,7 +95,7 @@ class Schedule:
         plan.independent, plan.exit = self.independent, program.exit
         plan.warps, plan.threads = launch.warps_per_block, launch.threads_per_block
         plan.blocks, plan.warp_size = launch.blocks, launch.warp_size
-        plan.slots = self.slots(launch)
+        plan.slots = plan.available = self.slots(launch)
         plan.by_multiprocessor = program.shows_multiprocessor
         plan.cancels = Needs.LAUNCH_CANCELLATION in program.needs
         plan.launch_registers, plan.table_stride = launch.registers, table_words(launch.warp_size)
@@ -134,7 +135,8 @@ class Launch:
     `cancellation` lets another thread stop the launch. `cluster` is the cluster size in blocks
     along each axis; `explicit_cluster` is true if the launch or the kernel sets it. `registers` are
     those that the kernel's directives give a thread, 0 if they give none. `nd_range` is what an
-    OpenCL launch has beside its sizes.
+    OpenCL launch has beside its sizes. `placement` has the slots of a launch that begins beside
+    others; None if it has all.
     """
 
     grid: Dim3
@@ -153,6 +155,7 @@ class Launch:
     explicit_cluster: bool = False
     registers: int = 0
     nd_range: NdRange = NO_ND_RANGE
+    placement: SlotPlacement | None = field(default=None, compare=False)
 
     def filled(
         self,
@@ -220,16 +223,24 @@ class Launch:
         across, down = self.grid[0] // wide, self.grid[1] // high
         cluster = x // wide + across * (y // high + down * (z // deep))
         position = cluster * self.cluster_blocks + self.rank_of(block)
-        slot = position % self.schedule.slots(self)
-        return sm_of(slot, self.cluster_blocks, self.schedule.sms)
+        return self.sm_of_slot(position % self.available_slots)
 
-    def sms_of(self, slots: Words) -> Words:
-        """Returns the numbers of the SMs to which slots belong."""
-        of_slot = [
-            sm_of(slot, self.cluster_blocks, self.schedule.sms)
-            for slot in range(self.schedule.slots(self))
-        ]
-        return np.array(of_slot, np.int64)[slots]
+    @property
+    def available_slots(self) -> int:
+        """Returns the number of slots for resident blocks that other kernels leave to the launch
+        (`Schedule.slots`)."""
+        slots = self.schedule.slots(self)
+        return slots if self.placement is None else min(slots, len(self.placement.sms))
+
+    def sms_of_slots(self) -> Words:
+        """Returns the SM to which each available slot belongs."""
+        return np.array([self.sm_of_slot(slot) for slot in range(self.available_slots)], np.int64)
+
+    def sm_of_slot(self, slot: int) -> int:
+        """Returns the SM to which an available slot belongs."""
+        if self.placement is not None:
+            return self.placement.sms[slot]
+        return sm_of(slot, self.cluster_blocks, self.schedule.sms)
 
     @property
     def threads_per_block(self) -> int:

@@ -10,7 +10,7 @@ launch. `Cancellation` stops the launch that runs.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Condition, Lock, local
 from time import monotonic
 
@@ -39,10 +39,11 @@ class Cancellation:
         "followers",
         "lock",
         "looked_at_wait",
+        "occupied",
+        "on_resume",
         "owner",
         "queued_after",
         "requested",
-        "resident",
         "waits",
     )
 
@@ -60,8 +61,10 @@ class Cancellation:
         """The launch's changes of memory when it resumed."""
         self.owner: object = None
         """The launch while it runs, if others can run beside it."""
-        self.resident = 0
-        """Its blocks on the device while it waits for memory."""
+        self.occupied: Sequence[int] = ()
+        """The slots of its blocks while it waits for memory."""
+        self.on_resume: Callable[[], object] | None = None
+        """Called when it resumes, before it runs."""
         self.crowded_out = 0
         """Launches for whose blocks the device had no room, if it was found to wait for ever."""
         self.followers = 0
@@ -78,14 +81,16 @@ class Cancellation:
         """Notes that a thread of the host no longer waits for the launch."""
         self.awaited -= 1
 
-    def await_others(self, changes: int, resident: int) -> bool:
+    def await_others(self, changes: int, occupied: Sequence[int]) -> bool:
         """Lets launches of other streams run, for a launch whose threads all wait for memory, that
-        has changed memory `changes` times and has `resident` blocks on the device. Returns whether
-        it is to look again, False if nothing can change what it waits for."""
-        self.resident = resident
+        has changed memory `changes` times and whose blocks have the slots `occupied`. Returns
+        whether it is to look again, False if nothing can change what it waits for."""
+        self.occupied = occupied
         if self.lock is None or not self.lock.let_others_run(self, changes):
             return False
         self.changes = changes + 1
+        if self.on_resume is not None:
+            self.on_resume()
         return True
 
     def request(self) -> None:
@@ -163,7 +168,7 @@ class LaunchLock:
                         looks_again = launch.looked_at_wait != launch.waits
                         break
                     self._changed.wait(POLL_SECONDS)
-                launch.crowded_out = sum(other.resident == 0 for other in self._waiting)
+                launch.crowded_out = sum(not other.occupied for other in self._waiting)
                 launch.queued_after = launch.followers + sum(
                     ticket == stream for ticket in self._tickets.values()
                 )

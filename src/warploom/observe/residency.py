@@ -13,6 +13,7 @@ the order in which they begin.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,6 @@ from warploom.machine.launch import Launch
 from warploom.observe import schema
 from warploom.program.program import Program
 from warploom.simt.block_order import block_at
-from warploom.simt.placement import sm_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -100,16 +100,29 @@ class Residents:
             until[warp.block] = max(until.get(warp.block, 0), end)
         first, order = self._first_steps(), self._order(until)
         slots, before = self._slots(order, until)
-        size, sms = self.launch.cluster_blocks, self.launch.schedule.sms
+        sms, numbers = self.launch.sms_of_slots(), self._slot_numbers()
         found: list[schema.BlockResidency] = []
         for block, position in order.items():
             since, earlier = 0, before[position]
             if earlier is not None:
                 # If the end of the block that frees the slot is not recorded, it was before this.
                 since = until.get(earlier, first.get(block, 0))
-            sm = sm_of(slots[position], size, sms)
-            found.append(schema.BlockResidency(block, sm, slots[position], since, until[block]))
+            sm = int(sms[slots[position]])
+            slot = numbers[slots[position]]
+            found.append(schema.BlockResidency(block, sm, slot, since, until[block]))
         return tuple(found)
+
+    def _slot_numbers(self) -> list[int]:
+        """Returns the number that each slot of the launch has among all of the device's: its own,
+        or, where other kernels leave some slots of an SM, the next of that SM."""
+        sms, seen = self.launch.sms_of_slots().tolist(), Counter[int]()
+        if self.launch.placement is None:
+            return list(range(len(sms)))
+        numbers: list[int] = []
+        for sm in sms:
+            numbers.append(sm + self.launch.schedule.sms * seen[sm])
+            seen[sm] += 1
+        return numbers
 
     def _order(self, recorded: Mapping[int, int]) -> dict[int, int]:
         """Returns the position of each recorded block in the order in which blocks begin."""
@@ -128,7 +141,7 @@ class Residents:
         """Returns, by the position of each recorded block in the order, its slot and the block that
         had it before, None for none. `until` are the recorded ends, by block: if it has those of
         all blocks, they decide; else blocks end in order."""
-        size, count = self.launch.cluster_blocks, self.launch.schedule.slots(self.launch)
+        size, count = self.launch.cluster_blocks, self.launch.available_slots
         block_of = {position: block for block, position in order.items()}
         whole = len(until) == self.launch.blocks and max(until.values()) <= self.steps.count
         slots: dict[int, int] = {}

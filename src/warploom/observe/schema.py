@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
+from warploom.machine.placement import ResidentKernel
 
 VERSION = 4
 """The version of the schema; a reader rejects any other."""
@@ -72,7 +73,7 @@ class OccupancyFacts(msgspec.Struct, frozen=True):
 
 class LaunchFacts(msgspec.Struct, frozen=True):
     """The launch: `kernel` is the name in PTX, `name` that in the source; grid and block as (x, y,
-    z)."""
+    z). `terms` are those of the source's language (`report.terms`), in which the page is shown."""
 
     kernel: str
     name: str
@@ -81,6 +82,7 @@ class LaunchFacts(msgspec.Struct, frozen=True):
     engine: str
     schedule: str
     seed: int
+    terms: str = "cuda"
 
 
 class SourceText(msgspec.Struct, frozen=True):
@@ -462,6 +464,8 @@ class TraceData(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     asynchronous: Asynchronous | None = None
     residency: tuple[BlockResidency, ...] = ()
+    beside: tuple[ResidentKernel, ...] = ()
+    """Blocks of other kernels that were resident, waiting for memory, while the launch ran."""
     frames: tuple[tuple[CallFrame, ...], ...] = ()
     """The functions around instructions: in each entry the innermost first, up to the kernel or a
     function that is not inlined."""

@@ -147,8 +147,7 @@ ARCHITECTURE = {
 }
 """Words of the architecture, each with what it means."""
 
-# What stands in reports, and the words for it there: whole phrases first, each replaced once.
-_PHRASES: dict[str, dict[str, str]] = {
+PHRASES: dict[str, dict[str, str]] = {
     "opencl": {
         "block limit sm": "work-group limit CU",
         "grid size": "NDRange size",
@@ -180,8 +179,19 @@ _PHRASES: dict[str, dict[str, str]] = {
         "sm": "CU",
     },
 }
+"""The words for what stands in reports and on the page, by vocabulary; the longest phrase that is
+found is replaced, once."""
 
-_PHRASES["sycl"] = _PHRASES["opencl"] | {"grid size": "ND-range size", "grid": "ND-range"}
+PHRASES["sycl"] = PHRASES["opencl"] | {"grid size": "ND-range size", "grid": "ND-range"}
+
+CODE_PHRASES: dict[str, dict[str, str]] = {
+    "opencl": {
+        "__syncthreads()": "barrier()",
+        "__syncwarp()": "sub_group_barrier()",
+        "threadIdx": "get_local_id()",
+    },
+}
+"""Code that the page's texts mention, in the other languages."""
 
 
 @lru_cache
@@ -192,7 +202,7 @@ def translator(vocabulary: str) -> Callable[[str], str]:
     """
     if vocabulary not in VOCABULARIES:
         raise WarploomError(f"unknown terms {vocabulary!r}; choose from {', '.join(VOCABULARIES)}")
-    phrases = _PHRASES.get(vocabulary, {})
+    phrases = PHRASES.get(vocabulary, {})
     if not phrases:
         return lambda text: text
     known = "|".join(sorted(phrases, key=len, reverse=True))

@@ -1,5 +1,6 @@
 """Draws the modelled timeline of a device's work as an HTML page: a row of bars for each stream,
-and below them the kernels that are resident, by the share of block slots that each has."""
+below them the kernels that are resident, by the share of block slots that each has, and the SMs at
+a moment that the reader chooses (`report.timeline_map`)."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from html import escape
 from itertools import pairwise
 
 from warploom.report.timeline import microseconds, stream_names
+from warploom.report.timeline_map import MAP_STYLE, multiprocessors
+from warploom.timing.timeline.residents import change_moments, share_at
 from warploom.timing.timeline.work import Engine, ScheduledWork
 
 WIDTH, LEFT, ROW, BAR, SLOTS, AXIS = 960, 96, 34, 22, 160, 26
@@ -42,13 +45,14 @@ class _Drawing:
     end: float
     streams: Mapping[Hashable, str]
     colours: Mapping[str, str]
+    sms: int
 
     @classmethod
-    def of(cls, works: Sequence[ScheduledWork]) -> _Drawing:
-        """Returns the drawing of some works."""
+    def of(cls, works: Sequence[ScheduledWork], sms: int) -> _Drawing:
+        """Returns the drawing of some works on a device of so many SMs."""
         kernels = dict.fromkeys(w.work.name for w in works if w.work.engine is Engine.SMS)
         colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(kernels)}
-        return cls(works, max(work.end for work in works), stream_names(works), colours)
+        return cls(works, max(work.end for work in works), stream_names(works), colours, sms)
 
     def x(self, seconds: float) -> float:
         """Returns where a moment is drawn."""
@@ -59,18 +63,18 @@ class _Drawing:
         return self.colours.get(work.work.name, COPY)
 
 
-def timeline_page(device: str, works: Sequence[ScheduledWork]) -> str:
-    """Returns the page of a timeline, which needs no other file."""
+def timeline_page(device: str, works: Sequence[ScheduledWork], sms: int) -> str:
+    """Returns the page of a timeline on a device of so many SMs, which needs no other file."""
     title = f"Timeline on {device} (modelled)"
     if not works:
         return _page(title, f"<h1>{escape(title)}</h1><p>No launch and no copy.</p>")
-    drawing = _Drawing.of(works)
+    drawing = _Drawing.of(works, sms)
     alone = sum(work.work.demand.seconds for work in works)
     return _page(
         title,
         f"<h1>{escape(title)}</h1><p>{microseconds(drawing.end)} us; without overlap "
         f"{microseconds(alone)} us. All times are modelled; the host's time between its calls is "
-        f"not counted.</p>{_svg(drawing)}{_table(drawing)}",
+        f"not counted.</p>{_svg(drawing)}{_map(drawing)}{_table(drawing)}",
     )
 
 
@@ -78,7 +82,7 @@ def _page(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body>{body}</body></html>\n"
+        f"<style>{STYLE}{MAP_STYLE}</style></head><body><main>{body}</main></body></html>\n"
     )
 
 
@@ -131,9 +135,7 @@ def _slots(drawing: _Drawing, top: float) -> list[str]:
     """Returns the resident kernels: from one change of slots to the next a column, with a part of
     its height for each."""
     kernels = [work for work in drawing.works if work.slots]
-    moments = sorted(
-        {work.end for work in kernels} | {moment for work in kernels for moment, _ in work.slots}
-    )
+    moments = change_moments(drawing.works)
     parts = [
         f'<rect x="{LEFT}" y="{top}" width="{WIDTH}" height="{SLOTS}" fill="none"'
         ' stroke="currentColor" stroke-opacity="0.3"/>'
@@ -141,7 +143,7 @@ def _slots(drawing: _Drawing, top: float) -> list[str]:
     for begin, end in pairwise(moments):
         y = top + SLOTS
         for work in kernels:
-            share = _share_at(work, begin)
+            share = share_at(work, begin)
             if not share:
                 continue
             y -= SLOTS * share
@@ -154,11 +156,11 @@ def _slots(drawing: _Drawing, top: float) -> list[str]:
     return parts
 
 
-def _share_at(work: ScheduledWork, moment: float) -> float:
-    """Returns the share of block slots that a kernel has from a moment on."""
-    if not work.begin <= moment < work.end:
-        return 0.0
-    return next((share for since, share in reversed(work.slots) if since <= moment), 0.0)
+def _map(drawing: _Drawing) -> str:
+    """Returns the SMs at a chosen moment."""
+    colours = {index: drawing.colour(work) for index, work in enumerate(drawing.works)}
+    scale = LEFT, WIDTH / drawing.end if drawing.end else 0.0
+    return multiprocessors(drawing.works, drawing.sms, drawing.streams, colours, scale)
 
 
 def _table(drawing: _Drawing) -> str:
@@ -170,4 +172,4 @@ def _table(drawing: _Drawing) -> str:
         for work in sorted(drawing.works, key=lambda work: work.begin)
     )
     head = "<tr><th>stream</th><th>begin (us)</th><th>end (us)</th><th>work</th></tr>"
-    return f"<table>{head}{rows}</table>"
+    return f'<div class="table" tabindex="0"><table>{head}{rows}</table></div>'

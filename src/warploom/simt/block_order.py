@@ -75,7 +75,7 @@ def cancel_cluster(plan: Plan) -> int:
     begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be.
     """
     free_slots = (
-        0 if plan.policy in (RANDOM, ADVERSARIAL) else plan.slots - plan.resident - plan.held
+        0 if plan.policy in (RANDOM, ADVERSARIAL) else plan.available - plan.resident - plan.held
     )
     begun_blocks = plan.next_block + free_slots
     # Rounds up: a cluster of which any block has begun cannot be cancelled.

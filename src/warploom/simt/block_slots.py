@@ -36,8 +36,8 @@ def start_blocks(plan: Plan, slots: Words) -> None:
 @jitable
 def can_start(plan: Plan) -> bool:
     """Returns whether another block can begin beside those that are resident: one is left to begin
-    (`next_block`), and a slot is neither occupied nor held."""
-    return plan.next_block < last_block(plan) and plan.resident + plan.held < plan.slots
+    (`next_block`), and a slot is neither occupied nor held, nor occupied by other kernels."""
+    return plan.next_block < last_block(plan) and plan.resident + plan.held < plan.available
 
 
 @jitable
@@ -106,7 +106,7 @@ def first_free_slot(plan: Plan, slots: Words) -> int:
     """Returns the first slot that was never used, or else the one that has been free for
     longest."""
     free_slot = NONE
-    for slot in range(plan.slots):
+    for slot in range(plan.available):
         # EMPTY_SLOT is greater than the values of freed slots, which fall with each end.
         is_free = slots[slot] < 0 and slots[slot] != ENDED_BLOCK
         if is_free and (free_slot == NONE or slots[slot] > slots[free_slot]):

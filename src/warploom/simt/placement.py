@@ -1,5 +1,5 @@
 """Assigns the slots of resident thread blocks to streaming multiprocessors (SMs): the value of
-`%smid`.
+`%smid`, for a launch that runs alone (`machine.placement`: beside others).
 
 Blocks go to SMs with free capacity: the first are spread over all SMs, and each later one gets the
 slot of the next that ends (CUDA C++ Programming Guide, "Hardware Implementation"). So a block has
@@ -10,10 +10,7 @@ except that the blocks of a cluster run on neighbouring SMs (guide, "Thread Bloc
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import jitable
 
-
-@jitable
 def sm_of(slot: int, size: int, sms: int) -> int:
     """Returns the SM to which a slot belongs, on a device of `sms` SMs.
 

@@ -25,6 +25,8 @@ class Plan(WordRecord):
     threads: int  # of a block
     blocks: int  # of the launch
     slots: int  # the blocks that can be resident
+    # Of the slots, those that blocks can begin in: blocks of other kernels occupy the last ones.
+    available: int
     # The program reads %smid: blocks take slots as they do on a device (`block_slots.free_slot`).
     by_multiprocessor: int
     ended_clusters: int  # number of clusters (or blocks) that have ended, if `by_multiprocessor`
@@ -106,6 +108,12 @@ def slot_words(plan: Plan) -> int:
     """Returns the length of the array of slots: the block in each slot and, with
     `by_multiprocessor`, the slot of each block of the launch."""
     return plan.slots + plan.blocks * plan.by_multiprocessor
+
+
+def occupied_slots(plan: Plan, slots: Words) -> list[int]:
+    """Returns the slots with a block that runs, or that is held for its cluster."""
+    values = enumerate(slots[: plan.slots].tolist())
+    return [slot for slot, value in values if value >= 0 or value == ENDED_BLOCK]
 
 
 CLOCK_READ, CLOCK_WAIT = 1, 2

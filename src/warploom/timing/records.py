@@ -246,6 +246,7 @@ class SmState(WordRecord):
     sent_count: int  # messages to other SMs
     received_count: int  # and from them
     fill_debt: int  # ticks of L1's time taken by fills that have delayed no access yet
+    block_slots: int  # that blocks of other kernels leave to the launch
 
 
 class WarpSlot(WordRecord, align=w.LINE):

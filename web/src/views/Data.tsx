@@ -97,7 +97,7 @@ function Arrays({ data, shown }: { data: Memory; shown: ArrayView }) {
   return (
     <div class="arrays" role="group" aria-label="Arrays">
       {data.arrays.slice(0, 24).map((one) => (
-        <button key={one.id} aria-pressed={one.id === shown.id} onClick={() => (chosenArray.value = chosenArray.value === one.name ? null : one.name)}>
+        <button key={one.id} translate={false} aria-pressed={one.id === shown.id} onClick={() => (chosenArray.value = chosenArray.value === one.name ? null : one.name)}>
           {one.name}
         </button>
       ))}

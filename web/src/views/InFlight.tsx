@@ -93,7 +93,7 @@ function Barriers({ barriers }: { barriers: BarrierState[] }) {
       <tbody>
         {barriers.slice(0, MOST_SHOWN).map((one) => (
           <tr key={one.name}>
-            <td>{one.name}</td>
+            <td translate={false}>{one.name}</td>
             <td>{one.phase}</td>
             <td>
               {one.pending} of {one.expected}

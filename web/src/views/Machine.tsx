@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
-import type { BlockResidency } from "../schema.ts";
+import type { BlockResidency, ResidentKernel } from "../schema.ts";
 import { BlockLayout } from "./BlockLayout.tsx";
 import { GLYPHS } from "./glyphs.ts";
 import { InFlight } from "./InFlight.tsx";
@@ -28,7 +28,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
   return (
     <div class="machine">
       {own && trace.device.multiprocessor && (
-        <Multiprocessor model={model} sizes={trace.device.multiprocessor} sm={own.sm} resident={resident.filter((one) => one.sm === own.sm)} moments={moments} />
+        <Multiprocessor model={model} sizes={trace.device.multiprocessor} sm={own.sm} resident={resident.filter((one) => one.sm === own.sm)} beside={trace.beside.filter((one) => one.sm === own.sm)} moments={moments} />
       )}
       <div class="blocks">
         <h3 {...tip("block")} tabIndex={0}>
@@ -50,9 +50,10 @@ export function Machine({ model, time }: { model: Model; time: number }) {
           SMs <em>those with a resident block, of {trace.device.sms}</em>
         </h3>
         <div class="cards">
-          {bySm(resident).map(([sm, inside]) => (
+          {bySm(resident, trace.beside).map(([sm, inside]) => (
             <div key={sm} class="sm">
               <h4>SM {sm}</h4>
+              <Others beside={trace.beside.filter((one) => one.sm === sm)} />
               {inside.map((block) => (
                 <div key={block} class="on-sm">
                   <span>block {block}</span>
@@ -73,7 +74,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
               ))}
             </div>
           ))}
-          {resident.length === 0 && <p class="empty">No block is resident.</p>}
+          {resident.length + trace.beside.length === 0 && <p class="empty">No block is resident.</p>}
         </div>
       </div>
       {layout}
@@ -100,9 +101,20 @@ function counted(blocks: readonly BlockStatus[]): string {
     .join(" · ");
 }
 
-/** The resident blocks of each SM, in the order of its slots. */
-function bySm(resident: readonly BlockResidency[]): [number, number[]][] {
-  const found = new Map<number, number[]>();
+/** Blocks of other kernels on an SM, which wait for memory while the launch runs. */
+function Others({ beside }: { beside: readonly ResidentKernel[] }) {
+  return beside.map((one) => (
+    <div key={one.kernel} class="on-sm">
+      <span>
+        {one.blocks} {one.blocks === 1 ? "block" : "blocks"} of <b translate={false}>{one.kernel}</b>, waiting
+      </span>
+    </div>
+  ));
+}
+
+/** The resident blocks of each SM, in the order of its slots; SMs with other kernels alone, too. */
+function bySm(resident: readonly BlockResidency[], beside: readonly ResidentKernel[]): [number, number[]][] {
+  const found = new Map<number, number[]>(beside.map((one) => [one.sm, []]));
   const bySlot = [...resident].sort((a, b) => a.slot - b.slot);
   for (const one of bySlot) found.set(one.sm, [...(found.get(one.sm) ?? []), one.block]);
   return [...found].sort((a, b) => a[0] - b[0]).slice(0, 48);

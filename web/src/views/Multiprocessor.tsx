@@ -3,7 +3,7 @@
 
 import { tip } from "../help.ts";
 import type { Model, Moment } from "../model.ts";
-import type { BlockResidency, Multiprocessor as Sizes } from "../schema.ts";
+import type { BlockResidency, Multiprocessor as Sizes, ResidentKernel } from "../schema.ts";
 import { choose, warp as chosen } from "../state.ts";
 import { GLYPHS } from "./glyphs.ts";
 
@@ -12,6 +12,7 @@ interface Props {
   readonly sizes: Sizes;
   readonly sm: number;
   readonly resident: readonly BlockResidency[];
+  readonly beside: readonly ResidentKernel[];
   readonly moments: readonly Moment[];
 }
 
@@ -19,11 +20,13 @@ interface Slot {
   readonly number: number;
   /** Index of the recorded warp in the slot; null for an empty slot. */
   readonly warp: number | null;
+  /** The kernel beside the launch whose warp is in the slot. */
+  readonly other?: string;
 }
 
-export function Multiprocessor({ model, sizes, sm, resident, moments }: Props) {
+export function Multiprocessor({ model, sizes, sm, resident, beside, moments }: Props) {
   const { trace } = model;
-  const slots = slotsOf(model, sizes, resident);
+  const slots = slotsOf(model, sizes, resident, beside);
   const [bx, by, bz] = trace.launch.block;
   const threads = bx * by * bz * resident.length;
   const parts = Array.from({ length: sizes.schedulers }, (_, part) => part);
@@ -54,13 +57,17 @@ export function Multiprocessor({ model, sizes, sm, resident, moments }: Props) {
 }
 
 /** The warp slots of the SM, in order, with the recorded warps in them. */
-function slotsOf(model: Model, sizes: Sizes, resident: readonly BlockResidency[]): Slot[] {
+function slotsOf(model: Model, sizes: Sizes, resident: readonly BlockResidency[], beside: readonly ResidentKernel[]): Slot[] {
   const { trace } = model;
   const [bx, by, bz] = trace.launch.block;
   const warpsOfBlock = Math.ceil((bx * by * bz) / trace.device.warp_size);
   const slots: Slot[] = Array.from({ length: sizes.max_warps }, (_, number) => ({ number, warp: null }));
+  let others = 0;
+  for (const one of beside) {
+    for (let count = one.blocks * one.warps; count > 0 && others < slots.length; count--, others++) slots[others] = { number: others, warp: null, other: one.kernel };
+  }
   for (const one of resident) {
-    const first = Math.floor(one.slot / trace.device.sms) * warpsOfBlock;
+    const first = others + Math.floor(one.slot / trace.device.sms) * warpsOfBlock;
     trace.warps.forEach((each, index) => {
       const number = first + each.warp;
       if (each.block === one.block && number < slots.length) slots[number] = { number, warp: index };
@@ -76,7 +83,7 @@ function Part({ part, slots, cores, moments }: { part: number; slots: Slot[]; co
     <div class="mp-part">
       <h4>Scheduler {part}</h4>
       <div class="mp-slots">
-        {slots.map((slot) => (slot.warp === null ? <i key={slot.number} class="mp-empty" /> : <WarpSlot key={slot.number} warp={slot.warp} moment={moments[slot.warp]!} />))}
+        {slots.map((slot) => (slot.warp === null ? <Without key={slot.number} other={slot.other} /> : <WarpSlot key={slot.number} warp={slot.warp} moment={moments[slot.warp]!} />))}
       </div>
       <h4>
         {cores} {cores === 1 ? "core" : "cores"}
@@ -88,6 +95,11 @@ function Part({ part, slots, cores, moments }: { part: number; slots: Slot[]; co
       </div>
     </div>
   );
+}
+
+/** A slot without a warp of the launch. */
+function Without({ other }: { other: string | undefined }) {
+  return other === undefined ? <i class="mp-empty" /> : <i class="mp-empty mp-other" tabIndex={0} role="img" translate={false} aria-label={other} data-tip={`${other}, a kernel beside this launch\n`} />;
 }
 
 function WarpSlot({ warp, moment }: { warp: number; moment: Moment }) {

@@ -122,7 +122,7 @@ function Variables({ model, moment, warp }: { model: Model; moment: Moment; warp
         const lanes = lanesOf(moment.state.active || model.trace.warps[warp]!.existing);
         const values = lanes.map((lane) => valueIn(model, all[lane]!, type, name));
         return (
-          <button key={name} aria-pressed={register.value === index} onClick={() => (register.value = register.value === index ? null : index)}>
+          <button key={name} translate={false} aria-pressed={register.value === index} onClick={() => (register.value = register.value === index ? null : index)}>
             {name} <b>{summed(values)}</b>
           </button>
         );
@@ -196,7 +196,7 @@ function RegisterPicker(props: { model: Model; moment: Moment; chosen: number | 
       >
         <option value="">{chosen === null ? "as used" : `as used: ${model.registerName(chosen)}`}</option>
         {model.trace.registers.map((one, index) => (
-          <option key={one.name} value={String(index)}>
+          <option key={one.name} translate={false} value={String(index)}>
             {one.variable ? `${one.variable}: ` : ""}
             {one.name} ({one.type})
           </option>

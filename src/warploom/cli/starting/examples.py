@@ -12,7 +12,7 @@ import typer
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_bytes, writing
 
-SUFFIXES = frozenset([".cu", ".hip", ".py", ".ipynb"])
+SUFFIXES = frozenset([".cu", ".cl", ".hip", ".py", ".ipynb"])
 
 
 def examples(

@@ -116,7 +116,9 @@ class TimedRun:
                 break
         placement = None
         if program.shows_multiprocessor:
-            placement = launch.sms_of(work.slots_of_blocks())
+            placement = launch.sms_of_slots()[work.slots_of_blocks()]
+        elif launch.placement is not None:
+            placement = np.array([launch.sm_of(block) for block in range(launch.blocks)], np.int64)
         self.record = replace(recorder.record(), placement=placement)
         if observer is not None:
             observer.check()
@@ -249,7 +251,7 @@ def replaying(
     if met and blocks == record.launch.blocks:
         program = kernel.program
         work = work_of(program, costs, issue_order(program), load_polling_loops(program).values())
-    shape = shape._replace(sms=min(device.sms, blocks), poll_barrier_warps=met)
+    shape = shape._replace(sms=_sms_with_blocks(device.sms, record, blocks), poll_barrier_warps=met)
     setting = setting_of(device, timing, shape, policies, timeline)
 
     def timed(outcome: ReplayOutcome) -> Timing:
@@ -263,6 +265,15 @@ def replaying(
 def _block_slots(kernel: LoadedKernel, record: Record) -> int:
     """Returns how many blocks of the launch an SM holds."""
     return max(1, kernel.occupancy(record.launch).active_blocks)
+
+
+def _sms_with_blocks(sms: int, record: Record, blocks: int) -> int:
+    """Returns the number of SMs to replay, of the `sms` of a device: the first ones, up to the last
+    that has one of the first `blocks` blocks."""
+    count = min(sms, blocks)
+    if record.placement is None:
+        return count
+    return max(count, 1 + int(record.placement[:blocks].max(initial=0)))
 
 
 def _shape(kernel: LoadedKernel, record: Record, work: MachineWork) -> LaunchSizes:

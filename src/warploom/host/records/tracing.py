@@ -72,6 +72,7 @@ def trace_of(
         _fault(launch, error),
         asynchronous=recorded.asynchronous,
         residency=residents.blocks(warps),
+        beside=launch.placement.others if launch.placement else (),
         frames=frames,
     )
 
@@ -138,7 +139,7 @@ def _launch_facts(kernel: LoadedKernel, launch: Launch, engine: str) -> schema.L
     order = launch.schedule
     shape = launch.grid, launch.block
     names = kernel.name, source_name(kernel.name)
-    return schema.LaunchFacts(*names, *shape, engine, order.policy, order.seed)
+    return schema.LaunchFacts(*names, *shape, engine, order.policy, order.seed, kernel.terms)
 
 
 def _device_facts(kernel: LoadedKernel) -> schema.DeviceFacts:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.abi.environment import Slot
-from warploom.helpers.calls import call
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, selection, undefined, vector
 from warploom.lower.frame.frame import Frame
@@ -77,9 +76,12 @@ class Specials:
         """Returns an i32 from the launch's table of special registers, by the index of `name` in
         `LAUNCH_WIDE`.
         """
-        p = self.frame.prologue.b
-        index = [I64(LAUNCH_WIDE.index(name))]
-        return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), index, source_etype=I32), typ=I32)
+        return self._special_at(I64(LAUNCH_WIDE.index(name)))
+
+    def _special_at(self, index: Value) -> Value:
+        """Returns the i32 at an index of the launch's table of special registers."""
+        p, table = self.frame.prologue.b, self.frame.pointer(Slot.SPECIALS_AT)
+        return p.load(p.gep(table, [index], source_etype=I32), typ=I32)
 
     def _in_cluster(self, base: str, part: str) -> Value:
         """Returns `%clusterid` or `%cluster_ctaid` (`base`) along axis `part`: the block's index
@@ -97,18 +99,17 @@ class Specials:
         return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
 
     def _sm(self) -> Value:
-        """Returns the number of the SM that the thread block is resident on, computed by `sm_of`
-        from its slot: that of the schedule or, in a launch without one, whose blocks end in order,
-        the block's number modulo the number of slots.
+        """Returns the number of the SM that the thread block is resident on: that of its slot,
+        which follows the values of `LAUNCH_WIDE` in their table. The slot is that of the schedule
+        or, in a launch without one, whose blocks end in order, the block's number modulo the number
+        of available slots.
         """
         p, plan = self.frame.prologue, self.frame.pointer(Slot.PLAN_AT)
         if self.frame.warp_ir.is_scheduled:
             slot = self._plan_word(plan, Plan.slot)
         else:
-            slot = p.b.urem(self.frame.slot(Slot.BLOCK), self._plan_word(plan, Plan.slots))
-        size, sms = (self._launch_wide(name) for name in ("%cluster_nctarank", "%nsmid"))
-        sizes = (p.b.zext(value, I64) for value in (size, sms))
-        return p.b.trunc(call(p, "sm_of", slot, *sizes), I32)
+            slot = p.b.urem(self.frame.slot(Slot.BLOCK), self._plan_word(plan, Plan.available))
+        return self._special_at(p.b.add(slot, I64(len(LAUNCH_WIDE))))
 
     def _plan_word(self, plan: Value, word: int) -> Value:
         """Returns a word of the schedule at `plan`, an i64 that is loaded in the prologue."""

@@ -23,6 +23,7 @@ from warploom.machine.launch import Launch, all_shared_bytes, launch_values, sha
 from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.shapes.warp_layout import RUNS, warp_layout_of
 from warploom.simt.lane_counts import ALL_LANES
+from warploom.simt.placement import sm_of
 from warploom.simt.schedule_layout import Plan, WarpState
 
 Words = npt.NDArray[np.int64]
@@ -60,10 +61,14 @@ def initial_arrays(
     """Returns, by the environment slot of their address, the arrays that do not begin as zeros
     (schedule layout, special registers, thread indices), and those that each launch fills in
     (parameters, module globals)."""
-    specials = launch_values(kernel.program, launch)
+    specials, sms = launch_values(kernel.program, launch), list[int]()
+    if kernel.program.shows_multiprocessor:
+        # As for a launch that runs alone; others replace them (`WorkerLaunch.write_slots`).
+        size, count = launch.cluster_blocks, launch.schedule.sms
+        sms = [sm_of(slot, size, count) for slot in range(plan.slots)]
     return {
         Slot.PLAN_AT: plan.words,
-        Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),
+        Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE] + sms, np.uint32),
         Slot.TIDS_AT: _thread_indices(launch.block),
         Slot.PARAMETERS_AT: np.zeros(len(launch.parameters), np.uint8),
         Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),

@@ -14,6 +14,7 @@ from warploom.abi.environment import Interleaving, Slot, Status
 from warploom.compilation.jit import CompiledKernel
 from warploom.core.interrupts import interrupts_held, let_interrupts_through
 from warploom.core.lazy import cached_property
+from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.compiled.handover import hand_over
 from warploom.machine.compiled.host_callbacks import HostCallbacks
 from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate, TieredTemplate
@@ -21,7 +22,13 @@ from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
 from warploom.simt import schedule_layout
-from warploom.simt.schedule_layout import Plan, WarpState, slot_words, table_of
+from warploom.simt.schedule_layout import (
+    Plan,
+    WarpState,
+    occupied_slots,
+    slot_words,
+    table_of,
+)
 from warploom.simt.warp_table import WarpTable
 
 LIMIT_STEP = 1 << 20
@@ -94,7 +101,7 @@ class WorkerLaunch:
             )
             environment[Slot.SERVICE_AT] = host_callbacks.address
         referenced = caches, table, textures
-        return cls(
+        part = cls(
             launch_template,
             launch,
             memory,
@@ -104,6 +111,17 @@ class WorkerLaunch:
             referenced,
             tiered,
         )
+        if launch.placement is not None:
+            part.write_slots()
+        return part
+
+    def write_slots(self) -> None:
+        """Writes which slots other kernels leave to the launch, and on which SMs these are."""
+        available, start = self.launch.available_slots, self.launch_template.starts
+        self.buffers.plan.available = available
+        if self.kernel.program.shows_multiprocessor:
+            specials = self.buffers.arena[start[Slot.SPECIALS_AT] :].view(np.uint32)
+            specials[len(LAUNCH_WIDE) :][:available] = self.launch.sms_of_slots()
 
     def run(self, report: Callable[[], None] | None = None) -> int:
         """Runs the part slice by slice until it ends, it is stopped or its launch is cancelled;
@@ -167,10 +185,13 @@ class WorkerLaunch:
         If so, counts a change of memory and resets the count of stuck blocks, so that each of them
         is tried again. False for a part that is not the whole launch."""
         whole = len(self.blocks) == self.launch.blocks
-        if not whole or not self.launch.cancellation.await_others(
-            self.changes, self.buffers.plan.resident
-        ):
+        # Not `slots`, which better code may have replaced since.
+        slots = self._array(Slot.SLOTS_AT, self._slots)
+        occupied = occupied_slots(self.buffers.plan, slots)
+        if not whole or not self.launch.cancellation.await_others(self.changes, occupied):
             return False
+        if self.launch.placement is not None:
+            self.write_slots()  # others may have ended
         self.expect_changes()
         self.buffers.plan.stuck_blocks = 0
         return True
@@ -284,7 +305,7 @@ class WorkerLaunch:
         blocks without a schedule, which end in order, by their numbers."""
         plan = self.buffers.plan
         if not self.kernel.suspends:
-            return np.arange(self.launch.blocks) % plan.slots
+            return np.arange(self.launch.blocks) % plan.available
         return self._array(Slot.SLOTS_AT, slot_words(plan))[plan.slots :].copy()
 
     @cached_property

@@ -114,9 +114,11 @@ class Grid:
         again, after waiting until launches of other streams have run (`Cancellation.await_others`).
         If so, counts a change of memory and resets the count of stuck blocks, so that each of them
         is tried again."""
-        plan = self.run.plan
-        if not self.run.launch.cancellation.await_others(plan.changes, plan.resident):
+        plan, launch = self.run.plan, self.run.launch
+        occupied = schedule_layout.occupied_slots(plan, self.run.slots)
+        if not launch.cancellation.await_others(plan.changes, occupied):
             return False
+        plan.available = launch.available_slots  # others may have ended
         plan.changes += 1
         plan.stuck_blocks = 0
         return True

@@ -58,6 +58,7 @@ class ReferenceEngine:
             (access.instruction, access.space): i for i, access in enumerate(tally.access_records)
         }
         plan = launch.schedule.plan(launch, program)
+        plan.available = launch.available_slots
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)
         run = LaunchState(

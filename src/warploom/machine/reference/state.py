@@ -41,7 +41,6 @@ from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import queue_words
-from warploom.simt.placement import sm_of
 from warploom.simt.schedule_layout import Plan, WarpState, Words
 from warploom.simt.warp_table import WarpTable
 from warploom.texture.descriptors import TexelIssue
@@ -380,7 +379,7 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
         **{name: same(n) for name, n in launch_values(block.run.program, launch).items()},
         "%is_explicit_cluster": splat(int(launch.explicit_cluster), PRED, launch.warp_size),
         "%cluster_ctarank": same(block.rank),
-        "%smid": same(sm_of(block.run.plan.slot, launch.cluster_blocks, launch.schedule.sms)),
+        "%smid": same(launch.sm_of_slot(block.run.plan.slot)),
         "%gridid": splat(0, U64, launch.warp_size),
     }
 

@@ -35,11 +35,20 @@ class BlockDispatcher:
         the first; `placement`: the SM of each block, where the kernel has read it, else None. If
         all clusters fit on the device at once, their SMs are chosen here."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
+        sms[:, SmState.block_slots] = self._slots_of_sms(launch)
         self._sm_of_block = self._cluster_placement(launch)
         self._blocks_of_sm = self._known_blocks(placement)
         self._next = 0
         self._taken = np.zeros(len(sms), np.int64)
         self._done = np.zeros(len(sms), np.int64)
+
+    def _slots_of_sms(self, launch: Launch) -> Words:
+        """Returns how many slots for blocks of the launch each SM has: all that it holds, or those
+        that other kernels leave."""
+        count, most = len(self._sms), int(self._params.block_slots)
+        if launch.placement is None:
+            return np.full(count, most, np.int64)
+        return np.minimum(most, np.bincount(launch.sms_of_slots(), minlength=count)[:count])
 
     def _cluster_placement(self, launch: Launch) -> Words | None:
         """Returns the SM of each replayed block (`Launch.sm_of`); None without clusters of several
@@ -95,11 +104,12 @@ class BlockDispatcher:
         sms = self._sms
         if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return
-        free = self._params.block_slots - sms[:, SmState.live_blocks]
+        slots = sms[:, SmState.block_slots]
+        free = slots - sms[:, SmState.live_blocks]
         ended = sms[:, SmState.blocks_done] - self._done
         self._done = sms[:, SmState.blocks_done].copy()
         wanted = free + np.maximum(1, ended) - sms[:, SmState.reserved_count]
-        wanted = np.clip(wanted, 0, self._params.block_slots)
+        wanted = np.clip(wanted, 0, slots)
         if self._blocks_of_sm is not None:
             self._reserve_known(self._blocks_of_sm, wanted)
         elif self._next == 0 and self._sm_of_block is not None:

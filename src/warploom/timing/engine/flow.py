@@ -222,7 +222,7 @@ def end_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> Non
 def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Launches blocks that are reserved for this SM, in order, in its free slots (no live warps),
     until either run out."""
-    for index in range(arrays.params.block_slots):
+    for index in range(sm.block_slots):
         if sm.reserved_count == 0:
             return
         block = BlockSlot(sm, arrays.params.at_blocks, index)

@@ -106,7 +106,7 @@ def run_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
     if sm.polling_done != 0:
         release_polling_warps(arrays, sm, now)
     while now < stop:
-        if sm.reserved_count > 0 and sm.live_blocks < arrays.params.block_slots:
+        if sm.reserved_count > 0 and sm.live_blocks < sm.block_slots:
             launch_reserved(arrays, sm, now)
         now = run_cycle(arrays, sm, now, stop)
     sm.now = stop

@@ -74,6 +74,8 @@ class RecordBuilder:
         which something is missing in the log; returns how many blocks were added, and stores in
         `blocks` how many there are now."""
         blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
+        if not blocks:
+            return 0
         entries, entry_positions = self._sort_entries(log, blocks)
         access_entries, accesses, offsets = self._sort_accesses(
             log, entries, entry_positions, blocks.start
