@@ -22,13 +22,47 @@ static void *opencl_function(const char *name) {
     return NULL;
 }
 
+int32_t clIcdSetPlatformDispatchDataKHR(void *platform, void *data);
+void *clIcdGetFunctionAddressForPlatformKHR(void *platform, void *name);
+
 void *clGetExtensionFunctionAddress(void *name) {
-    if (name && !strcmp(name, "clIcdGetPlatformIDsKHR")) return (void *)clGetPlatformIDs;
+    static const struct { const char *name; void *function; } own[] = {
+        {"clIcdGetPlatformIDsKHR", (void *)clGetPlatformIDs},
+        {"clIcdGetFunctionAddressForPlatformKHR", (void *)clIcdGetFunctionAddressForPlatformKHR},
+        {"clIcdSetPlatformDispatchDataKHR", (void *)clIcdSetPlatformDispatchDataKHR},
+        {"clGetExtensionFunctionAddress", (void *)clGetExtensionFunctionAddress},
+        {"clGetExtensionFunctionAddressForPlatform",
+         (void *)clGetExtensionFunctionAddressForPlatform},
+    };
+    for (size_t n = 0; name && n < sizeof own / sizeof *own; ++n)
+        if (!strcmp(name, own[n].name)) return own[n].function;
     return opencl_function(name);
 }
 
 void *clGetExtensionFunctionAddressForPlatform(void *platform, void *name) {
     return clGetExtensionFunctionAddress(name);
+}
+
+/* cl_khr_icd 2.0: a loader has a table of its own, whose address is the second word of objects. */
+
+#define OPENCL_INVALID_PLATFORM -32
+#define OPENCL_PROFILE 0x0900
+
+void *warploom_opencl_data; /* the second word of new objects */
+
+static int is_platform(void *platform) {
+    return platform && clGetPlatformInfo(platform, OPENCL_PROFILE, 0, NULL, NULL) == 0;
+}
+
+void *clIcdGetFunctionAddressForPlatformKHR(void *platform, void *name) {
+    return is_platform(platform) ? clGetExtensionFunctionAddress(name) : NULL;
+}
+
+int32_t clIcdSetPlatformDispatchDataKHR(void *platform, void *data) {
+    if (!is_platform(platform)) return OPENCL_INVALID_PLATFORM;
+    warploom_opencl_data = data;
+    ((void **)platform)[1] = data;
+    return 0;
 }
 
 int32_t clIcdGetPlatformIDsKHR(uint32_t count, void *platforms, void *number) {

@@ -26,6 +26,12 @@ RESULTS = {"status": "int32_t", "handle": "void *", "address": "void *", "nothin
 OWN = ("clGetExtensionFunctionAddress", "clGetExtensionFunctionAddressForPlatform")
 """Functions that need no Python (`native/opencl.h`)."""
 
+TAGGED = ("clGetPlatformIDs", "clUnloadCompiler")
+ICD2_TAG = 0x4F50454E434C3331
+"""The functions in whose place the table has a tag, by which a loader sees that it may have a table
+of its own (cl_khr_icd 2.0, CL_ICD2_TAG_KHR). They take no object, so no loader calls them by the
+table."""
+
 
 @dataclass(frozen=True)
 class OpenclFunction:
@@ -78,7 +84,7 @@ def opencl_source() -> Iterator[str]:
         f' .words = words, .library = "{SONAME}"}};'
     )
     yield "void *const warploom_opencl_dispatch[] = {"
-    yield from (f"    (void *){one.name}," if one.version else "    NULL," for one in table)
+    yield from (f"    {_slot(one)}," for one in table)
     yield "};"
     yield '#include "opencl.h"'
     for number, one in enumerate(served):
@@ -87,6 +93,13 @@ def opencl_source() -> Iterator[str]:
         if one.version:
             alias = one.declaration.replace(one.name, f"warploom_{one.name}", 1)
             yield f'{alias} __attribute__((alias("{one.name}")));'
+
+
+def _slot(function: OpenclFunction) -> str:
+    """Returns what the table has for a function."""
+    if function.name in TAGGED:
+        return f"(void *){ICD2_TAG:#x}"
+    return f"(void *){function.name}" if function.version else "NULL"
 
 
 def _stub(function: OpenclFunction, number: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from doc_sessions import BLOCK, commands, matches, prepared, python_outputs, script
 
-from warploom.frontends.opencl import opencl_is_missing
+from warploom.frontends.opencl_compilers import opencl_is_missing
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -31,7 +31,7 @@ def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
             d.TEXTURE, "1d", "f32", 1, (WIDTH, 1, 1), (line.address,), sampler=wraps
         ),
         TextureDescription(
-            d.TEXTURE, "2d", "u8", 4, size, (plane.address,), as_float=True, sampler=borders
+            d.TEXTURE, "2d", "u8", 4, size, (plane.address,), as_float=1, sampler=borders
         ),
         TextureDescription(d.SURFACE, "2d", "u32", 1, size, (surface.address,)),
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.frontends.opencl import opencl_is_missing
+from warploom.frontends.opencl_compilers import opencl_is_missing
 from warploom.report.terms import translator
 
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import warploom as wl
-from warploom.sanitize.wording import in_words_of_source
+from warploom.core.wording import in_words_of_source
 
 KERNEL = """
 __global__ void mirror(float *x) {

@@ -18,6 +18,9 @@ from warploom.texture.descriptors import (
     LINEAR,
     MIRROR,
     NORMALIZED,
+    NORMALIZED_TEXELS,
+    S16,
+    U8,
     WRAP,
     TexelIssue,
 )
@@ -25,6 +28,7 @@ from warploom.texture.texels import (
     count_sector,
     float_bits,
     half_to_single,
+    linear_color,
     read_bytes,
     signed_value,
     single_to_half,
@@ -117,10 +121,30 @@ def test_half_precision_is_numpys() -> None:
 def test_components_are_clamped_to_their_format() -> None:
     memory = np.zeros(4, np.uint8)
     for format, word, stored in ((1, -300, -128), (1, 200, 127), (3, -70000, -32768)):
-        write_component(memory, 0, format, word & 0xFFFFFFFF)
+        write_component(memory, 0, format, word & 0xFFFFFFFF, 0)
         size = 1 if format == 1 else 2
         assert signed_value(read_bytes(memory, 0, size), 8 * size) == stored
     assert float_bits(NAN) == 0x7FFFFFFF
+
+
+def test_floats_become_normalized_components() -> None:
+    """PTX ISA, sust.p: a surface of UNORM or SNORM components takes floats. The conversion is that
+    of OpenCL C 3.0, 6.15.15.8: times 255 or 32767, to the nearest even, within the range."""
+    memory = np.zeros(4, np.uint8)
+    cases = ((U8, 0.5, 128), (U8, 2.0, 255), (U8, -1.0, 0), (U8, 0.4 / 255, 0), (U8, NAN, 0))
+    for format, value, stored in (*cases, (S16, -2.0, -32767), (S16, 0.25, 8192)):
+        write_component(memory, 0, format, float_bits(value), NORMALIZED_TEXELS)
+        bits = 8 if format == U8 else 16
+        assert read_bytes(memory, 0, bits // 8) == stored & (1 << bits) - 1
+
+
+def test_colors_in_srgb() -> None:
+    """IEC 61966-2-1: 255 is 1, 10 is below the knee (10 / 255 / 12.92), and 188 is about half."""
+    memory = np.array([255, 0, 10, 188], np.uint8)
+    values = [linear_color(memory, address) for address in range(4)]
+    assert values[:2] == [1.0, 0.0]
+    assert values[2] == np.float32(10 / 255 / 12.92)
+    assert abs(values[3] - 0.5) < 0.003
 
 
 def test_sectors_are_counted_once() -> None:

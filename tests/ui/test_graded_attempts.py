@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
-from warploom.frontends.opencl import opencl_is_missing
+from warploom.frontends.opencl_compilers import opencl_is_missing
 from warploom.llvm.disk_cache import cache_directory
 
 SECRET = "for nobody's eyes"

@@ -13,7 +13,8 @@ from rich.table import Table
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import find_timing
-from warploom.frontends.opencl import opencl_is_missing, opencl_version
+from warploom.frontends.opencl_compilers import opencl_is_missing
+from warploom.frontends.opencl_features import opencl_version
 from warploom.report.console import terminal
 
 _NOT_FACTS = ("name", "title", "sources")
@@ -119,7 +120,7 @@ def opencl(
         "Platform: Warploom (NVIDIA CUDA), with one device: the one selected by `warploom run "
         "--device NAME`"
     )
-    print(f"Compiler: {opencl_is_missing() or 'clang, libclc and libdevice are installed'}")
+    print(f"Compiler: {opencl_is_missing() or 'clang and libdevice are installed'}")
     table = Table(box=None, pad_edge=False)
     for heading in ("Device", "Product", "OpenCL", "Local memory"):
         table.add_column(heading)

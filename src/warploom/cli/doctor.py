@@ -138,11 +138,10 @@ def _cuda_wheels() -> Iterator[Finding]:
 
 
 OPENCL = "__kernel void k(__global int *out) { out[get_global_id(0)] = abs(get_local_id(0) - 3); }"
-"""Built-in functions are those of libclc, which has to be of clang's version."""
 
 
 def _opencl() -> Finding:
-    """Returns whether OpenCL C compiles with the clang and the libclc that are there."""
+    """Returns whether OpenCL C compiles with the clang that is there."""
     try:
         warploom.Device("h100").compile(OPENCL, "opencl")
         return Finding("OpenCL C", True, shutil.which("clang") or "a kernel was compiled")

@@ -138,6 +138,9 @@ def _name_alone(symbol: str) -> str:
     return "::".join(parts) or symbol
 
 
+_DOTTED = "_$_"
+"""What clang writes into PTX for a dot: `kernel.variable` is a variable of a kernel in OpenCL C."""
+
 _LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
 """A variable declared in a function (Itanium C++ ABI, "Local names")."""
 
@@ -145,6 +148,8 @@ _LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
 def variable_name(symbol: str) -> str:
     """Return the name of a variable as its source has it, without the function that declares it."""
     symbol = symbol.partition("@")[0]
+    if _DOTTED in symbol:
+        return symbol.rpartition(_DOTTED)[2]
     if found := _LOCAL_NAME.match(symbol):
         for other in re.finditer(r"E(\d+)", symbol):
             rest = symbol[other.end() :]

@@ -10,7 +10,7 @@ import msgspec
 
 PARAMETER_FACTS = ("addr_space", "access_qual", "type", "type_qual", "name")
 
-_KERNEL = re.compile(r"^define [^@\n]*\bspir_kernel\b[^@\n]*@(\w+)\((.*)$", re.MULTILINE)
+_KERNEL = re.compile(r"^define [^@\n]*\b(?:spir|ptx)_kernel\b[^@\n]*@(\w+)\((.*)$", re.MULTILINE)
 _ATTACHED = re.compile(r"!(\w+) !(\d+)")
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
 _ITEM = re.compile(r'!"((?:[^"\\]|\\.)*)"|i32 (-?\d+)|(<[^>]*>|\w+) (?:undef|poison)')
@@ -32,11 +32,13 @@ class DeclaredParameter(msgspec.Struct, frozen=True):
 
 
 class DeclaredKernel(msgspec.Struct, frozen=True):
-    """A kernel as declared: its parameters, and its attributes by name."""
+    """A kernel as declared: its parameters, and its attributes by name; `shows_names` is whether
+    programs can ask for its parameters."""
 
     parameters: tuple[DeclaredParameter, ...] = ()
     sizes: dict[str, tuple[int, int, int]] = {}
     type_hint: str = ""
+    shows_names: bool = True
 
     @property
     def attributes(self) -> str:

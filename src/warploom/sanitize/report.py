@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of
 from warploom.core.errors import Allocation, WarploomError
+from warploom.core.wording import in_words_of_source
 from warploom.detector import layout as words
 from warploom.detector.conflicts import D_COPY, D_NARROW, D_OTHER_COPY, D_OTHER_OP
 from warploom.detector.records import DetectorFinding, DetectorState
@@ -18,7 +19,7 @@ from warploom.program.updates import find_update
 from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector
-from warploom.sanitize.wording import in_words_of_source, shared_variable
+from warploom.sanitize.wording import shared_variable
 
 SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 TENSOR = "tensor"

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from warploom.core.errors import Allocation
 from warploom.core.mutex import Mutex
+from warploom.core.wording import in_words_of_source
 from warploom.detector import layout as words
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.sanitize.findings import ERROR, Finding
 from warploom.sanitize.stream_order import HOST, Clock, IssuedWork, StreamOrder, Trigger, join
-from warploom.sanitize.wording import in_words_of_source
 
 Words = npt.NDArray[np.int64]
 

@@ -1,51 +1,10 @@
-"""Words of findings: names of shared variables, and OpenCL's terms in place of CUDA's."""
+"""Names of shared variables in findings."""
 
 from __future__ import annotations
-
-import re
 
 from warploom.core.mangled import variable_name
 from warploom.isa.instruction import Space
 from warploom.program.program import Program
-
-OPENCL_SOURCE = re.compile(r"\.cl:\d+")
-
-OPENCL = {
-    "__syncthreads()": "barrier(CLK_LOCAL_MEM_FENCE)",
-    "__syncwarp()": "sub_group_barrier(CLK_LOCAL_MEM_FENCE)",
-    "__shared__": "__local",
-    "__global__": "__global",
-    "__local__": "__private",
-    "shared memory": "local memory",
-    "local memory": "private memory",
-    "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
-    "cudaMemset": "clEnqueueFillBuffer",
-    "Record an event after the first and let the stream of the second wait for it"
-    " (cudaEventRecord, cudaStreamWaitEvent)": "Give the event of the first in the wait list of the"
-    " second",
-    "use one stream": "use one queue that is in order",
-    "synchronize the first stream": "call clFinish for the first queue",
-    "streams": "queues",
-    "threads": "work-items",
-    "thread": "work-item",
-    "blocks": "work-groups",
-    "block": "work-group",
-    "warps": "sub-groups",
-    "warp": "sub-group",
-}
-"""CUDA's words, and what OpenCL C says for them (docs/glossary.md)."""
-
-_PHRASES = "|".join(re.escape(word) for word in OPENCL if not word.isalpha())
-_PLAIN = "|".join(word for word in OPENCL if word.isalpha())
-_WORDS = re.compile(rf"{_PHRASES}|(?<![\w./-])(?:{_PLAIN})(?![\w/-]|\.\w)")
-"""Plain words stand alone: not in the name of a file or of a variable."""
-
-
-def in_words_of_source(message: str) -> str:
-    """Returns a message in the terms of the language that the lines in it are of."""
-    if OPENCL_SOURCE.search(message) is None:
-        return message
-    return _WORDS.sub(lambda found: OPENCL[found[0]], message)
 
 
 def shared_variable(program: Program, address: int) -> str:

@@ -44,7 +44,9 @@ class TextureRow(WordRecord):
     depth: int
     layers: int
     levels: int
-    as_float: int  # integer texels are read as normalized floats
+    as_float: int  # integer texels are normalized floats (SRGB: those of colors in sRGB)
+    selects: int  # which component of a texel each of a result is (`selects_word`)
+    order: int  # the code of the order of channels, for queries
     sampler: int
     border: Annotated[Words, 4]  # the border color
     level_at: Annotated[Words, MOST_LEVELS]  # the offset of each level from `base`
@@ -52,6 +54,12 @@ class TextureRow(WordRecord):
 
 FREE, TEXTURE, SURFACE = range(3)
 """Values of `TextureRow.kind`."""
+
+NORMALIZED_TEXELS, SRGB = 1, 2
+"""Values of `TextureRow.as_float`, which is 0 for texels that are read as they are."""
+
+SELECT_ZERO, SELECT_ONE = 4, 5
+"""What a component of a result may be beside a texel's, 0 to 3."""
 
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube")
 ONE, TWO, THREE, ONE_ARRAY, TWO_ARRAY, CUBE, CUBE_ARRAY = range(7)
@@ -75,6 +83,28 @@ def sampler_word(modes: tuple[int, int, int], *, flags: int) -> int:
     """Encodes a sampler as an integer: SAMPLER_TAG, `flags` (LINEAR, MIP_LINEAR and NORMALIZED
     combined), and from bit MODES_AT on four bits for the address mode of each of three axes."""
     return SAMPLER_TAG | flags | sum(mode << (MODES_AT + 4 * i) for i, mode in enumerate(modes))
+
+
+Selects = tuple[int, int, int, int]
+
+
+def selects_word(selects: Selects) -> int:
+    """Encodes which component of a texel each of the four components of a result is, or SELECT_ZERO
+    or SELECT_ONE: in four bits each, the first lowest."""
+    return sum(select << (4 * component) for component, select in enumerate(selects))
+
+
+def default_selects(components: int) -> Selects:
+    """Returns the components of a result for texels that have the first `components` of them:
+    missing ones are 0, but the fourth is 1."""
+    x, y, z = (*range(min(components, 3)), *(SELECT_ZERO,) * 3)[:3]
+    return x, y, z, 3 if components == 4 else SELECT_ONE
+
+
+def default_order(components: int) -> int:
+    """Returns the OpenCL code of the channel order of 1, 2 or 4 components: R, RG or RGBA (PTX ISA,
+    "Channel Data Type and Channel Order")."""
+    return {1: 0x10B0, 2: 0x10B2}.get(components, 0x10B5)
 
 
 # ---- requests -----------------------------------------------------------------------------------

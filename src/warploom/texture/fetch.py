@@ -36,6 +36,9 @@ from warploom.texture.descriptors import (
     ONE,
     ONE_ARRAY,
     PACKED_HALVES,
+    SELECT_ONE,
+    SELECT_ZERO,
+    SRGB,
     THREE,
     TexelIssue,
     TexelOperands,
@@ -51,6 +54,7 @@ from warploom.texture.texels import (
     float_value,
     format_bytes,
     is_number,
+    linear_color,
     signed_value,
     single_to_half,
 )
@@ -67,10 +71,10 @@ def fetch(
     texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
     issue: TexelIssue, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tex` in one lane: stores four result words in the result
-    rows of `data`, rounded to half precision if requested, and counts the sectors of its texels. A
-    single texel is converted (`corner_word`), several are filtered as floats. Missing components
-    are 0, the fourth is 1 (1.0 if texels are read as floats)."""
+    """Executes `tex` in one lane: stores four result words in the result rows of `data`, rounded to
+    half precision if requested, and counts the sectors of its texels. A single texel is converted
+    (`corner_word`), several are filtered as floats. The texture selects the component of the texel
+    for each result, or 0, or 1 (1.0 if texels are read as floats)."""
     find_corners(texture, sampler, data, lane, issue)
     count = issue.corners
     as_float, format = texture.as_float, texture.format
@@ -78,16 +82,15 @@ def fetch(
         address = corner_of(issue, corner).address
         if address >= 0:
             count_sector(address, issue, record)
-    components = texture.components
     for component in range(4):
-        word = 0
-        if component >= components:
-            if component == 3:
+        word, select = 0, select_of(texture, component)
+        if select >= SELECT_ZERO:
+            if select == SELECT_ONE:
                 word = ONE_BITS if is_number(format, as_float) else 1
         elif count == 1:
-            word = corner_word(texture, memory, corner_of(issue, 0).address, component)
+            word = corner_word(texture, memory, corner_of(issue, 0).address, select)
         else:
-            word = filter_corners(texture, memory, component, issue)
+            word = filter_corners(texture, memory, select, issue)
         data.result[32 * component + lane] = word
     halves = issue.request >> HALVES & 3
     if halves:
@@ -117,12 +120,11 @@ def gather(
     """Executes `tld4` in one lane: of the four texels of level 0 that linear filtering would mix,
     stores one component each in the four result rows of `data`, in the order (x, y) = (0, 1), (1,
     1), (1, 0), (0, 0) (PTX ISA, tld4). Counts their sectors, and leaves the texels in the issue, as
-    corners of weight 0. A component that the texture lacks is 0, the fourth 1 (1.0 if texels are
-    read as floats); no texel is read for it."""
-    component = issue.request >> COMPONENT & 3
-    exists = component < texture.components
+    corners of weight 0. For a component that the texture sets to 0 or 1 no texel is read."""
+    component = select_of(texture, issue.request >> COMPONENT & 3)
+    exists = component < SELECT_ZERO
     missing = 0
-    if component == 3:
+    if component == SELECT_ONE:
         number = is_number(texture.format, texture.as_float)
         missing = ONE_BITS if number else 1
     linear = sampler | LINEAR
@@ -282,6 +284,13 @@ def layer_of(texture: TextureRow, data: TexelOperands, lane: int) -> int:
 
 
 @jitable
+def select_of(texture: TextureRow, component: int) -> int:
+    """Returns which component of a texel a component of a result is, or SELECT_ZERO or
+    SELECT_ONE."""
+    return int(texture.selects) >> (4 * component) & 7
+
+
+@jitable
 def mode_of(sampler: int, axis: int) -> int:
     """Returns the address mode of an encoded sampler along axis `axis`, 0 to 2."""
     return sampler >> (MODES_AT + 4 * axis) & 15
@@ -372,7 +381,15 @@ def corner_word(texture: TextureRow, memory: Memory, address: int, component: in
         return 0
     format = texture.format
     at = address + component * format_bytes(format)
+    if is_srgb(texture, component):
+        return float_bits(linear_color(memory, at))
     return component_word(memory, at, format, texture.as_float)
+
+
+@jitable
+def is_srgb(texture: TextureRow, component: int) -> bool:
+    """Returns whether a component of texels is red, green or blue in sRGB."""
+    return texture.as_float == SRGB and component < 3
 
 
 @jitable
@@ -387,5 +404,7 @@ def filter_corners(texture: TextureRow, memory: Memory, component: int, issue: T
             value = float_value(int(texture.border[component]))
         else:
             value = component_number(memory, texel.address + inside, format)
+            if is_srgb(texture, component):
+                value = linear_color(memory, texel.address + inside)
         total += float(texel.weight) * value
     return float_bits(total / WHOLE)

@@ -108,19 +108,10 @@ def query_texture(texture: TextureRow, level: int, query: int) -> int:
     if query == LEVELS_OF:
         return texture.levels
     if query == ORDER_OF:
-        return channel_order(texture.components)
+        return texture.order
     if query in (SAMPLES_OF, LAYOUT_OF):
         return 1
     return channel_type(texture.format, texture.as_float)
-
-
-@jitable
-def channel_order(components: int) -> int:
-    """Returns the OpenCL code of the channel order of 1, 2 or 4 components: R, RG or RGBA (PTX ISA,
-    "Channel Data Type and Channel Order")."""
-    if components == 1:
-        return 0x10B0
-    return 0x10B2 if components == 2 else 0x10B5
 
 
 @jitable

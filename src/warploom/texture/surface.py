@@ -34,7 +34,7 @@ from warploom.texture.descriptors import (
     TexelOperands,
     TextureRow,
 )
-from warploom.texture.fetch import signed_at
+from warploom.texture.fetch import select_of, signed_at
 from warploom.texture.texels import (
     Memory,
     format_bytes,
@@ -123,13 +123,25 @@ def store_texel(
     request: int,
 ) -> None:
     """Executes `sust.p` in one lane: converts the words in the value rows to the texel's format
-    (missing words are 0), and stores the texel at `address`, which must be in bounds."""
+    (missing words are 0), and stores the texel at `address`, which must be in bounds. The word of a
+    component is the first of those that a read returns it as."""
     format = texture.format
     for component in range(texture.components):
-        word = 0
-        if component < request >> PARTS & 7:
-            word = int(np.int64(data.value[32 * component + lane])) & 0xFFFFFFFF
-        write_component(memory, address + component * format_bytes(format), format, word)
+        word, part = 0, stored_part(texture, component)
+        if part < request >> PARTS & 7:
+            word = int(np.int64(data.value[32 * part + lane])) & 0xFFFFFFFF
+        at = address + component * format_bytes(format)
+        write_component(memory, at, format, word, texture.as_float)
+
+
+@jitable
+def stored_part(texture: TextureRow, component: int) -> int:
+    """Returns the first of the four components of a result that a component of a texel is; 4 for
+    none."""
+    for part in range(4):
+        if select_of(texture, part) == component:
+            return part
+    return 4
 
 
 @jitable

@@ -18,6 +18,12 @@ Memory = npt.NDArray[np.uint8]
 CANONICAL_NAN = 0x7FFFFFFF
 INFINITY_BITS = 0x7F800000
 
+_ENCODED = np.arange(256) / 255.0
+LINEAR_COLORS = np.where(
+    _ENCODED <= 0.04045, _ENCODED / 12.92, ((_ENCODED + 0.055) / 1.055) ** 2.4
+).astype(np.float32)
+"""The linear values of color components of 8 bits in sRGB (IEC 61966-2-1)."""
+
 
 @jitable
 def format_bytes(format: int) -> int:
@@ -165,12 +171,31 @@ def component_word(memory: Memory, address: int, format: int, as_float: int) -> 
 
 
 @jitable
-def write_component(memory: Memory, address: int, format: int, word: int) -> None:
+def linear_color(memory: Memory, address: int) -> float:
+    """Returns the linear value of a color component in sRGB."""
+    return float(LINEAR_COLORS[int(np.int64(memory[address]))])
+
+
+@jitable
+def normalized_integer(number: float, format: int) -> int:
+    """Returns the integer that a number becomes as a component of a normalized format: scaled to
+    its range, which it is limited to, and rounded to the nearest, ties to even; 0 for a NaN."""
+    highest = (1 << (8 * format_bytes(format) - (1 if format in (S8, S16) else 0))) - 1
+    lowest = -1.0 if format in (S8, S16) else 0.0
+    if number != number:  # a NaN
+        return 0
+    return int(np.rint(min(max(number, lowest), 1.0) * highest))
+
+
+@jitable
+def write_component(memory: Memory, address: int, format: int, word: int, as_float: int) -> None:
     """Stores a 32-bit word in memory as a component of a format: clamped to the range of an integer
-    format of 8 or 16 bits (the word is signed if the format is), rounded to half precision for f16,
-    unchanged for 32 bits."""
+    format of 8 or 16 bits (the word is signed if the format is; a float that is normalized, if
+    `as_float` is not 0), rounded to half precision for f16, unchanged for 32 bits."""
     value = word
-    if format == F16:
+    if as_float and format <= S16:
+        value = normalized_integer(float_value(word), format)
+    elif format == F16:
         value = single_to_half(word)
     elif format in (U8, U16):
         value = min(word, (1 << (8 * format_bytes(format))) - 1)

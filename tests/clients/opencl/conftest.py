@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from warploom.clients.environment import has_loader
-from warploom.frontends.opencl import opencl_is_missing
+from warploom.frontends.opencl_compilers import opencl_is_missing
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -19,14 +19,16 @@ import pytest
 
 from warploom.clients.environment import LIBRARIES, OWN_LOADER, environment_for
 from warploom.clients.settings import Settings
-from warploom.frontends.opencl import opencl_is_missing
+from warploom.frontends.opencl_compilers import opencl_is_missing
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.mark.parametrize("name", ["wrong_uses", "events", "destructors", "links", "both", "faults"])
+@pytest.mark.parametrize(
+    "name", ["wrong_uses", "events", "destructors", "links", "both", "faults", "loader"]
+)
 def test_programs_in_c(name: str, compile_program: Callable[[str], Path], run_program: Run) -> None:
     ended = run_program([str(compile_program(f"{name}.c"))])
     assert (ended.stdout.splitlines()[-1:], ended.returncode) == (["0 wrong"], 0), ended.stdout

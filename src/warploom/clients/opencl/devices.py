@@ -21,6 +21,7 @@ from warploom.clients.opencl.platforms import (
     VENDOR,
     VENDOR_ID,
     Platform,
+    extension_versions,
     extensions_of,
     opencl_number,
     platform,
@@ -28,6 +29,7 @@ from warploom.clients.opencl.platforms import (
 )
 from warploom.clients.opencl.table import entry
 from warploom.devices.spec import DeviceSpec
+from warploom.frontends.opencl_features import language_features
 
 DEFAULT_TYPE, GPU_TYPE, EVERY_TYPE = 1, 4, 0xFFFFFFFF
 KNOWN_TYPES = 0b11111
@@ -110,9 +112,7 @@ def _extensions(device: ClDevice) -> str:
 
 def _features(device: ClDevice) -> bytes:
     """Returns the optional features of OpenCL C 3.0, as NVIDIA has them."""
-    has = ["__opencl_c_images", "__opencl_c_int64", "__opencl_c_3d_image_writes"]
-    has += ["__opencl_c_fp64"] if device.spec.compute_capability >= (1, 3) else []
-    return versions((3, 0, 0), has)
+    return versions((3, 0, 0), language_features(device.spec.compute_capability))
 
 
 def _language_versions(device: ClDevice) -> bytes:
@@ -170,7 +170,7 @@ ANSWERS: Answers[ClDevice] = {
     0x1011: lambda d: word(16384),
     0x1012: lambda d: word(32768),
     **dict.fromkeys((0x1013, 0x1014, 0x1015), _depth),
-    0x1016: _no,  # images can be made and copied, but kernels cannot use them
+    0x1016: _yes,
     0x1017: lambda d: word(PARAMETER_BYTES),
     0x1018: lambda d: uint(32),
     0x1019: lambda d: uint(8 * BASE_ALIGNMENT),
@@ -217,7 +217,7 @@ ANSWERS: Answers[ClDevice] = {
     0x1053: lambda d: word(COARSE | FINE),
     0x105B: lambda d: text(""),
     0x105E: lambda d: versions((*opencl_number(d.spec), 0), [""])[:4],
-    0x1060: lambda d: versions((1, 0, 0), extensions_of(d.spec)),
+    0x1060: lambda d: extension_versions(d.spec),
     **dict.fromkeys((0x1061, 0x1062), _none),
     0x1063: lambda d: word(0b10001),  # relaxed, in a work-group
     0x1064: lambda d: word(0b10011),  # and acquire/release

@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from warploom.clients.opencl.contexts import ClContext
 from warploom.clients.opencl.errors import Status, demand
@@ -15,13 +16,25 @@ from warploom.clients.opencl.memory import (
     BUFFER,
     FLAGS,
     IMAGE_1D_BUFFER,
+    IMAGE_2D,
+    IMAGE_2D_ARRAY,
     READ_AND_WRITE,
+    READ_ONLY,
 )
 from warploom.clients.opencl.objects import get
 from warploom.clients.opencl.table import entry
+from warploom.texture.descriptors import (
+    NORMALIZED_TEXELS,
+    SELECT_ONE,
+    SELECT_ZERO,
+    SRGB,
+    Selects,
+)
+
+Floats = npt.NDArray[np.float32]
 
 R, A, RG, RA, RGB, RGBA, BGRA, ARGB, INTENSITY, LUMINANCE = range(0x10B0, 0x10BA)
-DEPTH = 0x10BD
+DEPTH, SRGBA = 0x10BD, 0x10C1
 
 COMPONENTS = {
     R: (0,),
@@ -34,6 +47,7 @@ COMPONENTS = {
     INTENSITY: (0,),
     LUMINANCE: (0,),
     DEPTH: (0,),
+    SRGBA: (0, 1, 2, 3),
 }
 """Which components of a colour a pixel holds, by the order of its channels."""
 
@@ -67,10 +81,23 @@ SUPPORTED = tuple(
         ((R, A, RG, RA, RGBA), tuple(TYPES)),
         ((INTENSITY, LUMINANCE), NUMBERS),
         ((BGRA,), (SNORM_8, UNORM_8, SIGNED_8, UNSIGNED_8)),
+        ((DEPTH,), (UNORM_16, FLOAT)),
+        ((SRGBA,), (UNORM_8,)),
     )
     for order in orders
     for type in types
 )
+FLAT = (IMAGE_2D, IMAGE_2D_ARRAY)
+"""The kinds of images that have depths as pixels."""
+
+
+def formats_of(type: int, flags: int) -> tuple[tuple[int, int], ...]:
+    """Returns the formats of a kind of images that kernels use as flags say: none for both at once
+    (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS), and sRGB only to be read."""
+    if flags & READ_AND_WRITE:
+        return ()
+    excluded = {*(() if type in FLAT else (DEPTH,)), *(() if flags & READ_ONLY else (SRGBA,))}
+    return tuple(one for one in SUPPORTED if one[0] not in excluded)
 
 
 @dataclass(frozen=True)
@@ -96,6 +123,31 @@ class ImageFormat:
         return self.channels * self.dtype.itemsize
 
     @property
+    def texels(self) -> str:
+        """Returns the format of a channel as the texture unit names it."""
+        dtype = self.dtype
+        return f"{dtype.kind.replace('i', 's')}{8 * dtype.itemsize}"
+
+    @property
+    def as_float(self) -> int:
+        """Returns how the texture unit reads integers."""
+        if self.order == SRGBA:
+            return SRGB
+        return NORMALIZED_TEXELS if self.type in NORMALIZED else 0
+
+    @property
+    def selects(self) -> Selects:
+        """Returns which channel each component of a colour is read from (OpenCL C 3.0, 6.15.15.7):
+        those that a pixel does not hold are 0, but 1 is the last of an order without it."""
+        if self.order == INTENSITY:
+            return (0, 0, 0, 0)
+        if self.order == LUMINANCE:
+            return (0, 0, 0, SELECT_ONE)
+        held = COMPONENTS[self.order]
+        x, y, z = (held.index(n) if n in held else SELECT_ZERO for n in range(3))
+        return x, y, z, held.index(3) if 3 in held else SELECT_ONE
+
+    @property
     def words(self) -> bytes:
         """Returns the structure of the header."""
         return struct.pack("<2I", self.order, self.type)
@@ -106,6 +158,8 @@ class ImageFormat:
         is_number = self.type in NUMBERS
         kind = np.float32 if is_number else np.int32
         given = np.frombuffer(ctypes.string_at(color, 4 if self.order == DEPTH else 16), kind)
+        if self.order == SRGBA:
+            given = np.append(_encoded(given[:3].astype(np.float32)), given[3:])
         chosen = given[list(COMPONENTS[self.order])]
         if self.type in NORMALIZED:
             scale, least = NORMALIZED[self.type], 0 if self.type in (UNORM_8, UNORM_16) else -1
@@ -115,6 +169,13 @@ class ImageFormat:
             wide = chosen.view(np.uint32) if self.dtype.kind == "u" else chosen
             chosen = np.clip(wide.astype(np.int64), limits.min, limits.max)
         return chosen.astype(self.dtype).tobytes()
+
+
+def _encoded(linear: Floats) -> Floats:
+    """Returns components of a colour in sRGB."""
+    within = np.clip(np.nan_to_num(linear), 0, 1).astype(np.float64)
+    curved = 1.055 * within ** (1 / 2.4) - 0.055
+    return np.where(within <= 0.0031308, 12.92 * within, curved).astype(np.float32)
 
 
 def format_at(address: int) -> ImageFormat:
@@ -139,14 +200,13 @@ def format_at(address: int) -> ImageFormat:
 
 @entry("clGetSupportedImageFormats")
 def supported(context: int, flags: int, type: int, capacity: int, target: int, number: int) -> None:
-    """Lists the formats, which are the same for images of all kinds."""
+    """Lists the formats of a kind of images."""
     get(context, ClContext)
     demand(not flags & ~(FLAGS | READ_AND_WRITE), Status.INVALID_VALUE, "there are no such flags")
     is_image = BUFFER < type <= IMAGE_1D_BUFFER
     demand(is_image, Status.INVALID_VALUE, f"{type:#x} is no kind of image")
     demand(capacity or not target, Status.INVALID_VALUE, "there is no space for formats")
-    # A kernel may not read and write an image (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS).
-    found = () if flags & READ_AND_WRITE else SUPPORTED
+    found = formats_of(type, flags)
     if target:
         data = b"".join(ImageFormat(*one).words for one in found[:capacity])
         ctypes.memmove(target, data, len(data))

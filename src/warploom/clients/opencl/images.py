@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import struct
-
-import numpy as np
+from functools import partial
 
 from warploom.clients.driver.copies import Box, copy_rows
 from warploom.clients.driver.state import state
 from warploom.clients.opencl.buffers import Buffer
 from warploom.clients.opencl.contexts import ClContext
 from warploom.clients.opencl.errors import Status, demand
-from warploom.clients.opencl.image_formats import ImageFormat, format_at
+from warploom.clients.opencl.image_formats import ImageFormat, format_at, formats_of
 from warploom.clients.opencl.info import Answers, answer, uint, word
 from warploom.clients.opencl.memory import (
     COPY_HOST,
@@ -31,7 +29,8 @@ from warploom.clients.opencl.memory import (
 from warploom.clients.opencl.objects import get
 from warploom.clients.opencl.table import entry
 from warploom.core.lazy import cached_property
-from warploom.host.buffer import Buffer as Pixels
+from warploom.machine.memory.textures import TextureDescription
+from warploom.texture.descriptors import SURFACE, TEXTURE
 
 WIDE, HIGH, DEEP, LAYERS, IN_BUFFER = 16384, 32768, 16384, 2048, 1 << 28
 """The limits of `devices`."""
@@ -48,10 +47,14 @@ DIMENSIONS = {
 
 ARRAYS = (IMAGE_1D_ARRAY, IMAGE_2D_ARRAY)
 
-RECORD = struct.Struct("<2Q8I2Q")
-"""What the argument of a kernel points to: the address of the pixels, 0, width, height, depth and
-layers, order and type of the channels, their number, bytes of a pixel, and bytes of a row and of a
-slice. The functions of images in kernels read it."""
+GEOMETRIES = {
+    IMAGE_1D: "1d",
+    IMAGE_1D_BUFFER: "1d",
+    IMAGE_1D_ARRAY: "a1d",
+    IMAGE_2D: "2d",
+    IMAGE_2D_ARRAY: "a2d",
+    IMAGE_3D: "3d",
+}
 
 
 class Descriptor(ctypes.Structure):
@@ -140,20 +143,36 @@ class Image(MemObject):
         return Box(start, row, self.host_slice)
 
     @cached_property
-    def record(self) -> Pixels:
-        """Returns the record that kernels get the address of."""
-        height, depth = max(self.height, 1), max(self.depth, 1)
+    def texture(self) -> int:
+        """Returns the handle by which kernels read it."""
+        return self._handle_of(TEXTURE)
+
+    @cached_property
+    def surface(self) -> int:
+        """Returns the handle by which kernels write it."""
+        return self._handle_of(SURFACE)
+
+    def _handle_of(self, kind: int) -> int:
         format = self.format
-        sizes = (self.sizes[0], height, depth, self.layers)
-        pixel = (format.order, format.type, format.channels, format.pixel_bytes)
-        data = RECORD.pack(self.address, 0, *sizes, *pixel, self.row, self.slice)
-        made = Pixels(state.device.memory, (len(data),), np.dtype(np.uint8), "image")
-        made.memory.write(made.address, data)
-        return made
+        described = TextureDescription(
+            kind,
+            GEOMETRIES[self.type],
+            format.texels,
+            format.channels,
+            (self.sizes[0], max(self.height, 1), max(self.depth, 1)),
+            (self.address,),
+            max(self.layers, 1),
+            format.as_float,
+            selects=format.selects,
+            order=format.order,
+        )
+        return state.device.memory.textures.add(described)
 
     def end(self) -> None:
-        if "record" in self.__dict__:
-            state.when_idle(self.record.free)
+        for kind in ("texture", "surface"):
+            if kind in self.__dict__:
+                remove = state.device.memory.textures.remove
+                state.when_idle(partial(remove, self.__dict__[kind]))
         if self.source is not None:
             self.source.drop()
         super().end()
@@ -194,7 +213,15 @@ def _create(
     else:
         flags = check_flags(flags, host)
     _check(d, given, host)
+    _check_format(given, d.type, flags)
     return Image(at, flags, given, d, host, properties).handle
+
+
+def _check_format(format: ImageFormat, type: int, flags: int) -> None:
+    """Checks that images of a kind have a format: IMAGE_FORMAT_NOT_SUPPORTED."""
+    there = (format.order, format.type) in formats_of(type, flags)
+    why = f"no image of this kind and these flags has {format.order:#x}, {format.type:#x}"
+    demand(there, Status.IMAGE_FORMAT_NOT_SUPPORTED, why)
 
 
 def _check(d: Descriptor, format: ImageFormat, host: int) -> None:
@@ -259,6 +286,7 @@ def _old(context: int, flags: int, format: int, d: Descriptor, host: int) -> int
     valid = host or not (d.row or d.slice)
     demand(valid, Status.INVALID_IMAGE_SIZE, "pitches are those of host memory")
     _check(d, given, host)
+    _check_format(given, d.type, flags)
     return Image(at, flags, given, d, host).handle
 
 

@@ -77,7 +77,7 @@ def parameter_info(
     kernel = get(handle, ClKernel)
     parameter_of(kernel, number)
     declared = kernel.declared.parameters
-    known = number < len(declared) and declared[number].name
+    known = number < len(declared) and declared[number].name and kernel.declared.shows_names
     why = "build the program with -cl-kernel-arg-info to have it"
     demand(known, Status.KERNEL_ARG_INFO_NOT_AVAILABLE, why)
     answer(PARAMETER_ANSWERS, declared[number], question, capacity, target, size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from warploom.isa.instruction import Space
 from warploom.ptx.module import Variable
 
 LOCAL_SPACE = 3
+_IMAGE_TYPE = re.compile(r"image[123]d_(?:\w+_)?t")
 
 
 class Takes(Enum):
@@ -104,9 +106,22 @@ class ClKernel(ClObject):
             data[parameter.offset : parameter.offset + parameter.size] = value
         return bytes(data), local - start, objects
 
-    def _called(self, number: int) -> str:
+    def name_memory(self) -> None:
+        """Names the memory of arguments by the parameters that it is given for, for messages."""
+        for n, given in enumerate(self.arguments):
+            name = self._parameter_name(n)
+            if name and given is not None and isinstance(given.object, MemObject):
+                called = f"{name} (argument {n} of {self.name})"
+                if given.object.called != called:
+                    given.object.called = called
+                    state.device.memory.rename(given.object.address, called)
+
+    def _parameter_name(self, number: int) -> str:
         declared = self.declared.parameters
-        name = declared[number].name if number < len(declared) else ""
+        return declared[number].name if number < len(declared) else ""
+
+    def _called(self, number: int) -> str:
+        name = self._parameter_name(number)
         return f"argument {number}{f' ({name})' if name else ''} of {self.name}"
 
     def end(self) -> None:
@@ -135,7 +150,7 @@ def _takes(declared: DeclaredParameter | None, in_ptx: Variable) -> Takes:
         return Takes.LOCAL
     if declared is None:
         return Takes.MEMORY if in_ptx.pointer_space is not None else Takes.VALUE
-    if declared.type.startswith("image"):
+    if _IMAGE_TYPE.fullmatch(declared.type):
         return Takes.IMAGE
     if declared.type == "sampler_t":
         return Takes.SAMPLER
@@ -220,14 +235,15 @@ def _image(parameter: Parameter, size: int, value: int) -> Argument:
     allowed = not made.flags & forbidden
     why = f"the kernel uses the image as {parameter.access}, and its flags forbid that"
     demand(allowed, Status.INVALID_ARG_VALUE, why)
-    return Argument(struct.pack("<Q", made.record.address), object=made)
+    handle = made.surface if parameter.access == "write_only" else made.texture
+    return Argument(struct.pack("<Q", handle), object=made)
 
 
 def _sampler(parameter: Parameter, size: int, value: int) -> Argument:
     demand(value, Status.INVALID_ARG_VALUE, "there is no sampler")
     demand(size == 8, Status.INVALID_ARG_SIZE, f"a sampler is 8 bytes, not {size}")
     made = get(ctypes.c_uint64.from_address(value).value, Sampler)
-    return Argument(struct.pack("<Q", made.bits), object=made)
+    return Argument(struct.pack("<Q", made.word), object=made)
 
 
 def _value(parameter: Parameter, size: int, value: int) -> Argument:

@@ -42,6 +42,7 @@ def launch(
     wrong = f"{dims} is no number of dimensions: 1 to 3 are"
     demand(1 <= dims <= 3, Status.INVALID_WORK_DIMENSION, wrong)
     data, bytes_, objects = made.packed()
+    made.name_memory()
     old = opencl_number(state.device.spec) < (2, 1)
     given = sizes_at(sizes, dims, Status.INVALID_GLOBAL_WORK_SIZE) if sizes or old else (0,) * dims
     empty = "a global size of 0, which OpenCL 2.1 has brought"
@@ -62,6 +63,7 @@ def task(queue: int, kernel: int, *asked: int) -> None:
     same = made.program.context is at.context
     demand(same, Status.INVALID_CONTEXT, "the queue and the kernel are of different contexts")
     data, bytes_, objects = made.packed()
+    made.name_memory()
     one = (1, 1, 1)
     _check(made, one, one, bytes_)
     work = partial(_run, made, ((0, 0, 0), one, one, 1), data, bytes_)

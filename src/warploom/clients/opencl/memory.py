@@ -33,6 +33,8 @@ class MemObject(ClObject):
     what = "memory object"
     invalid = Status.INVALID_MEM_OBJECT
     type = BUFFER
+    called = ""
+    """How messages name it."""
     source: MemObject | None = None
     """The buffer whose memory this is."""
 

@@ -34,7 +34,8 @@ handles = Handles()
 
 
 class Addresses:
-    """Gives addresses that begin with the table of functions."""
+    """Gives addresses that begin with the table of functions, and with the loader's own where there
+    is one (cl_khr_icd 2.0)."""
 
     def __init__(self) -> None:
         self._slabs: list[ctypes.Array[ctypes.c_uint64]] = []
@@ -53,7 +54,9 @@ class Addresses:
             self._slabs.append(slab)
             start = ctypes.addressof(slab)
             self._unused.extend(range(start, start + 16 * SLAB, 16))
-        return self._unused.popleft()
+        address = self._unused.popleft()
+        ctypes.c_uint64.from_address(address + 8).value = dispatch_data().value or 0
+        return address
 
     def rest(self, address: int, what: str) -> None:
         """Takes an address back."""
@@ -66,6 +69,12 @@ def dispatch_table() -> int:
     """Returns the address of the library's table of functions."""
     table = (ctypes.c_void_p * 1).in_dll(ctypes.CDLL(str(LIBRARY)), "warploom_opencl_dispatch")
     return ctypes.addressof(table)
+
+
+@cache
+def dispatch_data() -> ctypes.c_void_p:
+    """Returns where the library keeps the address of the loader's table."""
+    return ctypes.c_void_p.in_dll(ctypes.CDLL(str(LIBRARY)), "warploom_opencl_data")
 
 
 addresses = Addresses()

@@ -11,13 +11,13 @@ from warploom.clients.driver.devices import VERSION
 from warploom.clients.driver.state import started_by, state
 from warploom.clients.driver.words import put
 from warploom.clients.opencl.errors import Status, demand
-from warploom.clients.opencl.info import Answers, answer, put_uint, text, word
+from warploom.clients.opencl.info import Answers, answer, put_uint, text, uint, word
 from warploom.clients.opencl.objects import ClObject, get
 from warploom.clients.opencl.table import entry, registry
 from warploom.clients.session import session
 from warploom.clients.termination import before_termination
 from warploom.devices.spec import DeviceSpec
-from warploom.frontends.opencl import opencl_version
+from warploom.frontends.opencl_features import language_extensions, opencl_version
 
 VENDOR, VENDOR_ID = "NVIDIA Corporation", 0x10DE
 """The device's, as NVIDIA's own driver reports it: programs choose by it."""
@@ -25,20 +25,13 @@ VENDOR, VENDOR_ID = "NVIDIA Corporation", 0x10DE
 DRIVER_VERSION = "580.00"
 CUDA_VERSION = f"{VERSION // 1000}.{VERSION % 1000 // 10}"
 
+ICD = "cl_khr_icd"
 EXTENSIONS = (
-    *("cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics"),
-    *("cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics"),
-    *("cl_khr_3d_image_writes", "cl_khr_byte_addressable_store", "cl_khr_icd"),
-    *("cl_nv_compiler_options", "cl_nv_device_attribute_query", "cl_nv_pragma_unroll"),
-    *("cl_khr_device_uuid", "cl_khr_pci_bus_info"),
+    *(ICD, "cl_nv_compiler_options", "cl_nv_device_attribute_query"),
+    *("cl_nv_pragma_unroll", "cl_khr_device_uuid", "cl_khr_pci_bus_info"),
 )
-"""Those of NVIDIA's driver but for what shares objects with other interfaces."""
-
-SINCE = {
-    "cl_khr_fp64": (1, 3),
-    "cl_khr_int64_base_atomics": (2, 0),
-    "cl_khr_int64_extended_atomics": (3, 5),
-}
+"""Those of NVIDIA's driver beside the language's, but for what shares objects with other
+interfaces."""
 
 
 class Platform(ClObject):
@@ -59,8 +52,7 @@ def platform() -> Platform:
 
 def extensions_of(spec: DeviceSpec) -> list[str]:
     """Returns the extensions of a device."""
-    newer = [name for name, first in SINCE.items() if spec.compute_capability >= first]
-    return [*EXTENSIONS, *newer]
+    return [*language_extensions(spec.compute_capability), *EXTENSIONS]
 
 
 def opencl_number(spec: DeviceSpec) -> tuple[int, int]:
@@ -76,6 +68,13 @@ def versions(version: tuple[int, int, int], names: Iterable[str]) -> bytes:
     return b"".join(struct.pack("<I64s", number, name.encode()) for name in names)
 
 
+def extension_versions(spec: DeviceSpec) -> bytes:
+    """Encodes the extensions of a device with their versions."""
+    return b"".join(
+        versions((2, 0, 0) if name == ICD else (1, 0, 0), [name]) for name in extensions_of(spec)
+    )
+
+
 def _version(platform: Platform) -> str:
     major, minor = opencl_number(state.device.spec)
     return f"OpenCL {major}.{minor} CUDA {CUDA_VERSION} Warploom {version('warploom')}"
@@ -89,8 +88,9 @@ ANSWERS: Answers[Platform] = {
     0x0904: lambda p: text(" ".join(extensions_of(state.device.spec))),
     0x0905: lambda p: word(1),
     0x0906: lambda p: versions((*opencl_number(state.device.spec), 0), [""])[:4],
-    0x0907: lambda p: versions((1, 0, 0), extensions_of(state.device.spec)),
+    0x0907: lambda p: extension_versions(state.device.spec),
     0x0920: lambda p: text("WLM"),
+    0x0921: lambda p: uint(0),  # the library stays loaded
 }
 
 

@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Callable, Mapping
 from itertools import count
 
+from msgspec.structs import replace
+
 from warploom.clients.driver.programs import LoadedProgram
 from warploom.clients.driver.state import state
 from warploom.clients.opencl.binaries import Binary, BinaryType, link_binaries, read_binary
@@ -15,21 +17,18 @@ from warploom.clients.opencl.devices import ClDevice
 from warploom.clients.opencl.errors import ClError, Status, demand
 from warploom.clients.opencl.info import list_at, sizes_at
 from warploom.clients.opencl.objects import ClObject, get, get_all, register_counting
-from warploom.clients.opencl.platforms import extensions_of
 from warploom.clients.opencl.table import entry, report_refusal
 from warploom.core.errors import CompileError, WarploomError
 from warploom.core.mangled import shown_name
 from warploom.core.source import Text
-from warploom.frontends.opencl import build_opencl, opencl_is_missing
+from warploom.frontends.opencl import ND_RANGE, build_opencl
+from warploom.frontends.opencl_compilers import opencl_is_missing
 from warploom.frontends.opencl_metadata import DeclaredKernel
 from warploom.isa.instruction import Symbol
 from warploom.program.services import SERVICES
 from warploom.ptx.module import Module
 
 SUCCESS, NONE, ERROR, IN_PROGRESS = 0, -1, -2, -3
-
-ND_RANGE = "-D__WARPLOOM_ND_RANGE"
-"""Has kernels read the global offset (`frontends.opencl_functions`)."""
 
 _NOTIFY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _numbers = count(1)
@@ -98,13 +97,14 @@ class Program(ClObject):
     ) -> Binary:
         """Returns the binary of the source, with the compiler's warnings in the log."""
         cc = state.device.spec.compute_capability
-        named = ",".join(f"+{name}" for name in extensions_of(state.device.spec) if "khr" in name)
-        given = [ND_RANGE, "-Xclang", f"-cl-ext={named}", *options]
+        given = [ND_RANGE, "-cl-kernel-arg-info", *options]  # messages name parameters
         # Several sources may include one `inline` function.
         given += ["-fno-gnu89-inline"] if type == BinaryType.OBJECT else []
         built = build_opencl(self.source, self.name, cc, given, headers)
         self.log = built.log
-        return Binary(built.ptx, type, dict(built.kernels), self.name, self.source)
+        answers = "-cl-kernel-arg-info" in options
+        kernels = {n: replace(k, shows_names=answers) for n, k in built.kernels.items()}
+        return Binary(built.ptx, type, kernels, self.name, self.source)
 
     def end(self) -> None:
         self._unload()

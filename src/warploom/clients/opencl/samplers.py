@@ -7,14 +7,15 @@ from warploom.clients.opencl.errors import Status, demand
 from warploom.clients.opencl.info import Answers, answer, properties_at, property_words, uint, word
 from warploom.clients.opencl.objects import ClObject, get, register_counting
 from warploom.clients.opencl.table import entry
+from warploom.texture.descriptors import BORDERED, CLAMP, LINEAR, MIRROR, WRAP, sampler_word
+from warploom.texture.descriptors import NORMALIZED as NORMALIZED_COORDINATES
 
 NORMALIZED, ADDRESSING, FILTER = 0x1152, 0x1153, 0x1154
 DEFAULTS = {NORMALIZED: 1, ADDRESSING: 0x1132, FILTER: 0x1140}
 
-ADDRESSES = {0x1130: 0, 0x1131: 2, 0x1132: 4, 0x1133: 6, 0x1134: 8}
-FILTERS = {0x1140: 0x10, 0x1141: 0x20}
-"""The bits of `sampler_t` for each mode, as the header of OpenCL C has them (CLK_ADDRESS_*,
-CLK_FILTER_*)."""
+ADDRESSES = {0x1130: CLAMP, 0x1131: CLAMP, 0x1132: BORDERED, 0x1133: WRAP, 0x1134: MIRROR}
+FILTERS = {0x1140: 0, 0x1141: LINEAR}
+"""The modes of the texture unit. Outside an image without a mode anything may be read."""
 
 
 class Sampler(ClObject):
@@ -31,10 +32,11 @@ class Sampler(ClObject):
         context.hold()
 
     @property
-    def bits(self) -> int:
-        """Returns what a kernel gets: the value of a `sampler_t` that says the same."""
-        address, filter = ADDRESSES[self.given[ADDRESSING]], FILTERS[self.given[FILTER]]
-        return int(bool(self.given[NORMALIZED])) | address | filter
+    def word(self) -> int:
+        """Returns what a kernel gets: the sampler as the texture unit takes it."""
+        mode, normalized = ADDRESSES[self.given[ADDRESSING]], bool(self.given[NORMALIZED])
+        flags = FILTERS[self.given[FILTER]] | NORMALIZED_COORDINATES * normalized
+        return sampler_word((mode, mode, mode), flags=flags)
 
     def end(self) -> None:
         self.context.drop()

@@ -117,8 +117,12 @@ def _is_texture(row: TextureRow) -> bool:
         and 1 <= row.components <= 4
         and all(0 <= extent <= MOST_EXTENT for extent in extents)
         and 1 <= row.levels <= d.MOST_LEVELS
-        and row.as_float in (0, 1)
+        and row.as_float in (0, d.NORMALIZED_TEXELS, d.SRGB)
         and row.sampler & d.SAMPLER_TAG != 0
+        and all(
+            select < row.components or select in (d.SELECT_ZERO, d.SELECT_ONE)
+            for select in (row.selects >> 4 * part & 15 for part in range(4))
+        )
     )
 
 

@@ -139,7 +139,7 @@ def make_texture(
         texels.extents,
         texels.levels,
         texels.layers,
-        read == "normalized",
+        d.NORMALIZED_TEXELS if read == "normalized" else 0,
         d.sampler_word((first, second, third), flags=flags),
         _border_words(border, name, texels.dtype, floats=floats),
     )

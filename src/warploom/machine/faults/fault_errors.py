@@ -23,6 +23,7 @@ from warploom.core.errors import (
     MemoryFault,
 )
 from warploom.core.source import BUILT_IN_HEADER
+from warploom.core.wording import in_words_of_source
 from warploom.isa import preconditions
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
@@ -141,7 +142,8 @@ def fault_error(
     # Order matters: a call-stack overflow is recorded as an out-of-bounds access to local memory.
     trap = _trap_message(fault, program, launch, at)
     if trap is not None:
-        return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **location)
+        message = in_words_of_source(trap)
+        return DeviceTrap(message, kind=fault.kind.name.lower().replace("_", " "), **location)
     if fault.kind in PRECONDITIONS:
         kind, message = _precondition_message(fault, program, at)
         nearest = None
@@ -161,6 +163,7 @@ def fault_error(
     else:
         kind = fault.kind.name.lower().replace("_", " ")
         message = _access_message(fault, program, at, nearest)
+    message = in_words_of_source(message)
     return MemoryFault(
         message, kind=kind, address=fault.address, size=fault.size, nearest=nearest, **location
     )

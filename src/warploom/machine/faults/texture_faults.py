@@ -50,6 +50,8 @@ def texel_fault(
         advice = (
             "Guard the access, or let the boundary mode clamp it or return zeros. In CUDA, x is "
             "in bytes: multiply it by the element size."
+            if unit == "bytes"
+            else "Guard the access: a write is outside where x or y is not less than the size."
         )
     else:
         title = f"Misaligned __surface__ access: x = {address} bytes"

@@ -233,6 +233,13 @@ class DeviceMemory:
         self._allocator.give_back(address, allocation.size)
         return True
 
+    def rename(self, address: int, name: str) -> None:
+        """Changes the name of the allocation that starts at `address`, for messages; does nothing
+        where there is none. In place: detectors know an allocation by its identity."""
+        with self._lock:
+            if allocation := self._live.get(address):
+                object.__setattr__(allocation, "name", name)
+
     def live(self) -> tuple[Allocation, ...]:
         """Returns the live allocations, lent ones included, in order of address, without those that
         are freed but retained."""

@@ -25,8 +25,10 @@ class TextureDescription:
     mipmap levels in device memory.
 
     `kind`, `geometry`, `format`: of `texture.descriptors`. The faces of cubes count as layers.
-    `as_float`: integer texels are read as normalised floats. `sampler`: packed options of filtering
-    and addressing. `border`: the words of the border colour.
+    `as_float`: integer texels are normalised floats (`texture.descriptors`). `sampler`: packed
+    options of filtering and addressing. `border`: the words of the border colour. `selects` and
+    `order`: which component of a texel each of a result is, and the code of that; those of the
+    first components if left out.
     """
 
     kind: int
@@ -36,9 +38,11 @@ class TextureDescription:
     extents: tuple[int, int, int]
     levels: tuple[int, ...]
     layers: int = 1
-    as_float: bool = False
+    as_float: int = 0
     sampler: int = d.SAMPLER_TAG
     border: tuple[int, ...] = (0, 0, 0, 0)
+    selects: d.Selects | None = None
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,5 +128,8 @@ def _row(description: TextureDescription, base: int) -> Words:
     row.layers, row.levels = description.layers, len(description.levels)
     row.as_float, row.sampler = description.as_float, description.sampler
     row.border[:] = description.border
+    components = description.components
+    row.selects = d.selects_word(description.selects or d.default_selects(components))
+    row.order = description.order or d.default_order(components)
     row.level_at[: row.levels] = [address - base for address in description.levels]
     return words
