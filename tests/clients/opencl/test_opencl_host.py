@@ -221,8 +221,8 @@ def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path])
     text = ended.stdout + ended.stderr
     assert ended.returncode == 1, text
     assert "program_1.cl:3" in text  # the race, in the line of the kernel's source
-    assert "clEnqueueReadBuffer gives CL_INVALID_VALUE" in text
-    assert "clReleaseMemObject gives CL_INVALID_MEM_OBJECT: the buffer was released" in text
+    assert "clEnqueueReadBuffer returned CL_INVALID_VALUE" in text
+    assert "clReleaseMemObject returned CL_INVALID_MEM_OBJECT: the buffer was released" in text
     assert re.search(r"called at \S*careless\.c:\d+", text)
     assert "1 kernel never released" in text
     assert "1 command never ended" in text
