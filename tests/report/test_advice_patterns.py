@@ -272,7 +272,7 @@ PIXELS = small(np.uint8)
             "strided access",
             ("row_of_4", 64, 256, floats(), floats()),
             "lanes are 32 bytes apart, and each thread loads 8 elements in a row",
-            "Let neighbouring lanes access neighbouring elements",
+            "Let neighboring lanes access neighboring elements",
         ),
         (
             "strided access",
@@ -334,7 +334,7 @@ PIXELS = small(np.uint8)
             "scattered access",
             ("by_hash", 256, 256, floats(), floats(), WIDTH * WIDTH),
             "the index is computed",
-            "Compute the index so that neighbouring lanes",
+            "Compute the index so that neighboring lanes",
         ),
         # Each of 2,048 warps loses half of 40 iterations.
         (

@@ -104,8 +104,8 @@ HOST_ACCESSES = (
 """Printed with the findings: the host's own accesses are not seen."""
 
 EVENT_TIMES = (
-    "times of events are those of the simulation on this computer, not of a GPU: use `warploom "
-    "time` to model GPU times"
+    "event times measure the simulation on this computer, not a GPU: use `warploom time` to model "
+    "GPU times"
 )
 
 

@@ -130,7 +130,7 @@ ARCHITECTURE = {
     "warp": 'The word comes from weaving, like "thread": the warp is the set of parallel threads '
     "on a loom, the first technology of parallel threads (Lindholm and others, IEEE Micro "
     "28 (2), 2008).",
-    "half-warp, quarter-warp": "16 and 8 neighbouring lanes: before compute capability 2.0, "
+    "half-warp, quarter-warp": "16 and 8 neighboring lanes: before compute capability 2.0, "
     "memory served half-warps; accesses of 8 and 16 bytes per lane are "
     "still served by halves and quarters.",
     "active block, active warp": "A block that is resident on a multiprocessor, and its warps: "
@@ -138,7 +138,7 @@ ARCHITECTURE = {
     "ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
     "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
-    "stalled": "A warp that cannot issue in this cycle; the tips of the Time view and "
+    "stalled": "A warp that cannot issue in this cycle; the tooltips of the Time view and "
     "[timing.md](timing.md) list Nsight Compute's reasons.",
     "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
     " allow.",

@@ -96,7 +96,8 @@ def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
         missing = [name for name in wanted if name not in configuration]
         if missing:
             raise WarploomError(
-                f"{path} has configurations without {', '.join(missing)}, which is in the space"
+                f"{path} has configurations without these parameters of the search space: "
+                f"{', '.join(missing)}"
             )
         kept = {name: plain(name, configuration[name]) for name in names if name in configuration}
         found.append(Measurement(kept, seconds))

@@ -210,7 +210,7 @@ def test_check_finds_races_between_queues(compile_program: Callable[[str], Path]
     text = _checked(program).stderr
     assert "Race between queues: kernel copy reads" in text
     assert "what kernel fill writes" in text
-    assert "Give the event of the first in the wait list of the second" in text
+    assert "Put the event of the first in the wait list of the second" in text
     assert "cuda" not in text
     assert _checked(program, "ordered").returncode == 0
 
