@@ -138,8 +138,8 @@ ARCHITECTURE = {
     "ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
     "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
-    "stalled": "A warp that cannot issue in this cycle; the tooltips of the Time view and "
-    "[timing.md](timing.md) list Nsight Compute's reasons.",
+    "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and "
+    "[timing.md](timing.md) list Nsight Compute's stall reasons.",
     "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
     " allow.",
     "convergence, reconvergence": "The point at which lanes that had diverged execute together"
