@@ -41,7 +41,7 @@ GLOSSARY = (
         "sub-group",
         "sub-group",
         "wavefront",
-        "the threads for which one instruction is issued together: 32, on AMD's GCN and CDNA 64",
+        "the threads for which one instruction is issued together: 32 (64 on AMD's GCN and CDNA)",
     ),
     Entry("block", "work-group", "work-group", "block", "threads that share memory and barriers"),
     Entry("grid", "NDRange", "ND-range", "grid", "all blocks of a launch"),
