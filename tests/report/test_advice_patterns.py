@@ -317,7 +317,7 @@ PIXELS = small(np.uint8)
             "12 bytes after a sector boundary",
             "Align arrays and rows to 32 bytes",
         ),
-        # 33 floats are 132 bytes: all but one of eight blocks begin inside of a sector.
+        # 33 floats are 132 bytes: all but one of eight blocks begin inside a sector.
         (
             "misaligned blocks",
             ("shifted", 256, 33, floats(), floats()),

@@ -24,7 +24,7 @@ Program = Annotated[
     typer.Argument(help="A Python program, an executable, or CUDA C++ with a main (needs nvcc)."),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the program.")]
-DeviceName = Annotated[str, typer.Option(help="A device of `warploom devices`.")]
+DeviceName = Annotated[str, typer.Option(help="A device listed by `warploom devices`.")]
 Memory = Annotated[
     str,
     typer.Option(

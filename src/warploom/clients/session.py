@@ -97,9 +97,9 @@ class HostWork:
 
 
 HOST_ACCESSES = (
-    "Note: the host and kernels share memory (managed, or mapped). A launch has ended here"
-    " when it returns, so that the host reads what kernels wrote; on a GPU only once it has waited"
-    " for them (cudaDeviceSynchronize, an event, a stream), which is not checked."
+    "Note: the host and kernels share memory (managed or mapped). Here, a launch has finished"
+    " when it returns, so the host reads what kernels wrote. On a GPU, it does so only after it has"
+    " waited for them (cudaDeviceSynchronize, an event, a stream); this wait is not checked."
 )
 """Printed with the findings: the host's own accesses are not seen."""
 

@@ -153,7 +153,7 @@ def misaligned(access: Wasteful) -> Pattern | None:
         return Pattern(
             "misaligned blocks",
             f"a block of {case.threads_per_block} threads covers "
-            f"{case.threads_per_block * example.size} bytes, so blocks begin inside of a sector",
+            f"{case.threads_per_block * example.size} bytes, so blocks begin inside a sector",
             f"Make the block size a multiple of {warp}.",
         )
     beyond = (example.addresses[0] - example.lanes[0] * example.size) % SECTOR
