@@ -56,7 +56,7 @@ def in_buffer(buffer: Buffer, origin: Triple, region: Triple, row: int, slice: i
     row, slice = pitches(row, slice, region)
     last = [start + size - 1 for start, size in zip(origin, region, strict=True)]
     end = last[2] * slice + last[1] * row + last[0] + 1
-    why = f"the rectangle ends at byte {end} of a buffer of {buffer.size}"
+    why = f"the rectangle ends at byte {end}, beyond the buffer of {buffer.size} bytes"
     demand(end <= buffer.size, Status.INVALID_VALUE, why)
     return box_at(buffer.address, origin, row, slice)
 
