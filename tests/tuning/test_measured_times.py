@@ -102,7 +102,7 @@ def test_what_is_no_measurement_is_an_error(given: Any, said: str) -> None:
     [
         ("nothing", "not a JSON object"),
         ("[1]", "not a JSON object"),
-        ("{}", "neither a cache file"),
+        ("{}", "neither a Kernel Tuner cache file"),
         ('{"cache": {"1": {"TILE": 1, "time": 1.0}}}', "without block_size_x"),
     ],
 )
