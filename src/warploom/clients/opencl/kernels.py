@@ -207,7 +207,7 @@ def set_argument(handle: int, number: int, size: int, value: int) -> None:
 def parameter_of(kernel: ClKernel, number: int) -> Parameter:
     """Returns a parameter by its number; INVALID_ARG_INDEX where there is none."""
     most = len(kernel.parameters)
-    why = f"{kernel.name} has {most} arguments (counted from 0), so {number} is not an index of one"
+    why = f"argument index {number} is out of range: {kernel.name} has {most} arguments"
     demand(number < most, Status.INVALID_ARG_INDEX, why)
     return kernel.parameters[number]
 
