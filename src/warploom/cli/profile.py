@@ -34,7 +34,7 @@ def profile(
     terms: Annotated[
         str | None,
         typer.Option(
-            help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: that of the "
+            help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: the terms of the "
             "program's language."
         ),
     ] = None,
