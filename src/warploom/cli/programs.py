@@ -29,7 +29,7 @@ Memory = Annotated[
     str,
     typer.Option(
         metavar="SIZE",
-        help="Size of the device's memory, such as 512M. Default: the memory size of the real device.",
+        help="Size of the device's memory, such as 512M. Default: the real device's memory size.",
     ),
 ]
 CachingAllocator = Annotated[
