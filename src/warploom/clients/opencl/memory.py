@@ -110,7 +110,7 @@ def check_flags(flags: int, host: int, allowed: int = FLAGS) -> int:
     demand(
         fits,
         Status.INVALID_HOST_PTR,
-        "host_ptr and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR must be given together",
+        "host_ptr requires CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR, and these require it",
     )
     return flags if flags & KERNEL_ACCESS else flags | READ_WRITE
 
