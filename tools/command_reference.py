@@ -18,7 +18,7 @@ WIDTH = "92"
 
 HEAD = """# Command line
 
-This page shows the help of each command. Write shapes, such as that of a grid, as `16x8`.
+This page shows the help of each command. Write shapes, such as the shape of a grid, as `16x8`.
 `warploom --install-completion` installs completion for the shell.
 
 Exit statuses: 0 success, 1 results differ (`explore`), errors found (`check`), a condition does not

@@ -224,7 +224,7 @@ def reason(result: Result) -> str:
 
 PREFACE = """\
 The programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics
-nor libraries beyond the runtime are built by their own CMake files with the nvcc of NVIDIA's wheels
+nor libraries beyond the runtime are built by their own CMake files with nvcc from NVIDIA's wheels
 and run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). If a
 kernel has run, the verdict is the sample's own: it compares with a result from the CPU and exits
 with 0 if they are equal. A sample waives a test that the device cannot run, such as one for two
@@ -233,7 +233,7 @@ GPUs. Times are from one core that was also doing other work."""
 
 HECBENCH_PREFACE = """\
 Programs of [HeCBench](https://github.com/zjin-lcf/HeCBench) that need no libraries of machine code,
-drawn ({drawn}), built by their own Makefiles with the nvcc of NVIDIA's wheels and run on a software
+drawn ({drawn}), built by their own Makefiles with nvcc from NVIDIA's wheels and run on a software
 H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). Arguments are those of their
 rule `run`, but that kernels are repeated once; a program has 60 s of processor time. Most exit with
 0 whatever they find: the verdict is what they print."""

@@ -65,8 +65,9 @@ MANUAL = {
 not here stands in the section of the one that is declared before it."""
 
 MISSING_FORMS = {
-    "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA makes no such textures",
-    "tex and tld4 with a depth to compare": "CUDA makes no textures of depths",
+    "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA cannot"
+    " create such textures",
+    "tex and tld4 with a depth to compare": "CUDA cannot create depth textures",
     "fma.rn.oob": "the manual does not state the bits of the NaN for out-of-bounds values",
     "cvt to and from .s2f6x2 and .ue5m3x2": "not implemented: only sm_100a and its family have"
     " them, and compilers emit them only on request",

@@ -26,7 +26,7 @@ __all__ = [
 
 def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
     """Raises AssertionError unless every line's global loads, and its global stores, take at most
-    this number of 32-byte sectors per request, on average: 32 neighbouring words of 4 bytes need
+    this number of 32-byte sectors per request, on average: 32 neighboring words of 4 bytes need
     4."""
     found: list[str] = []
     for line, counts in run.counters.by_line().items():

@@ -505,4 +505,4 @@ def test_sass_shows_source_ptx_and_machine_code(warploom, tmp_path: Path) -> Non
 def test_sass_says_why_there_is_no_machine_code(warploom, ptx: Path) -> None:
     made = warploom("sass", str(ptx), "--arg", "1", "--arg", "i32[1]=ones", "--device", "gtx-1080")
     assert made.code == 2
-    assert "ptxas of CUDA 13 does not support compute capability 6.1" in made.err
+    assert "CUDA 13's ptxas does not support compute capability 6.1" in made.err

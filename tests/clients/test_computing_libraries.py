@@ -13,7 +13,7 @@ from tests.clients.conftest import PROGRAMS, Outcome, RunProgram
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
-WORDS = "computes by machine code for GPUs"
+WORDS = "contains only machine code for GPUs"
 
 
 def calls(run_program: RunProgram, folder: Path, name: str, function: str) -> Outcome:

@@ -31,7 +31,7 @@ def test_kernels_of_clang_21_become_whole() -> None:
 
 def test_a_named_clang_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLOOM_CLANG", "/nowhere/clang")
-    with pytest.raises(wl.CompileError, match="/nowhere/clang, which is not there"):
+    with pytest.raises(wl.CompileError, match="/nowhere/clang, which does not exist"):
         clang()
     assert "WARPLOOM_CLANG" in opencl_is_missing()
 

@@ -190,7 +190,7 @@ SCALED = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1
         ("{0, 2}", "{0, 0}", "the thread of the scales must be one of 0, 1,"),
         ("{0, 0}", "{0, 4}", "the thread of the scales must be one of 0, 1, 2, 3"),
         ("{0, %n}", "{0, 0}", "or a 16-bit register"),
-        ("0", "{0, 0}", "requires {byte, thread} of the scales"),
+        ("0", "{0, 0}", "requires the position of the scales here: {byte, thread}"),
     ],
 )
 def test_selectors_name_bytes_and_lanes_that_there_are(at_a, at_b, message: str) -> None:

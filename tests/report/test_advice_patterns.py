@@ -272,7 +272,7 @@ PIXELS = small(np.uint8)
             "strided access",
             ("row_of_4", 64, 256, floats(), floats()),
             "lanes are 32 bytes apart, and each thread loads 8 elements in a row",
-            "Let neighbouring lanes access neighbouring elements",
+            "Let neighboring lanes access neighboring elements",
         ),
         (
             "strided access",
@@ -317,7 +317,7 @@ PIXELS = small(np.uint8)
             "12 bytes after a sector boundary",
             "Align arrays and rows to 32 bytes",
         ),
-        # 33 floats are 132 bytes: all but one of eight blocks begin inside of a sector.
+        # 33 floats are 132 bytes: all but one of eight blocks begin inside a sector.
         (
             "misaligned blocks",
             ("shifted", 256, 33, floats(), floats()),
@@ -334,7 +334,7 @@ PIXELS = small(np.uint8)
             "scattered access",
             ("by_hash", 256, 256, floats(), floats(), WIDTH * WIDTH),
             "the index is computed",
-            "Compute the index so that neighbouring lanes",
+            "Compute the index so that neighboring lanes",
         ),
         # Each of 2,048 warps loses half of 40 iterations.
         (

@@ -102,8 +102,11 @@ def test_what_is_no_measurement_is_an_error(given: Any, said: str) -> None:
     [
         ("nothing", "not a JSON object"),
         ("[1]", "not a JSON object"),
-        ("{}", "neither a cache file"),
-        ('{"cache": {"1": {"TILE": 1, "time": 1.0}}}', "without block_size_x"),
+        ("{}", "neither a Kernel Tuner cache file"),
+        (
+            '{"cache": {"1": {"TILE": 1, "time": 1.0}}}',
+            "parameters of the search space: block_size_x",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, said: str) -> None:

@@ -28,7 +28,7 @@ def test_what_is_left_satisfies_all_expressions_and_functions() -> None:
     ("restriction", "says"),
     [
         ("block_size_x <", "cannot be read"),
-        ("tile < 4", "tile, which is not in the space"),
+        ("tile < 4", "tile, which is not a parameter of the search space"),
         ("__import__('os')", "only contain arithmetic"),
         ("block_size_x.real > 1", "only contain arithmetic"),
         ("block_size_x ** 9 ** 9 > 1", "only contain arithmetic"),

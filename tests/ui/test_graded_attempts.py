@@ -84,7 +84,7 @@ BY_NAME = "is not allowed in an untrusted source"
 NO_HOST_CODE = "does not compile as CUDA C++"
 NOT_DONE = "Not yet."
 OUT_OF_TIME = "The run was stopped after"
-OUT_OF_MEMORY = "needs more memory than its limit"
+OUT_OF_MEMORY = "needs more memory than --memory allows"
 
 MACROS = "#define M0 1\n" + "".join(
     f"#define M{n + 1} M{n} + M{n} + M{n} + M{n}\n" for n in range(20)

@@ -150,7 +150,9 @@ def _configuration(given: dict[str, Any]) -> LaunchConfiguration:
             f"valid ones are {', '.join(sorted(known))}"
         )
     if "program" not in own:
-        raise WarploomError("the launch configuration has no `program`: a .cu, .ptx or .py file")
+        raise WarploomError(
+            "the launch configuration has no `program`: set it to a .cu, .ptx or .py file"
+        )
     try:
         return msgspec.convert(own, LaunchConfiguration)
     except msgspec.ValidationError as error:

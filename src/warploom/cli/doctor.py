@@ -132,7 +132,7 @@ def _cuda_wheels() -> Iterator[Finding]:
         yield Finding(
             "CUDA wheels",
             False,
-            f"of several versions, which nvcc refuses: {others}: pip install"
+            f"their versions differ, which nvcc refuses ({others}): pip install"
             f' "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
         )
 

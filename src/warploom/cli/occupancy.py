@@ -69,7 +69,9 @@ class SweepOptions:
 
     sweep: Annotated[
         bool,
-        typer.Option("--sweep", help="Plot occupancy over block size, registers, shared memory."),
+        typer.Option(
+            "--sweep", help="Plot occupancy over block size, registers and shared memory."
+        ),
     ] = False
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Write the plot to a file.")

@@ -28,9 +28,9 @@ ARGUMENT_HELP = (
     "An argument, in the kernel's order: a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT with "
     "TYPE f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a "
     "number, comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], "
-    "normal:MEAN:SD[:SEED], or a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure, "
-    "local:BYTES local memory for an OpenCL kernel. A name may precede a buffer (y:f32[64]=ones). "
-    "Default name: its position."
+    "normal:MEAN:SD[:SEED], or a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure; "
+    "local:BYTES is local memory for an OpenCL kernel. A name may precede a buffer "
+    "(y:f32[64]=ones). Default name: its position."
 )
 
 File = Annotated[

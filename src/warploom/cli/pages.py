@@ -26,11 +26,11 @@ class PageOptions:
     """Options for serving the page."""
 
     seconds: Annotated[
-        float, typer.Option(help="Time limit for a run from the page, or of a graded kernel.")
+        float, typer.Option(help="Time limit for a run from the page, or for a graded kernel.")
     ] = 30.0
     memory: Annotated[
         int,
-        typer.Option(help="Memory limit in MiB for a run from the page, or of a graded kernel."),
+        typer.Option(help="Memory limit in MiB for a run from the page, or for a graded kernel."),
     ] = 4096
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True
 

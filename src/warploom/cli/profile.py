@@ -34,8 +34,8 @@ def profile(
     terms: Annotated[
         str | None,
         typer.Option(
-            help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: that of the "
-            "program's language."
+            help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: the "
+            "terms of the program's language."
         ),
     ] = None,
     time: Annotated[

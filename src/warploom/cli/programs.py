@@ -24,12 +24,12 @@ Program = Annotated[
     typer.Argument(help="A Python program, an executable, or CUDA C++ with a main (needs nvcc)."),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the program.")]
-DeviceName = Annotated[str, typer.Option(help="A device of `warploom devices`.")]
+DeviceName = Annotated[str, typer.Option(help="A device listed by `warploom devices`.")]
 Memory = Annotated[
     str,
     typer.Option(
         metavar="SIZE",
-        help="Size of the device's memory, such as 512M. Default: that of the real device.",
+        help="Size of the device's memory, such as 512M. Default: the real device's memory size.",
     ),
 ]
 CachingAllocator = Annotated[

@@ -37,7 +37,10 @@ def ptx(
     ] = False,
     passes: Annotated[
         bool,
-        typer.Option("--passes", help="Print what --ir does after each of the compiler's passes."),
+        typer.Option(
+            "--passes",
+            help="Print a kernel's Warp IR after each compiler pass, not only after the last.",
+        ),
     ] = False,
     baseline: Annotated[
         bool,
@@ -46,13 +49,14 @@ def ptx(
     kernel: Annotated[
         str | None,
         typer.Option(
-            help="The kernel of --llvm, --ir, --passes or --plan; required if the file has several."
+            help="The kernel for --llvm, --ir, --passes or --plan; required if FILE has several."
         ),
     ] = None,
     block: Annotated[
         str | None,
         typer.Option(
-            metavar="X[,Y[,Z]]", help="Threads per block for these options. Default: 256."
+            metavar="X[,Y[,Z]]",
+            help="Threads per block assumed by --llvm, --ir, --passes and --plan. Default: 256.",
         ),
     ] = None,
 ) -> None:

@@ -148,7 +148,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
         ) from None
     count = write_trace(made, file, sm)
     left_out = (
-        ("; the rest was left out because the limit is reached") if count >= MOST_STATES else ""
+        ("; the rest was omitted because the limit was reached") if count >= MOST_STATES else ""
     )
     print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
 
@@ -157,7 +157,7 @@ def _write_trace(trace: Trace, file: Path) -> None:
     write_bytes(file, trace.to_bytes())
     modelled = trace.modelled
     assert modelled is not None
-    left_out = f"; {modelled.left_out:,} cycles of warps left out" if modelled.left_out else ""
+    left_out = f"; {modelled.left_out:,} warp cycles omitted" if modelled.left_out else ""
     print(
         f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} states of the warps of SM "
         f"{modelled.sm}{left_out}. View it with `warploom view {file}`.",

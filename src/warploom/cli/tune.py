@@ -96,7 +96,7 @@ class HardwareOptions:
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help="Correct modelled times with measured ones: a cache file of Kernel Tuner, or T4 "
+            help="Correct modelled times with measured ones: a Kernel Tuner cache file, or T4 "
             "results.",
         ),
     ] = None

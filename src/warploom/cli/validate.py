@@ -20,10 +20,10 @@ from warploom.validation.table import Row, as_markdown, summaries
 
 def validate(
     device: Annotated[
-        list[str] | None, typer.Option(help="Only figures of this device; repeatable.")
+        list[str] | None, typer.Option(help="Use only figures for this device; repeatable.")
     ] = None,
     kernel: Annotated[
-        list[str] | None, typer.Option(help="Only figures of this kernel; repeatable.")
+        list[str] | None, typer.Option(help="Use only figures for this kernel; repeatable.")
     ] = None,
     machine: Annotated[
         bool,

@@ -151,7 +151,7 @@ def _entries(data: bytes, at: int) -> Iterator[_Entry]:
             raise Damaged("its header is cut off")
         _, _, header, size = _HEADER.unpack_from(data, at)
         if header < _HEADER.size:
-            raise Damaged(f"its header states a header size of {header} bytes")
+            raise Damaged(f"its header states a header size of {header} bytes, which is too small")
         at, end = at + header, at + header + size
         while at + _ENTRY.size <= min(end, len(data)):
             entry, at = _entry(data, at)
@@ -165,7 +165,7 @@ def _entry(data: bytes, at: int) -> tuple[_Entry, int]:
     kind, _, offset, length, compressed, _, _, _, architecture = found[:9]
     flags, plain = found[11], found[13]
     if offset < _ENTRY.size:
-        raise Damaged(f"an entry states a header size of {offset} bytes")
+        raise Damaged(f"an entry states a header size of {offset} bytes, which is too small")
     stored = compressed if flags & (LZ4 | ZSTD) else length
     start = at + offset
     if start + stored > len(data):

@@ -97,15 +97,15 @@ class HostWork:
 
 
 HOST_ACCESSES = (
-    "Note: the host and kernels share memory (managed, or mapped). A launch has ended here"
-    " when it returns, so that the host reads what kernels wrote; on a GPU only once it has waited"
-    " for them (cudaDeviceSynchronize, an event, a stream), which is not checked."
+    "Note: the host and kernels share memory (managed or mapped). Here, a launch has finished"
+    " when it returns, so the host reads what kernels wrote. On a GPU, it does so only after it has"
+    " waited for them (cudaDeviceSynchronize, an event, a stream); this wait is not checked."
 )
 """Printed with the findings: the host's own accesses are not seen."""
 
 EVENT_TIMES = (
-    "times of events are those of the simulation on this computer, not of a GPU: use `warploom "
-    "time` to model GPU times"
+    "event times measure the simulation on this computer, not a GPU: use `warploom time` to model "
+    "GPU times"
 )
 
 

@@ -19,9 +19,9 @@ OPENCL = {
     "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
     "cudaMemset": "clEnqueueFillBuffer",
     "Record an event after the first and let the stream of the second wait for it"
-    " (cudaEventRecord, cudaStreamWaitEvent)": "Give the event of the first in the wait list of the"
+    " (cudaEventRecord, cudaStreamWaitEvent)": "Put the event of the first in the wait list of the"
     " second",
-    "use one stream": "use one queue that is in order",
+    "use one stream": "use one in-order queue",
     "synchronize the first stream": "call clFinish for the first queue",
     "streams": "queues",
     "Threads": "Work-items",

@@ -203,8 +203,8 @@ def _run(command: Sequence[str], name: str) -> str:
 
 def _advice(log: str) -> str:
     if "Cannot select" in log:
-        return "It uses a built-in function for which clang has no PTX; write it in other terms."
-    return "Fix the lines that clang names."
+        return "The code uses something that clang cannot compile to PTX. Rewrite it without that."
+    return "Fix the lines listed in the log."
 
 
 def _quoted(path: Path) -> str:

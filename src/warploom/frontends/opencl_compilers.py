@@ -42,17 +42,17 @@ def clang() -> Command:
         found = shutil.which(chosen)
         if found and _usable((found,)):
             return (found,)
-        why = "does not compile for NVPTX, or is too old" if found else "is not there"
+        why = "cannot compile for NVPTX or is too old" if found else "does not exist"
         raise CompileError(
-            f"WARPLOOM_CLANG names {chosen}, which {why}: clang {OLDEST_CLANG} or later is needed."
+            f"WARPLOOM_CLANG names {chosen}, which {why}: set it to clang {OLDEST_CLANG} or later."
         )
     for command in _installed():
         if _usable(command):
             return command
     raise CompileError(
-        f"OpenCL C is compiled by clang ({OLDEST_CLANG} or later, with the target NVPTX), and there"
-        f" is none: {INSTALL} (the wheel ziglang), or install the distribution's (Debian: apt-get"
-        " install clang-19), or set WARPLOOM_CLANG to one."
+        f"OpenCL C is compiled by clang ({OLDEST_CLANG} or later, with the NVPTX target), but none"
+        f" is installed: run `{INSTALL}` (which installs the wheel ziglang), or install your Linux"
+        " distribution's (Debian: apt-get install clang-19), or set WARPLOOM_CLANG to a clang."
     )
 
 
@@ -76,8 +76,8 @@ def libdevice() -> Path:
         if (found := Path(root) / "nvvm" / "libdevice" / "libdevice.10.bc").exists():
             return found
     raise CompileError(
-        "OpenCL C needs NVIDIA's libdevice, which has its mathematics, and it is not installed:"
-        f" {INSTALL} (the wheel nvidia-nvvm)."
+        "OpenCL C needs NVIDIA's libdevice for mathematical functions, but it is not installed:"
+        f" run `{INSTALL}` (which installs the wheel nvidia-nvvm)."
     )
 
 

@@ -78,7 +78,7 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     if asked.cooperative and launch.blocks > resident:
         raise LaunchError(
             f"in a cooperative launch of {kernel.program.title}, all {launch.blocks:,} blocks "
-            f"must be resident at once, but {context.spec.name} holds {resident:,} of them. "
+            f"must be resident at once, but {context.spec.name} can hold only {resident:,}. "
             "Launch fewer blocks, and let each do more.",
             resource="resident blocks",
             requested=launch.blocks,

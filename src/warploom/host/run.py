@@ -188,7 +188,7 @@ class Run:
         found = self.kernel.assembly
         if isinstance(found, NoAssembly):
             raise WarploomError(
-                f"there is no machine code of {self.kernel.program.title} in which to count: "
+                f"the machine instructions of {self.kernel.program.title} cannot be counted: "
                 f"{found.reason}"
             )
         return MachineCounts(found.matching, self.tally)

@@ -41,7 +41,7 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.VERSIONS: "adds a fast version of a block in which all lanes and patterns are as expected",
     Pass.STORE_BATCHING: "defers stores of columns, then performs them row by row",
     Pass.STRIDED_LOOPS: "checks and counts once for a batch of iterations whose addresses advance",
-    Pass.REGION_VERSIONS: "adds a copy of barrier regions for warps whose lanes are all together",
+    Pass.REGION_VERSIONS: "adds a copy of each barrier region for fully converged warps",
     Pass.WARP_LOOPS: "runs a barrier region as one loop over the warps of a block",
     Pass.STATIC_SCHEDULE: "runs all barrier regions of a block in one call if their order is known",
     Pass.WARP_ORDER: "lets a waiting warp hand over to the next without returning to the scheduler",

@@ -107,7 +107,7 @@ def cancellation_error() -> LaunchCancelled:
     """Returns the error that a poll raises, or the compiled engine returns, for a launch that was
     stopped before its end."""
     return LaunchCancelled(
-        "the launch was cancelled before it ended: its results are incomplete. Launch it again."
+        "the launch was canceled before it ended: its results are incomplete. Launch it again."
     )
 
 
@@ -352,7 +352,7 @@ def refuse_in_launch(action: str) -> None:
         )
     if _thread.launches:
         raise LaunchError(
-            f"cannot {action} from a signal handler or a finalizer while this thread launches a "
-            "kernel, which waits for the handler to return. Set a flag in the handler, and "
-            f"{action} after the launch has ended; Ctrl-C ends a launch."
+            f"cannot {action} from a signal handler or a finalizer while this thread is running a "
+            "kernel: the kernel waits for the handler to return. Set a flag in the handler, and "
+            f"{action} after the launch has ended. To stop the launch itself, press Ctrl-C."
         )

@@ -190,14 +190,14 @@ def _columns(head: list[str]) -> dict[int, str]:
     digits of the registers' numbers, one below the other."""
     lines = [row for row in head if row.startswith("|")]
     if not lines:
-        raise ListingError("nvdisasm printed no header of the life ranges")
+        raise ListingError("nvdisasm printed no header for the live ranges")
     bars = [at for at, character in enumerate(lines[0]) if character == "|"]
     found: dict[int, str] = {}
     for left, right in pairwise(bars):
         name = lines[0][left + 1 : right].strip()
         if name not in _PREFIXES:
             raise ListingError(
-                f"nvdisasm printed life ranges of {name!r}, an unknown kind of register"
+                f"nvdisasm printed live ranges of {name!r}, an unknown kind of register"
             )
         start = lines[-1].index("#", left, right) + 1
         for at in range(start, right):

@@ -95,7 +95,7 @@ def observer(cls: type) -> Observer:
     for name, function in functions.items():
         if name not in FUNCTIONS:
             raise WarploomError(
-                f"{cls.__name__}.{name} is not an observer function. These are "
+                f"{cls.__name__}.{name} is not an observer function. The observer functions are "
                 f"{', '.join(FUNCTIONS)}."
             )
         count = len(inspect.signature(function).parameters)

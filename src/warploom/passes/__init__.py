@@ -1,4 +1,4 @@
-"""Passes over the Warp IR, one a file, in the order of `pipeline.PIPELINE`; and a verifier.
+"""Passes over the Warp IR, one per file, in the order of `pipeline.PIPELINE`; and a verifier.
 
 Each pass reads a frozen IR and returns one that has more facts or another program; none emits code.
 

@@ -325,7 +325,7 @@ class _Inliner:
             raise UnsupportedInstruction(message, target.span)
         if callee.body is None:
             message = (
-                f"`{target.name}` has no body, {callee.span} only declares it; link the source"
+                f"`{target.name}` has no body: {callee.span} only declares it. Link the source"
                 f" that defines it: gpu.link([...])"
             )
             raise UnsupportedInstruction(message, target.span)

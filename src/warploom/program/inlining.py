@@ -119,5 +119,5 @@ def _too_large(
         f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions "
         f"including the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most are in "
         f"{shown_name(largest.name)}, called in {called[largest.name] or 1} places: split the "
-        "kernel, unroll less, or call less."
+        "kernel, unroll less, or call that function less often."
     )

@@ -106,7 +106,7 @@ def _check_pointers(module: Module, flat: Flat) -> None:
                 if isinstance(operand, Symbol) and operand.name in passed:
                     message = (
                         f"`{operand.name}` is a parameter of a call and has no address here: copy "
-                        "it into a .local variable, and use the address of that"
+                        "it into a .local variable, and use the address of that variable"
                     )
                     raise UnsupportedInstruction(message, operand.span)
 

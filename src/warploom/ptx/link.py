@@ -132,7 +132,9 @@ def _common(variables: list[Variable]) -> Variable:
     largest = max(variables, key=lambda v: v.size)
     chosen = begun[0] if begun else largest
     if chosen.size < largest.size:
-        message = f"`{chosen.name}` has an initial value here, but is larger in {place(largest)}"
+        message = (
+            f"`{chosen.name}` has an initial value here, but is declared larger in {place(largest)}"
+        )
         raise LinkError(message, chosen.span)
     return chosen
 

@@ -338,7 +338,9 @@ def _differences(before: RunTotals, after: RunTotals) -> tuple[str, ...]:
     if before.device != after.device:
         notes.append(f"The devices differ: {before.device}, then {after.device}.")
     if before.launches != after.launches:
-        notes.append(f"Totals are sums over {before.launches:,} launches, then {after.launches:,}.")
+        notes.append(
+            f"Totals are sums over {before.launches:,} launches before, {after.launches:,} after."
+        )
     return tuple(notes)
 
 

@@ -41,7 +41,7 @@ GLOSSARY = (
         "sub-group",
         "sub-group",
         "wavefront",
-        "the threads for which one instruction is issued together: 32, on AMD's GCN and CDNA 64",
+        "the threads for which one instruction is issued together: 32 (64 on AMD's GCN and CDNA)",
     ),
     Entry("block", "work-group", "work-group", "block", "threads that share memory and barriers"),
     Entry("grid", "NDRange", "ND-range", "grid", "all blocks of a launch"),
@@ -130,7 +130,7 @@ ARCHITECTURE = {
     "warp": 'The word comes from weaving, like "thread": the warp is the set of parallel threads '
     "on a loom, the first technology of parallel threads (Lindholm and others, IEEE Micro "
     "28 (2), 2008).",
-    "half-warp, quarter-warp": "16 and 8 neighbouring lanes: before compute capability 2.0, "
+    "half-warp, quarter-warp": "16 and 8 neighboring lanes: before compute capability 2.0, "
     "memory served half-warps; accesses of 8 and 16 bytes per lane are "
     "still served by halves and quarters.",
     "active block, active warp": "A block that is resident on a multiprocessor, and its warps: "
@@ -138,8 +138,8 @@ ARCHITECTURE = {
     "ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
     "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
-    "stalled": "A warp that cannot issue in this cycle; the tips of the Time view and "
-    "[timing.md](timing.md) list Nsight Compute's reasons.",
+    "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and "
+    "[timing.md](timing.md) list Nsight Compute's stall reasons.",
     "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
     " allow.",
     "convergence, reconvergence": "The point at which lanes that had diverged execute together"

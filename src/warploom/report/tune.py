@@ -77,7 +77,7 @@ def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> 
     if measure:
         _print_plan(tuned.measure(measure), console)
     console.print(
-        "Sectors, conflicts and instructions are counted, everything else is modelled "
+        "Sectors, conflicts and instructions are counted; everything else is modelled "
         "(docs/timing.md). Spills caused by a register limit are not modelled.",
         style="dim",
     )

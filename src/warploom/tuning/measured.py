@@ -88,7 +88,7 @@ def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
         rows = _rows(path, _of_results(content))
     else:
         raise WarploomError(
-            f"{path} is neither a cache file of Kernel Tuner nor results in the T4 format"
+            f"{path} is neither a Kernel Tuner cache file nor results in the T4 format"
         )
     wanted = [name for name in names if name != "device"]
     found: list[Measurement] = []
@@ -96,7 +96,8 @@ def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
         missing = [name for name in wanted if name not in configuration]
         if missing:
             raise WarploomError(
-                f"{path} has configurations without {', '.join(missing)}, which is in the space"
+                f"{path} has configurations without these parameters of the search space: "
+                f"{', '.join(missing)}"
             )
         kept = {name: plain(name, configuration[name]) for name in names if name in configuration}
         found.append(Measurement(kept, seconds))
@@ -109,7 +110,7 @@ def _rows(path: Path, rows: Iterator[Row]) -> list[Row]:
         return msgspec.convert([*rows], list[Row])
     except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputFileError(
-            f"{path} does not have the fields of cache files of Kernel Tuner or results in the T4 "
+            f"{path} does not have the fields of Kernel Tuner cache files or results in the T4 "
             f"format: {error}"
         ) from None
 

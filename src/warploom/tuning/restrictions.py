@@ -45,8 +45,8 @@ def expression(
             )
         if isinstance(node, ast.Name) and node.id not in known:
             raise WarploomError(
-                f"the {what} {text!r} uses {node.id}, which is not in the space: "
-                f"{', '.join(sorted(known))}"
+                f"the {what} {text!r} uses {node.id}, which is not a parameter of the search space "
+                f"({', '.join(sorted(known))})"
             )
     code = compile(tree, f"<{what}>", "eval")
 

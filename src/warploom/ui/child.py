@@ -38,7 +38,7 @@ class Job(msgspec.Struct, frozen=True):
         return cls(confinement, assignment=request)
 
 
-TOO_MUCH = "The run needs more memory than its limit (--memory)."
+TOO_MUCH = "The run needs more memory than --memory allows."
 
 LENGTH_BYTES = 8
 """The size of the number in front of a request, little-endian: the request's length in bytes."""

@@ -59,11 +59,11 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
     usual = outcomes[0]
     other = next((one for one in outcomes if not one.is_like(usual)), None)
     if other is None:
-        return f"{len(outcomes)} orders of streams, one output (exit status {usual.status}).", False
+        return f"{len(outcomes)} stream orders, one output (exit status {usual.status}).", False
     number = sum(not one.is_like(usual) for one in outcomes)
     lines = [
-        f"{len(outcomes)} orders of streams: the output of {number} differs from that of the "
-        "order of the calls."
+        f"{len(outcomes)} stream orders: the output of {number} differs from the output in call "
+        "order."
     ]
     if usual.output != other.output:
         pairs = zip_longest(usual.output.splitlines(), other.output.splitlines(), fillvalue="")

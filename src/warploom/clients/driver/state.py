@@ -291,8 +291,8 @@ class State:
         if thread in self._launching:
             raise DriverError(
                 Result.NOT_PERMITTED,
-                "a kernel is launched by a signal handler or a finalizer while another launch of "
-                "the same thread is running. Launch it after that launch has returned.",
+                "a signal handler or a finalizer launched a kernel while another launch of the "
+                "same thread was running. Launch it after that launch has returned.",
             )
         self._launching.add(thread)
 

@@ -108,7 +108,7 @@ class DeviceArray:
             return self._view.copy(order="K")
         if ary.size != self.size or device_type(ary.dtype) != self.dtype:
             raise ValueError(
-                f"an array of {self.shape} {self.dtype} does not go into {ary.shape} {ary.dtype}"
+                f"an array of {self.shape} {self.dtype} does not fit into {ary.shape} {ary.dtype}"
             )
         ary.reshape(self.shape)[...] = self._view
         return ary

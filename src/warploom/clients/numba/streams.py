@@ -74,7 +74,7 @@ class Event:
     def elapsed_time(self, evtend: Event) -> float:
         """Milliseconds of the host from this event to another; both must have been recorded."""
         if self.seconds is None or evtend.seconds is None:
-            raise RuntimeError("an event that was not recorded has no time")
+            raise RuntimeError("the event was not recorded, so it has no time")
         return (evtend.seconds - self.seconds) * 1e3
 
 

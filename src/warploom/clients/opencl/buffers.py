@@ -58,7 +58,7 @@ def _create(
     flags = check_flags(flags, host)
     most = device().largest_allocation
     fits = 0 < size <= most
-    demand(fits, Status.INVALID_BUFFER_SIZE, f"{size} bytes: a buffer has 1 to {most}")
+    demand(fits, Status.INVALID_BUFFER_SIZE, f"a buffer must have 1 to {most} bytes, not {size}")
     made = Buffer(at, flags, size, host, properties)
     fill_from_host(made)
     return made.handle
@@ -67,10 +67,18 @@ def _create(
 @entry("clCreateSubBuffer")
 def create_part(handle: int, flags: int, type: int, info: int) -> int:
     whole = get(handle, Buffer)
-    demand(whole.parent is None, Status.INVALID_MEM_OBJECT, "a part of a buffer has no parts")
-    demand(type == REGION and info, Status.INVALID_VALUE, "a part is given by its region")
+    demand(whole.parent is None, Status.INVALID_MEM_OBJECT, "a sub-buffer cannot have sub-buffers")
+    demand(
+        type == REGION and info,
+        Status.INVALID_VALUE,
+        "only CL_BUFFER_CREATE_TYPE_REGION with a cl_buffer_region is valid",
+    )
     of_host = flags & (USE_HOST | ALLOC_HOST | COPY_HOST)
-    demand(not of_host, Status.INVALID_VALUE, "where memory is, the whole buffer says")
+    demand(
+        not of_host,
+        Status.INVALID_VALUE,
+        "a sub-buffer inherits the host pointer flags of its buffer",
+    )
     inherited = 0 if flags & KERNEL_ACCESS else whole.flags & KERNEL_ACCESS
     inherited |= 0 if flags & HOST_ACCESS else whole.flags & HOST_ACCESS
     kernel = flags & KERNEL_ACCESS
@@ -78,14 +86,20 @@ def create_part(handle: int, flags: int, type: int, info: int) -> int:
     narrow = whole.flags & HOST_ACCESS & (256 | 128 | 512)
     asked = flags & HOST_ACCESS
     wider_host = asked and narrow and asked != narrow and asked != 512
-    demand(not (wider or wider_host), Status.INVALID_VALUE, "a part may not allow more")
+    demand(
+        not (wider or wider_host),
+        Status.INVALID_VALUE,
+        "a sub-buffer cannot allow accesses that its buffer forbids",
+    )
     of_host = whole.flags & (USE_HOST | ALLOC_HOST | COPY_HOST)
     flags = check_flags(flags | inherited, 0) | of_host
     origin, size = (ctypes.c_size_t * 2).from_address(info)
-    demand(size, Status.INVALID_BUFFER_SIZE, "a part without bytes")
-    demand(origin + size <= whole.size, Status.INVALID_VALUE, "the part ends beyond the buffer")
+    demand(size, Status.INVALID_BUFFER_SIZE, "the sub-buffer is empty")
+    demand(
+        origin + size <= whole.size, Status.INVALID_VALUE, "the sub-buffer ends beyond its buffer"
+    )
     aligned = origin % BASE_ALIGNMENT == 0
-    why = f"a part begins at a multiple of {BASE_ALIGNMENT} bytes, not at {origin}"
+    why = f"the origin of a sub-buffer must be a multiple of {BASE_ALIGNMENT} bytes, not {origin}"
     demand(aligned, Status.MISALIGNED_SUB_BUFFER_OFFSET, why)
     host = whole.host + origin if whole.host else 0
     return Buffer(whole.context, flags, size, host, None, whole, origin).handle
@@ -102,13 +116,15 @@ def opened(queue: int, buffer: int) -> tuple[Queue, Buffer]:
 def same_context(queue: Queue, *objects: MemObject) -> None:
     """INVALID_CONTEXT for objects of another context than the queue's."""
     same = all(made.context is queue.context for made in objects)
-    demand(same, Status.INVALID_CONTEXT, "the queue and the memory are of different contexts")
+    demand(
+        same, Status.INVALID_CONTEXT, "the queue and the memory object belong to different contexts"
+    )
 
 
 def inside(buffer: MemObject, offset: int, size: int) -> None:
     """INVALID_VALUE for a range that is empty or ends beyond a buffer."""
     fits = size and offset + size <= buffer.size
-    why = f"{size} bytes from {offset} on are not in a buffer of {buffer.size}"
+    why = f"{size} bytes at offset {offset} are not inside the buffer of {buffer.size} bytes"
     demand(fits, Status.INVALID_VALUE, why)
 
 
@@ -118,7 +134,7 @@ def read(
 ) -> None:
     at, made = opened(queue, buffer)
     inside(made, offset, size)
-    demand(host, Status.INVALID_VALUE, "there is nowhere to read to")
+    demand(host, Status.INVALID_VALUE, "the pointer to read to is null")
     host_may(made, write=False)
     work = partial(move, host, made.address + offset, size, waits=False)
     enqueue(at, READ, work, Asked(*asked), blocking=bool(blocks), holds=[made])
@@ -130,7 +146,7 @@ def write(
 ) -> None:
     at, made = opened(queue, buffer)
     inside(made, offset, size)
-    demand(host, Status.INVALID_VALUE, "there is nothing to write from")
+    demand(host, Status.INVALID_VALUE, "the pointer to write from is null")
     host_may(made, write=True)
     work = partial(move, made.address + offset, host, size, waits=False)
     enqueue(at, WRITE, work, Asked(*asked), blocking=bool(blocks), holds=[made])
@@ -145,7 +161,7 @@ def copy(queue: int, source: int, target: int, start: int, to: int, size: int, *
     inside(second, to, size)
     begin, end = first.address + start, second.address + to
     disjoint = begin + size <= end or end + size <= begin
-    demand(disjoint, Status.MEM_COPY_OVERLAP, "the ranges of the copy overlap")
+    demand(disjoint, Status.MEM_COPY_OVERLAP, "the source and destination of the copy overlap")
     work = partial(move, end, begin, size, waits=False)
     enqueue(at, COPY, work, Asked(*asked), holds=[first, second])
 
@@ -159,9 +175,15 @@ def fill_bytes(address: int, pattern: bytes, size: int) -> None:
 def pattern_at(address: int, size: int, offset: int, length: int) -> bytes:
     """Returns a pattern to fill a range with; INVALID_VALUE for what is none, or does not fit."""
     known = address and size in PATTERNS
-    demand(known, Status.INVALID_VALUE, "a pattern has 1, 2, 4, 8, 16, 32, 64 or 128 bytes")
+    demand(
+        known, Status.INVALID_VALUE, "the pattern must be 1, 2, 4, 8, 16, 32, 64 or 128 bytes long"
+    )
     fits = offset % size == 0 and length % size == 0
-    demand(fits, Status.INVALID_VALUE, f"the range is not made of whole patterns of {size} bytes")
+    demand(
+        fits,
+        Status.INVALID_VALUE,
+        f"the offset and size must be multiples of the pattern's {size} bytes",
+    )
     return ctypes.string_at(address, size)
 
 
@@ -196,7 +218,7 @@ def map_buffer(
 def check_map(made: MemObject, flags: int) -> None:
     """Checks the flags of a mapping."""
     known = 0 < flags <= 7 and not (flags & MAP_INVALIDATE and flags & ~MAP_INVALIDATE)
-    demand(known, Status.INVALID_VALUE, f"there is no mapping with flags {flags:#x}")
+    demand(known, Status.INVALID_VALUE, f"invalid map flags: {flags:#x}")
     if flags & MAP_READ:
         host_may(made, write=False)
     if flags & ~MAP_READ:
@@ -231,21 +253,25 @@ def _nothing() -> None:
 def migrate(queue: int, count: int, objects: int, flags: int, *asked: int) -> None:
     """Moves nothing: there is one device, whose memory the host accesses."""
     at = get(queue, Queue)
-    demand(count and objects, Status.INVALID_VALUE, "there are no objects")
+    demand(count and objects, Status.INVALID_VALUE, "no memory objects are given")
     given = [get(one, MemObject) for one in (ctypes.c_size_t * count).from_address(objects)]
     same_context(at, *given)
-    demand(not flags & ~3, Status.INVALID_VALUE, f"there are no flags {flags:#x}")
+    demand(not flags & ~3, Status.INVALID_VALUE, f"invalid migration flags: {flags:#x}")
     enqueue(at, 0x1206, _nothing, Asked(*asked), holds=given)
 
 
 @entry("clCreatePipe")
 def create_pipe(context: int) -> int:
     get(context, ClContext)
-    demand(False, Status.INVALID_OPERATION, "the device has no pipes (CL_DEVICE_PIPE_SUPPORT)")
+    demand(
+        False,
+        Status.INVALID_OPERATION,
+        "the device does not support pipes (CL_DEVICE_PIPE_SUPPORT)",
+    )
     return 0
 
 
 @entry("clGetPipeInfo")
 def pipe_info(handle: int) -> None:
     get(handle, MemObject)
-    demand(False, Status.INVALID_MEM_OBJECT, "the device has no pipes")
+    demand(False, Status.INVALID_MEM_OBJECT, "the device does not support pipes")

@@ -40,10 +40,12 @@ def compiler_options(text: str, wrong: Status) -> list[str]:
         if word in ("-D", "-I", "-U"):
             value = next(given, "")
             if not value:
-                raise ClError(wrong, f"{word} says nothing")
+                raise ClError(wrong, f"a value must follow {word}")
             found.append(word + value)
         elif word == "-x":
-            raise ClError(wrong, f"there are no programs in {next(given, 'nothing')}, only in C")
+            raise ClError(
+                wrong, f"-x {next(given, '')} is not supported: programs must be OpenCL C"
+            )
         elif word in PLAIN:
             found.extend(FOR_CLANG.get(word, (word,)))
         elif (
@@ -54,7 +56,7 @@ def compiler_options(text: str, wrong: Status) -> list[str]:
         ):
             found.append(word)
         else:
-            raise ClError(wrong, f"there is no option {word!r}")
+            raise ClError(wrong, f"{word!r} is not a compiler option of OpenCL")
     return found
 
 
@@ -64,9 +66,9 @@ def link_options(text: str) -> Sequence[str]:
     words = list(_words(text, wrong))
     for word in words:
         if word not in (*AT_LINK, LIBRARY, ENABLED):
-            raise ClError(wrong, f"there is no option {word!r} of links")
+            raise ClError(wrong, f"{word!r} is not a link option")
     if ENABLED in words and LIBRARY not in words:
-        raise ClError(wrong, f"{ENABLED} goes with {LIBRARY}")
+        raise ClError(wrong, f"{ENABLED} requires {LIBRARY}")
     return words
 
 
@@ -74,4 +76,4 @@ def _words(text: str, wrong: Status) -> Iterator[str]:
     try:
         yield from shlex.split(text)
     except ValueError as error:
-        raise ClError(wrong, f"the options end in the middle: {error}") from None
+        raise ClError(wrong, f"the options are incomplete: {error}") from None

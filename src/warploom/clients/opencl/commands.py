@@ -140,7 +140,7 @@ def wait_list(context: ClContext, count: int, address: int) -> list[Event]:
     events = [get(handle, Event, Status.INVALID_EVENT_WAIT_LIST) for handle in given]
     for event in events:
         same = event.context is context
-        demand(same, Status.INVALID_CONTEXT, "an event of the wait list is of another context")
+        demand(same, Status.INVALID_CONTEXT, "an event in the wait list belongs to another context")
     return events
 
 
@@ -297,7 +297,7 @@ def wait(events: Sequence[Event], failed: Status | None = None) -> None:
     note_wait(events)
     for event in events:
         if event.status < COMPLETE:
-            raise ClError(failed or code_of(event), f"a command ended with {shown(event.status)}")
+            raise ClError(failed or code_of(event), f"a command failed with {shown(event.status)}")
 
 
 def _are_over(events: Sequence[Event], seconds: float) -> bool:

@@ -60,7 +60,7 @@ register_counting(entry, "Context", ClContext)
 @entry("clCreateContext")
 def create(properties: int, count: int, devices: int, notify: int, data: int) -> int:
     given = _properties(properties, notify, data)
-    demand(devices and count, Status.INVALID_VALUE, "there are no devices")
+    demand(devices and count, Status.INVALID_VALUE, "no devices are given")
     get_all(sizes_at(devices, count), ClDevice)
     return ClContext(given, notify, data).handle
 
@@ -75,16 +75,22 @@ def create_from_type(properties: int, type: int, notify: int, data: int) -> int:
 
 
 def _properties(address: int, notify: int, data: int) -> dict[int, int]:
-    demand(notify or not data, Status.INVALID_VALUE, "there are data for no function")
+    demand(
+        notify or not data, Status.INVALID_VALUE, "user data is given without a callback function"
+    )
     given = properties_at(address)
     for name, value in given.items():
         known = name in (PLATFORM, USER_SYNC)
-        demand(known, Status.INVALID_PROPERTY, f"there is no property {name:#x} of a context")
+        demand(known, Status.INVALID_PROPERTY, f"{name:#x} is not a context property")
         if name == PLATFORM:
             get(value, Platform)
         else:
             yes_or_no = value in (0, 1)
-            demand(yes_or_no, Status.INVALID_PROPERTY, "CL_CONTEXT_INTEROP_USER_SYNC is a cl_bool")
+            demand(
+                yes_or_no,
+                Status.INVALID_PROPERTY,
+                "CL_CONTEXT_INTEROP_USER_SYNC must be CL_TRUE or CL_FALSE",
+            )
     return given
 
 
@@ -108,13 +114,17 @@ def set_destructor(handle: int, function: int, data: int) -> None:
 
 def add_destructor(made: ClObject, function: int, data: int) -> None:
     """Has a function of the program called when an object ends, the last one first."""
-    demand(function, Status.INVALID_VALUE, "there is no function to call")
+    demand(function, Status.INVALID_VALUE, "the callback function is null")
     handle = made.handle
     made.destructors.append(lambda: _DESTRUCTOR(function)(handle, data or None))
 
 
 def device_list(count: int, address: int) -> None:
     """Checks a list of devices that may be absent."""
-    demand(bool(count) == bool(address), Status.INVALID_VALUE, "a list without its length")
+    demand(
+        bool(count) == bool(address),
+        Status.INVALID_VALUE,
+        "a list must be given with its length, and a length with its list",
+    )
     if count:
         get_all(sizes_at(address, count), ClDevice)

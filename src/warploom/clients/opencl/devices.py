@@ -72,10 +72,14 @@ def device_ids(at: int, type: int, capacity: int, target: int, number: int) -> N
     if at:
         get(at, Platform)
     known = type == EVERY_TYPE or (0 < type <= KNOWN_TYPES)
-    demand(known, Status.INVALID_DEVICE_TYPE, f"there is no type {type:#x} of devices")
+    demand(known, Status.INVALID_DEVICE_TYPE, f"{type:#x} is not a device type")
     nothing = (target and not capacity) or (not target and not number)
-    demand(not nothing, Status.INVALID_VALUE, "there is no space for devices")
-    demand(type & (DEFAULT_TYPE | GPU_TYPE), Status.DEVICE_NOT_FOUND, "the one device is a GPU")
+    demand(
+        not nothing,
+        Status.INVALID_VALUE,
+        "there is no room for the devices: a pointer is null, or the number of entries is 0",
+    )
+    demand(type & (DEFAULT_TYPE | GPU_TYPE), Status.DEVICE_NOT_FOUND, "the only device is a GPU")
     if target:
         put(target, device().handle)
     if number:
@@ -96,14 +100,18 @@ def count_device(handle: int) -> None:
 @entry("clCreateSubDevices")
 def create_sub_devices(handle: int, properties: int) -> None:
     get(handle, ClDevice)
-    demand(properties, Status.INVALID_VALUE, "there are no properties")
-    demand(False, Status.INVALID_VALUE, "the device has no partitions (PARTITION_MAX_SUB_DEVICES)")
+    demand(properties, Status.INVALID_VALUE, "no partition properties are given")
+    demand(
+        False,
+        Status.INVALID_VALUE,
+        "the device cannot be partitioned (CL_DEVICE_PARTITION_MAX_SUB_DEVICES)",
+    )
 
 
 @entry("clSetDefaultDeviceCommandQueue")
 def set_default_queue(context: int, handle: int, queue: int) -> None:
     get(handle, ClDevice)
-    demand(False, Status.INVALID_OPERATION, "the device has no queues of its own")
+    demand(False, Status.INVALID_OPERATION, "the device does not support on-device queues")
 
 
 def _extensions(device: ClDevice) -> str:

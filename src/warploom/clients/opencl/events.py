@@ -38,10 +38,10 @@ register_counting(entry, "Event", Event)
 
 @entry("clWaitForEvents")
 def wait_for(count: int, events: int) -> None:
-    demand(count and events, Status.INVALID_VALUE, "there are no events to wait for")
+    demand(count and events, Status.INVALID_VALUE, "no events to wait for are given")
     given = get_all(sizes_at(events, count), Event)
     same = all(event.context is given[0].context for event in given)
-    demand(same, Status.INVALID_CONTEXT, "the events are of several contexts")
+    demand(same, Status.INVALID_CONTEXT, "the events belong to different contexts")
     wait(given, Status.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
 
 
@@ -78,10 +78,14 @@ def profiling_info(handle: int, question: int, capacity: int, target: int, size:
     """Answers with the host's own time, in nanoseconds, at which a command entered a state."""
     event = get(handle, Event)
     missing = Status.PROFILING_INFO_NOT_AVAILABLE
-    demand(event.queue is not None, missing, "a user event has no times")
+    demand(event.queue is not None, missing, "profiling times are not available for user events")
     assert event.queue is not None
-    demand(event.queue.flags & PROFILING, missing, "the queue was made without profiling")
-    demand(event.status == COMPLETE, missing, "the command has not ended, or not well")
+    demand(
+        event.queue.flags & PROFILING,
+        missing,
+        "the queue was created without CL_QUEUE_PROFILING_ENABLE",
+    )
+    demand(event.status == COMPLETE, missing, "the command has not ended, or it failed")
     session().has_event_times = True
     answer(TIMES, event, question, capacity, target, size)
 
@@ -90,7 +94,11 @@ def profiling_info(handle: int, question: int, capacity: int, target: int, size:
 def set_callback(handle: int, status: int, function: int, data: int) -> None:
     event = get(handle, Event)
     known = function and status in (COMPLETE, RUNNING, SUBMITTED)
-    demand(known, Status.INVALID_VALUE, "there is no function, or no such state")
+    demand(
+        known,
+        Status.INVALID_VALUE,
+        "the callback function is null, or the execution status is invalid",
+    )
     event.when(status, function, data)
 
 
@@ -105,11 +113,23 @@ def create_user_event(context: int) -> int:
 @entry("clSetUserEventStatus")
 def set_user_event(handle: int, status: int) -> None:
     event = get(handle, Event)
-    demand(event.kind == USER, Status.INVALID_EVENT, "the event is that of a command")
+    demand(
+        event.kind == USER,
+        Status.INVALID_EVENT,
+        "only the status of a user event can be set, and this event belongs to a command",
+    )
     valid = status <= COMPLETE
-    demand(valid, Status.INVALID_VALUE, "a user event becomes CL_COMPLETE or a negative code")
+    demand(
+        valid,
+        Status.INVALID_VALUE,
+        "the status of a user event can be set only to CL_COMPLETE or a negative error code",
+    )
     with lock:
-        demand(not event.is_over, Status.INVALID_OPERATION, "the event was set before")
+        demand(
+            not event.is_over,
+            Status.INVALID_OPERATION,
+            "the status of this event has already been set",
+        )
         ready = end(event, status)
     run(ready)
 
@@ -151,7 +171,7 @@ def barrier(queue: int, count: int, events: int, event: int) -> None:
 @entry("clEnqueueMarker")
 def old_marker(queue: int, event: int) -> None:
     at = get(queue, Queue)
-    demand(event, Status.INVALID_VALUE, "a marker needs an event")
+    demand(event, Status.INVALID_VALUE, "the pointer to the marker's event is null")
     enqueue(at, MARKER, _nothing, Asked(0, 0, event), gathers=True)
 
 
@@ -163,7 +183,7 @@ def old_barrier(queue: int) -> None:
 @entry("clEnqueueWaitForEvents")
 def old_wait(queue: int, count: int, events: int) -> None:
     at = get(queue, Queue)
-    demand(count and events, Status.INVALID_VALUE, "there are no events to wait for")
+    demand(count and events, Status.INVALID_VALUE, "no events to wait for are given")
     for handle in sizes_at(events, count):
         get(handle, Event)
     enqueue(at, BARRIER, _nothing, Asked(count, events, 0), barrier=True)
@@ -175,7 +195,7 @@ def old_wait(queue: int, count: int, events: int) -> None:
 @entry("clGetHostTimer")
 def host_timer(handle: int, host: int) -> None:
     get(handle, ClDevice)
-    demand(host, Status.INVALID_VALUE, "there is nowhere to write the time to")
+    demand(host, Status.INVALID_VALUE, "the pointer to the timestamp is null")
     put(host, time.perf_counter_ns())
 
 
@@ -183,7 +203,7 @@ def host_timer(handle: int, host: int) -> None:
 def both_timers(handle: int, device: int, host: int) -> None:
     """Writes one time for both: the device's clock is the host's."""
     get(handle, ClDevice)
-    demand(device and host, Status.INVALID_VALUE, "there is nowhere to write the times to")
+    demand(device and host, Status.INVALID_VALUE, "a pointer to a timestamp is null")
     now = time.perf_counter_ns()
     put(device, now)
     put(host, now)

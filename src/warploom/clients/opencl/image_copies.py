@@ -40,23 +40,39 @@ def part_of(image: Image, origin: int, region: int) -> tuple[Triple, Triple]:
     start, sizes = triple_at(origin), region_at(region)
     unused = DIMENSIONS[image.type]
     flat = all(start[n] == 0 and sizes[n] == 1 for n in range(unused, 3))
-    demand(flat, Status.INVALID_VALUE, f"the image has {unused} dimensions")
+    demand(
+        flat,
+        Status.INVALID_VALUE,
+        f"the origin must be 0, and the region must be 1, beyond the image's {unused} dimensions",
+    )
     inside = all(a + n <= most for a, n, most in zip(start, sizes, image.sizes, strict=True))
-    demand(inside, Status.INVALID_VALUE, f"{sizes} from {start} on are not in {image.sizes}")
+    demand(
+        inside,
+        Status.INVALID_VALUE,
+        f"the region {sizes} at {start} is not inside the image of {image.sizes}",
+    )
     return start, sizes
 
 
 def host_rows(image: Image, sizes: Triple, row: int, slice: int, host: int) -> Box:
     """Returns how a region lies in memory of the host."""
     width, height, _ = image.bytes_of(sizes)
-    demand(host, Status.INVALID_VALUE, "there is no memory of the host")
-    demand(not row or row >= width, Status.INVALID_VALUE, f"rows have {width} bytes, not {row}")
+    demand(host, Status.INVALID_VALUE, "the host pointer is null")
+    demand(
+        not row or row >= width,
+        Status.INVALID_VALUE,
+        f"the row pitch must be at least {width} bytes, not {row}",
+    )
     row = row or width
     if image.type == IMAGE_1D_ARRAY:
         row = slice or row
         return Box(host, row, row * height)
     fits = not slice or slice >= row * height
-    demand(fits, Status.INVALID_VALUE, f"slices have {row * height} bytes, not {slice}")
+    demand(
+        fits,
+        Status.INVALID_VALUE,
+        f"the slice pitch must be at least {row * height} bytes, not {slice}",
+    )
     return Box(host, row, slice or row * height)
 
 
@@ -96,7 +112,7 @@ def copy(
     end, _ = part_of(second, to, region)
     if first is second:
         disjoint = any(abs(a - b) >= n for a, b, n in zip(start, end, sizes, strict=True))
-        demand(disjoint, Status.MEM_COPY_OVERLAP, "the regions overlap")
+        demand(disjoint, Status.MEM_COPY_OVERLAP, "the source and destination regions overlap")
     work = partial(copy_rows, first.box(start), second.box(end), first.bytes_of(sizes), waits=False)
     enqueue(at, COPY, work, Asked(*asked), holds=[first, second])
 
@@ -106,7 +122,7 @@ def _in_buffer(buffer: Buffer, offset: int, image: Image, sizes: Triple) -> Box:
     width, height, depth = image.bytes_of(sizes)
     size = width * height * depth
     fits = offset + size <= buffer.size
-    demand(fits, Status.INVALID_VALUE, f"{size} bytes from {offset} on end beyond the buffer")
+    demand(fits, Status.INVALID_VALUE, f"{size} bytes at offset {offset} end beyond the buffer")
     return Box(buffer.address + offset, width, width * height)
 
 
@@ -139,7 +155,7 @@ def from_buffer(
 @entry("clEnqueueFillImage")
 def fill(queue: int, image: int, color: int, origin: int, region: int, *asked: int) -> None:
     at, made = opened(queue, image)
-    demand(color, Status.INVALID_VALUE, "there is no colour")
+    demand(color, Status.INVALID_VALUE, "the pointer to the fill color is null")
     start, sizes = part_of(made, origin, region)
     row = made.format.pixel(color) * sizes[0]
     work = partial(_fill, made.box(start), row, sizes)
@@ -168,12 +184,12 @@ def map_image(
 ) -> int:
     at, made = opened(queue, image)
     start, sizes = part_of(made, origin, region)
-    demand(row_pitch, Status.INVALID_VALUE, "there is nowhere to write the pitch of a row to")
+    demand(row_pitch, Status.INVALID_VALUE, "the pointer to the row pitch is null")
     layered = DIMENSIONS[made.type] == 3 or made.type == IMAGE_1D_ARRAY
     demand(
         slice_pitch or not layered,
         Status.INVALID_VALUE,
-        "there is nowhere to write the pitch of a slice to",
+        "the pointer to the slice pitch is null",
     )
     check_map(made, flags)
     inside = made.box(start)

@@ -182,19 +182,27 @@ def format_at(address: int) -> ImageFormat:
     """Returns the format that a structure of the header describes: INVALID_IMAGE_FORMAT_DESCRIPTOR
     for what is none, IMAGE_FORMAT_NOT_SUPPORTED for one that is not there."""
     invalid = Status.INVALID_IMAGE_FORMAT_DESCRIPTOR
-    demand(address, invalid, "there is no format")
+    demand(address, invalid, "the pointer to the image format is null")
     order, type = struct.unpack("<2I", ctypes.string_at(address, 8))
     known = 0x10B0 <= order <= 0x10C3 and 0x10D0 <= type <= 0x10E0
-    demand(known, invalid, f"there is no order {order:#x} with type {type:#x}")
+    demand(
+        known,
+        invalid,
+        f"the channel order {order:#x} or the channel data type {type:#x} is unknown",
+    )
     fits = order not in (INTENSITY, LUMINANCE) or type in NUMBERS
     fits = fits and (order not in (RGB, 0x10BC) or type in PACKED)
     fits = fits and (type not in PACKED or order in (RGB, 0x10BC, RGBA))
     narrow = (SNORM_8, UNORM_8, SIGNED_8, UNSIGNED_8)
     fits = fits and (order not in (BGRA, ARGB, 0x10C3) or type in narrow)
     fits = fits and (order != DEPTH or type in (UNORM_16, FLOAT))
-    demand(fits, invalid, f"the order {order:#x} does not go with the type {type:#x}")
+    demand(fits, invalid, f"channel order {order:#x} cannot have channel data type {type:#x}")
     there = (order, type) in SUPPORTED
-    demand(there, Status.IMAGE_FORMAT_NOT_SUPPORTED, f"order {order:#x} with type {type:#x}")
+    demand(
+        there,
+        Status.IMAGE_FORMAT_NOT_SUPPORTED,
+        f"channel order {order:#x} with channel data type {type:#x} is not supported",
+    )
     return ImageFormat(order, type)
 
 
@@ -202,10 +210,18 @@ def format_at(address: int) -> ImageFormat:
 def supported(context: int, flags: int, type: int, capacity: int, target: int, number: int) -> None:
     """Lists the formats of a kind of images."""
     get(context, ClContext)
-    demand(not flags & ~(FLAGS | READ_AND_WRITE), Status.INVALID_VALUE, "there are no such flags")
+    demand(
+        not flags & ~(FLAGS | READ_AND_WRITE),
+        Status.INVALID_VALUE,
+        f"invalid memory flags: {flags:#x}",
+    )
     is_image = BUFFER < type <= IMAGE_1D_BUFFER
-    demand(is_image, Status.INVALID_VALUE, f"{type:#x} is no kind of image")
-    demand(capacity or not target, Status.INVALID_VALUE, "there is no space for formats")
+    demand(is_image, Status.INVALID_VALUE, f"{type:#x} is not an image type")
+    demand(
+        capacity or not target,
+        Status.INVALID_VALUE,
+        "there is no room for the formats: the number of entries is 0",
+    )
     found = formats_of(type, flags)
     if target:
         data = b"".join(ImageFormat(*one).words for one in found[:capacity])

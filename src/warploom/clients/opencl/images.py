@@ -200,15 +200,23 @@ def _create(
 ) -> int:
     at = get(context, ClContext)
     given = format_at(format)
-    demand(description, Status.INVALID_IMAGE_DESCRIPTOR, "there is no description")
+    demand(
+        description, Status.INVALID_IMAGE_DESCRIPTOR, "the pointer to the image descriptor is null"
+    )
     d = Descriptor.from_buffer_copy(ctypes.string_at(description, ctypes.sizeof(Descriptor)))
     if d.source:
         whole = get(d.source, Buffer, Status.INVALID_IMAGE_DESCRIPTOR)
-        why = "the device has no images of two dimensions in buffers (its pitch alignment is 0)"
+        why = (
+            "the device does not support 2D images created from buffers (its pitch alignment is 0)"
+        )
         demand(d.type != IMAGE_2D, Status.INVALID_OPERATION, why)
         if not flags & KERNEL_ACCESS:
             flags |= whole.flags & KERNEL_ACCESS
-        demand(not host, Status.INVALID_HOST_PTR, "the pixels are those of a buffer")
+        demand(
+            not host,
+            Status.INVALID_HOST_PTR,
+            "host_ptr must be null for an image created from a buffer",
+        )
         flags = check_flags(flags, 0)
     else:
         flags = check_flags(flags, host)
@@ -220,37 +228,57 @@ def _create(
 def _check_format(format: ImageFormat, type: int, flags: int) -> None:
     """Checks that images of a kind have a format: IMAGE_FORMAT_NOT_SUPPORTED."""
     there = (format.order, format.type) in formats_of(type, flags)
-    why = f"no image of this kind and these flags has {format.order:#x}, {format.type:#x}"
+    why = f"images of this type and flags do not support {format.order:#x}, {format.type:#x}"
     demand(there, Status.IMAGE_FORMAT_NOT_SUPPORTED, why)
 
 
 def _check(d: Descriptor, format: ImageFormat, host: int) -> None:
     """Checks a description: INVALID_IMAGE_DESCRIPTOR, or INVALID_IMAGE_SIZE for its sizes."""
     invalid = Status.INVALID_IMAGE_DESCRIPTOR
-    demand(d.type in DIMENSIONS, invalid, f"there is no kind {d.type:#x} of images")
-    demand(not (d.levels or d.samples), invalid, "an image has one level and one sample")
+    demand(d.type in DIMENSIONS, invalid, f"{d.type:#x} is not an image type")
+    demand(not (d.levels or d.samples), invalid, "num_mip_levels and num_samples must be 0")
     from_buffer = d.type in (IMAGE_1D_BUFFER, IMAGE_2D)
-    demand(not d.source or from_buffer, invalid, "only two kinds of images are in buffers")
-    demand(d.source or d.type != IMAGE_1D_BUFFER, invalid, "there is no buffer")
-    demand(host or d.source or not (d.row or d.slice), invalid, "pitches are those of host memory")
+    demand(
+        not d.source or from_buffer,
+        invalid,
+        "only 1D buffer images and 2D images can be created from a buffer",
+    )
+    demand(d.source or d.type != IMAGE_1D_BUFFER, invalid, "a 1D buffer image needs a buffer")
+    demand(
+        host or d.source or not (d.row or d.slice),
+        invalid,
+        "pitches must be 0 where host_ptr is null",
+    )
     most = {IMAGE_1D_BUFFER: (IN_BUFFER, 1, 1), IMAGE_3D: (DEEP, DEEP, DEEP)}
     limits = most.get(d.type, (WIDE, HIGH, DEEP))
     flat = d.type in (IMAGE_1D, IMAGE_1D_ARRAY, IMAGE_1D_BUFFER)
     sizes = (d.width, 1 if flat else d.height, d.depth if d.type == IMAGE_3D else 1)
     fits = all(0 < size <= limit for size, limit in zip(sizes, limits, strict=True))
     fits = fits and (d.type not in ARRAYS or 0 < d.layers <= LAYERS)
-    demand(fits, Status.INVALID_IMAGE_SIZE, f"an image of {sizes}, where {limits} are the most")
+    demand(
+        fits,
+        Status.INVALID_IMAGE_SIZE,
+        f"the image size {sizes} is empty or exceeds the maximum of {limits}",
+    )
     close = d.width * format.pixel_bytes
     valid = not d.row or (d.row >= close and d.row % format.pixel_bytes == 0)
-    demand(valid, invalid, f"a row of {close} bytes does not fit a pitch of {d.row}")
+    demand(
+        valid,
+        invalid,
+        f"the row pitch of {d.row} is not a multiple of the pixel size or less than {close}",
+    )
     rows = 1 if d.type == IMAGE_1D_ARRAY else sizes[1]
     wanted = (d.row or close) * rows
     sliced = not d.slice or (d.slice >= wanted and d.slice % (d.row or close) == 0)
-    demand(sliced or d.type in (IMAGE_1D, IMAGE_2D), invalid, "the pitch of a slice is too small")
+    demand(
+        sliced or d.type in (IMAGE_1D, IMAGE_2D),
+        invalid,
+        "the slice pitch is too small, or not a multiple of the row pitch",
+    )
     if d.source:
         size = (d.row or close) * sizes[1]
         enough = size <= get(d.source, Buffer).size
-        demand(enough, Status.INVALID_IMAGE_SIZE, "the image ends beyond its buffer")
+        demand(enough, Status.INVALID_IMAGE_SIZE, "the image is larger than its buffer")
 
 
 @entry("clCreateImage2D")
@@ -274,7 +302,7 @@ def create_3d(
     host: int,
 ) -> int:
     d = Descriptor(type=IMAGE_3D, width=width, height=height, depth=depth, row=row, slice=slice)
-    demand(depth > 1, Status.INVALID_IMAGE_SIZE, "an image of three dimensions has two slices")
+    demand(depth > 1, Status.INVALID_IMAGE_SIZE, "a 3D image must have a depth of at least 2")
     return _old(context, flags, format, d, host)
 
 
@@ -284,7 +312,7 @@ def _old(context: int, flags: int, format: int, d: Descriptor, host: int) -> int
     given = format_at(format)
     flags = check_flags(flags, host)
     valid = host or not (d.row or d.slice)
-    demand(valid, Status.INVALID_IMAGE_SIZE, "pitches are those of host memory")
+    demand(valid, Status.INVALID_IMAGE_SIZE, "pitches must be 0 where host_ptr is null")
     _check(d, given, host)
     _check_format(given, d.type, flags)
     return Image(at, flags, given, d, host).handle

@@ -45,14 +45,14 @@ def answer(
     """Answers a question about an object: writes the value to `target`, which has `capacity` bytes,
     and how many it takes to `size`, each unless it is null. INVALID_VALUE for what is not known,
     and where the capacity is too small."""
-    demand(question in known, Status.INVALID_VALUE, f"there is no question {question:#x}")
+    demand(question in known, Status.INVALID_VALUE, f"{question:#x} is not a valid query")
     give(known[question](about), capacity, target, size)
 
 
 def give(value: bytes, capacity: int, target: int, size: int) -> None:
     """Writes a value of any size, as `answer` does."""
     if target:
-        short = f"the value takes {len(value)} bytes, and there is space for {capacity}"
+        short = f"the value takes {len(value)} bytes, but there is room for only {capacity}"
         demand(capacity >= len(value), Status.INVALID_VALUE, short)
         ctypes.memmove(target, value, len(value))
     if size:
@@ -68,7 +68,11 @@ def sizes_at(address: int, count: int, status: Status = Status.INVALID_VALUE) ->
 def list_at(address: int, count: int, status: Status) -> tuple[int, ...]:
     """Returns an array that may be absent: no values and no address. `status` where only one of
     them is given."""
-    demand(bool(address) == bool(count), status, "a list and its length do not go together")
+    demand(
+        bool(address) == bool(count),
+        status,
+        "a list must be given with its length, and a length with its list",
+    )
     return sizes_at(address, count) if count else ()
 
 
@@ -76,7 +80,7 @@ def properties_at(address: int, status: Status = Status.INVALID_PROPERTY) -> dic
     """Returns a list of names and values that a 0 ends; `status` for a name that stands twice."""
     found: dict[int, int] = {}
     while address and (name := ctypes.c_uint64.from_address(address).value):
-        demand(name not in found, status, f"the property {name:#x} stands twice")
+        demand(name not in found, status, f"the property {name:#x} is given twice")
         found[name] = ctypes.c_uint64.from_address(address + 8).value
         address += 16
     return found

@@ -30,7 +30,9 @@ def kernel_info(handle: int, question: int, capacity: int, target: int, size: in
 
 
 def _no_global_size(kernel: ClKernel) -> bytes:
-    raise ClError(Status.INVALID_VALUE, "only a kernel that is built in has a largest global size")
+    raise ClError(
+        Status.INVALID_VALUE, "CL_KERNEL_GLOBAL_WORK_SIZE is available only for built-in kernels"
+    )
 
 
 GROUP_ANSWERS: Answers[ClKernel] = {
@@ -78,7 +80,7 @@ def parameter_info(
     parameter_of(kernel, number)
     declared = kernel.declared.parameters
     known = number < len(declared) and declared[number].name and kernel.declared.shows_names
-    why = "build the program with -cl-kernel-arg-info to have it"
+    why = "argument information is available only for programs built with -cl-kernel-arg-info"
     demand(known, Status.KERNEL_ARG_INFO_NOT_AVAILABLE, why)
     answer(PARAMETER_ANSWERS, declared[number], question, capacity, target, size)
 
@@ -88,5 +90,5 @@ def sub_group_info(handle: int, on: int) -> None:
     get(handle, ClKernel)
     if on:
         get(on, ClDevice)
-    why = "the device has no sub-groups (CL_DEVICE_MAX_NUM_SUB_GROUPS)"
+    why = "the device does not support sub-groups (CL_DEVICE_MAX_NUM_SUB_GROUPS)"
     demand(False, Status.INVALID_OPERATION, why)

@@ -161,7 +161,7 @@ def _takes(declared: DeclaredParameter | None, in_ptx: Variable) -> Takes:
 def create(program: int, name: int) -> int:
     at = get(program, Program)
     loaded = at.executable
-    demand(name, Status.INVALID_VALUE, "there is no name")
+    demand(name, Status.INVALID_VALUE, "the kernel name is null")
     called = ctypes.string_at(name).decode(errors="replace")
     names = loaded.module.kernels
     why = f"there is no kernel {called!r} in the program, which has {', '.join(names) or 'none'}"
@@ -175,7 +175,9 @@ def create_all(program: int, capacity: int, target: int, number: int) -> None:
     names = at.executable.module.kernels
     enough = not target or capacity >= len(names)
     demand(
-        enough, Status.INVALID_VALUE, f"there are {len(names)} kernels, and space for {capacity}"
+        enough,
+        Status.INVALID_VALUE,
+        f"there are {len(names)} kernels, but there is room for only {capacity}",
     )
     if target:
         for n, name in enumerate(names):
@@ -205,50 +207,70 @@ def set_argument(handle: int, number: int, size: int, value: int) -> None:
 def parameter_of(kernel: ClKernel, number: int) -> Parameter:
     """Returns a parameter by its number; INVALID_ARG_INDEX where there is none."""
     most = len(kernel.parameters)
-    why = f"{kernel.name} has {most} arguments, and none of number {number}"
+    why = f"argument index {number} is out of range: {kernel.name} has {most} arguments"
     demand(number < most, Status.INVALID_ARG_INDEX, why)
     return kernel.parameters[number]
 
 
 def _memory(parameter: Parameter, size: int, value: int) -> Argument:
-    demand(size == 8, Status.INVALID_ARG_SIZE, f"a memory object is 8 bytes, not {size}")
+    demand(
+        size == 8,
+        Status.INVALID_ARG_SIZE,
+        f"the size of a memory object argument must be 8 bytes, not {size}",
+    )
     handle = ctypes.c_uint64.from_address(value).value if value else 0
     if not handle:
         return Argument(bytes(8))
     made = get(handle, MemObject)
     is_buffer = isinstance(made, Buffer)
-    demand(is_buffer, Status.INVALID_MEM_OBJECT, "an image is given for a buffer")
+    demand(
+        is_buffer,
+        Status.INVALID_MEM_OBJECT,
+        "the argument is an image, but the parameter is a buffer",
+    )
     return Argument(struct.pack("<Q", made.address), object=made)
 
 
 def _local(parameter: Parameter, size: int, value: int) -> Argument:
-    demand(not value, Status.INVALID_ARG_VALUE, "local memory is given by its size alone")
-    demand(size, Status.INVALID_ARG_SIZE, "local memory of 0 bytes is none")
+    demand(
+        not value,
+        Status.INVALID_ARG_VALUE,
+        "the value must be null for local memory, which needs only a size",
+    )
+    demand(size, Status.INVALID_ARG_SIZE, "the size of local memory must be at least 1 byte")
     return Argument(b"", size)
 
 
 def _image(parameter: Parameter, size: int, value: int) -> Argument:
-    demand(value, Status.INVALID_ARG_VALUE, "there is no image")
-    demand(size == 8, Status.INVALID_ARG_SIZE, f"an image is 8 bytes, not {size}")
+    demand(value, Status.INVALID_ARG_VALUE, "the pointer to the image is null")
+    demand(
+        size == 8,
+        Status.INVALID_ARG_SIZE,
+        f"the size of an image argument must be 8 bytes, not {size}",
+    )
     made = get(ctypes.c_uint64.from_address(value).value, Image, Status.INVALID_MEM_OBJECT)
     forbidden = {"read_only": 2, "write_only": 4}.get(parameter.access, 0)
     allowed = not made.flags & forbidden
-    why = f"the kernel uses the image as {parameter.access}, and its flags forbid that"
+    why = f"the kernel uses the image as {parameter.access}, but the image's flags forbid that"
     demand(allowed, Status.INVALID_ARG_VALUE, why)
     handle = made.surface if parameter.access == "write_only" else made.texture
     return Argument(struct.pack("<Q", handle), object=made)
 
 
 def _sampler(parameter: Parameter, size: int, value: int) -> Argument:
-    demand(value, Status.INVALID_ARG_VALUE, "there is no sampler")
-    demand(size == 8, Status.INVALID_ARG_SIZE, f"a sampler is 8 bytes, not {size}")
+    demand(value, Status.INVALID_ARG_VALUE, "the pointer to the sampler is null")
+    demand(
+        size == 8,
+        Status.INVALID_ARG_SIZE,
+        f"the size of a sampler argument must be 8 bytes, not {size}",
+    )
     made = get(ctypes.c_uint64.from_address(value).value, Sampler)
     return Argument(struct.pack("<Q", made.word), object=made)
 
 
 def _value(parameter: Parameter, size: int, value: int) -> Argument:
-    demand(value, Status.INVALID_ARG_VALUE, "there is no value")
-    why = f"the kernel takes {parameter.size} bytes, and gets {size}"
+    demand(value, Status.INVALID_ARG_VALUE, "the pointer to the value is null")
+    why = f"the parameter has {parameter.size} bytes, but the argument has {size}"
     demand(size == parameter.size, Status.INVALID_ARG_SIZE, why)
     return Argument(ctypes.string_at(value, size))
 
@@ -266,7 +288,11 @@ SETTERS = {
 def set_pointer(handle: int, number: int, pointer: int) -> None:
     kernel = get(handle, ClKernel)
     takes = parameter_of(kernel, number).takes
-    demand(takes is Takes.MEMORY, Status.INVALID_ARG_VALUE, "the argument is no pointer to memory")
+    demand(
+        takes is Takes.MEMORY,
+        Status.INVALID_ARG_VALUE,
+        "the parameter is not a __global or __constant pointer",
+    )
     kernel.arguments[number] = Argument(struct.pack("<Q", pointer))
 
 
@@ -275,14 +301,24 @@ def set_exec_info(handle: int, question: int, size: int, value: int) -> None:
     """Checks what a kernel may access: it accesses all memory of the device anyway."""
     get(handle, ClKernel)
     known = question in (0x11B6, 0x11B7) and value and size
-    demand(known, Status.INVALID_VALUE, f"there is no information {question:#x}, or no value")
+    demand(
+        known,
+        Status.INVALID_VALUE,
+        f"{question:#x} is not a valid parameter name, or its value is null or empty",
+    )
     if question == 0x11B7:
         system = size == 4 and ctypes.c_uint32.from_address(value).value
-        demand(size == 4, Status.INVALID_VALUE, "a cl_bool has 4 bytes")
-        why = "the device does not access all memory of the host"
+        demand(size == 4, Status.INVALID_VALUE, "the size must be 4, the size of a cl_bool")
+        why = "the device does not support fine-grained system SVM"
         demand(not system, Status.INVALID_OPERATION, why)
         return
-    demand(size % 8 == 0, Status.INVALID_VALUE, "pointers have 8 bytes")
+    demand(
+        size % 8 == 0,
+        Status.INVALID_VALUE,
+        "the size must be a multiple of 8, the size of a pointer",
+    )
     for pointer in sizes_at(value, size // 8):
         found = state.device.memory.find(pointer)
-        demand(found is not None, Status.INVALID_VALUE, f"{pointer:#x} is no shared memory")
+        demand(
+            found is not None, Status.INVALID_VALUE, f"{pointer:#x} is not in shared virtual memory"
+        )

@@ -38,18 +38,22 @@ def launch(
 ) -> None:
     at, made = get(queue, Queue), get(kernel, ClKernel)
     same = made.program.context is at.context
-    demand(same, Status.INVALID_CONTEXT, "the queue and the kernel are of different contexts")
-    wrong = f"{dims} is no number of dimensions: 1 to 3 are"
+    demand(same, Status.INVALID_CONTEXT, "the queue and the kernel belong to different contexts")
+    wrong = f"the number of dimensions must be 1 to 3, not {dims}"
     demand(1 <= dims <= 3, Status.INVALID_WORK_DIMENSION, wrong)
     data, bytes_, objects = made.packed()
     made.name_memory()
     old = opencl_number(state.device.spec) < (2, 1)
     given = sizes_at(sizes, dims, Status.INVALID_GLOBAL_WORK_SIZE) if sizes or old else (0,) * dims
-    empty = "a global size of 0, which OpenCL 2.1 has brought"
+    empty = "a global size of 0 requires OpenCL 2.1 or later"
     demand(all(given) or not old, Status.INVALID_GLOBAL_WORK_SIZE, empty)
     wanted = _three(given)
     start = _three(sizes_at(offset, dims), 0) if offset else (0, 0, 0)
-    demand(all(n < 1 << 32 for n in start), Status.INVALID_GLOBAL_OFFSET, "an offset of 2^32")
+    demand(
+        all(n < 1 << 32 for n in start),
+        Status.INVALID_GLOBAL_OFFSET,
+        "a global offset must be less than 2^32",
+    )
     group = _three(sizes_at(local, dims)) if local else _chosen(made, wanted)
     if all(wanted):
         _check(made, wanted, group, bytes_)
@@ -61,7 +65,7 @@ def launch(
 def task(queue: int, kernel: int, *asked: int) -> None:
     at, made = get(queue, Queue), get(kernel, ClKernel)
     same = made.program.context is at.context
-    demand(same, Status.INVALID_CONTEXT, "the queue and the kernel are of different contexts")
+    demand(same, Status.INVALID_CONTEXT, "the queue and the kernel belong to different contexts")
     data, bytes_, objects = made.packed()
     made.name_memory()
     one = (1, 1, 1)
@@ -80,24 +84,24 @@ def _check(kernel: ClKernel, sizes: Dim3, group: Dim3, local_bytes: int) -> None
     spec = state.device.spec
     required = kernel.declared.sizes.get(REQUIRED)
     fits = required is None or required == group
-    why = f"{kernel.name} requires work-groups of {required}, and gets {group}"
+    why = f"{kernel.name} requires work-groups of {required}, but the launch has {group}"
     demand(fits, Status.INVALID_WORK_GROUP_SIZE, why)
     demand(all(group), Status.INVALID_WORK_GROUP_SIZE, f"a work-group of {group} is empty")
     inside = all(n <= most for n, most in zip(group, spec.max_block_dims, strict=True))
-    why = f"a work-group of {group}, where {spec.max_block_dims} are the most"
+    why = f"a work-group of {group} exceeds the maximum of {spec.max_block_dims}"
     demand(inside, Status.INVALID_WORK_ITEM_SIZE, why)
     items, most = group[0] * group[1] * group[2], spec.max_threads_per_block
-    why = f"a work-group of {items} work-items, where {most} are the most"
+    why = f"a work-group of {items} work-items exceeds the maximum of {most}"
     demand(items <= most, Status.INVALID_WORK_GROUP_SIZE, why)
     whole = all(n % size == 0 for n, size in zip(sizes, group, strict=True))
-    why = f"the global size {sizes} is not made of whole work-groups of {group}"
+    why = f"the global size {sizes} is not a multiple of the work-group size {group}"
     demand(whole, Status.INVALID_WORK_GROUP_SIZE, why)
     groups = [n // size for n, size in zip(sizes, group, strict=True)]
     few = all(n <= most for n, most in zip(groups, spec.max_grid_dims, strict=True))
-    why = f"{groups} work-groups, where {spec.max_grid_dims} are the most"
+    why = f"{tuple(groups)} work-groups exceed the maximum of {spec.max_grid_dims}"
     demand(few, Status.INVALID_GLOBAL_WORK_SIZE, why)
     all_bytes = kernel.function.kernel.program.shared_bytes + local_bytes
-    why = f"{all_bytes} bytes of local memory, where {spec.shared_bytes_per_block} are the most"
+    why = f"{all_bytes} bytes of local memory exceed the maximum of {spec.shared_bytes_per_block}"
     demand(all_bytes <= spec.shared_bytes_per_block, Status.OUT_OF_RESOURCES, why)
 
 
@@ -150,9 +154,13 @@ def native(
     """Has a function of the host called with a copy of its arguments, in which addresses stand for
     memory objects."""
     at = get(queue, Queue)
-    demand(function, Status.INVALID_VALUE, "there is no function")
+    demand(function, Status.INVALID_VALUE, "the pointer to the function is null")
     together = bool(arguments) == bool(size) and (arguments or not count)
-    demand(together, Status.INVALID_VALUE, "arguments and their size do not go together")
+    demand(
+        together,
+        Status.INVALID_VALUE,
+        "arguments must be given with their size, and a size with its arguments",
+    )
     made = [get(one, MemObject) for one in list_at(objects, count, Status.INVALID_VALUE)]
     same_context(at, *made)
     offsets = [place - arguments for place in list_at(places, count, Status.INVALID_VALUE)]

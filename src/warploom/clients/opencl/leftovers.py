@@ -24,7 +24,8 @@ def add_leftovers() -> None:
         number = len(waiting)
         _add(
             "unended command",
-            f"{number} command{'s' * (number > 1)} never ended: no one set the event to wait for",
+            f"{number} command{'s' * (number > 1)} never ended: the user event to wait for was not"
+            " set",
             "",
         )
     if not is_program():
@@ -35,7 +36,7 @@ def add_leftovers() -> None:
             groups[made.what, shown_frames(made.made)] += 1
     for (what, frames), number in groups.items():
         place = frames[0].rpartition("(")[2].rstrip(")") if frames else ""
-        made = f"\n    made by {frames[0]}" if frames else ""
+        made = f"\n    created by {frames[0]}" if frames else ""
         _add(
             f"{what} not released",
             f"{number} {what}{'s' * (number > 1)} never released{made}",

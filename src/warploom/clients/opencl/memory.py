@@ -93,15 +93,25 @@ def check_flags(flags: int, host: int, allowed: int = FLAGS) -> int:
     """Returns flags as they are meant, read and write by default. INVALID_VALUE where they
     contradict each other, INVALID_HOST_PTR where there is memory of the host without one that says
     what for, or the other way round."""
-    demand(not flags & ~allowed, Status.INVALID_VALUE, f"there are no flags {flags & ~allowed:#x}")
+    demand(
+        not flags & ~allowed, Status.INVALID_VALUE, f"invalid memory flags: {flags & ~allowed:#x}"
+    )
     for group in (KERNEL_ACCESS, HOST_ACCESS):
         several = (flags & group).bit_count() > 1
-        demand(not several, Status.INVALID_VALUE, "the flags of access exclude each other")
+        demand(not several, Status.INVALID_VALUE, "the access flags exclude each other")
     both = flags & USE_HOST and flags & (ALLOC_HOST | COPY_HOST)
-    demand(not both, Status.INVALID_VALUE, "CL_MEM_USE_HOST_PTR excludes the other two of its kind")
+    demand(
+        not both,
+        Status.INVALID_VALUE,
+        "CL_MEM_USE_HOST_PTR excludes CL_MEM_ALLOC_HOST_PTR and CL_MEM_COPY_HOST_PTR",
+    )
     wanted = bool(flags & (USE_HOST | COPY_HOST))
     fits = bool(host) == wanted
-    demand(fits, Status.INVALID_HOST_PTR, "host_ptr and the flags that say what it is for")
+    demand(
+        fits,
+        Status.INVALID_HOST_PTR,
+        "host_ptr requires CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR, and these require it",
+    )
     return flags if flags & KERNEL_ACCESS else flags | READ_WRITE
 
 
@@ -115,7 +125,7 @@ def host_may(made: MemObject, *, write: bool) -> None:
     """INVALID_OPERATION where the flags keep the host from reading or writing an object."""
     forbidden = HOST_NO_ACCESS | (HOST_READ_ONLY if write else HOST_WRITE_ONLY)
     does = "write" if write else "read"
-    why = f"the object was made with a flag by which the host does not {does} it"
+    why = f"the flags of the memory object do not let the host {does} it"
     demand(not made.flags & forbidden, Status.INVALID_OPERATION, why)
 
 
@@ -158,5 +168,5 @@ def property_list(address: int) -> tuple[int, ...] | None:
     if not address:
         return None
     first = ctypes.c_uint64.from_address(address).value
-    demand(not first, Status.INVALID_PROPERTY, f"there is no property {first:#x} of memory")
+    demand(not first, Status.INVALID_PROPERTY, f"{first:#x} is not a property of memory objects")
     return (0,)

@@ -103,7 +103,7 @@ class ClObject:
     def release(self) -> None:
         """Counts one less; INVALID where the program has none left."""
         with lock:
-            none = f"the {self.what} is released more often than it is retained"
+            none = f"the {self.what} is released more often than it was retained"
             demand(self.references > 0, self.invalid, none)
             self.references -= 1
             over = self._is_over()
@@ -152,7 +152,7 @@ def get(handle: int, kind: type[T], invalid: Status | None = None) -> T:
     elif handle in addresses.released:
         why = f"the {addresses.released[handle]} was released"
     else:
-        why = f"{handle:#x} is no {kind.what}"
+        why = f"{handle:#x} is not a valid {kind.what}"
     raise ClError(kind.invalid if invalid is None else invalid, why)
 
 

@@ -98,7 +98,11 @@ ANSWERS: Answers[Platform] = {
 def platform_ids(capacity: int, target: int, number: int) -> None:
 
     nothing = (target and not capacity) or (not target and not number)
-    demand(not nothing, Status.INVALID_VALUE, "there is no space for platforms")
+    demand(
+        not nothing,
+        Status.INVALID_VALUE,
+        "there is no room for the platforms: a pointer is null, or the number of entries is 0",
+    )
     if target:
         put(target, platform().handle)
     if number:

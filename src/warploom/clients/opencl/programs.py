@@ -55,7 +55,9 @@ class Program(ClObject):
     def executable(self) -> LoadedProgram:
         """Returns the program in device memory; INVALID_PROGRAM_EXECUTABLE before it is built."""
         unbuilt = Status.INVALID_PROGRAM_EXECUTABLE
-        demand(self.loaded is not None, unbuilt, "the program has not been built, or not well")
+        demand(
+            self.loaded is not None, unbuilt, "the program has not been built, or its build failed"
+        )
         assert self.loaded is not None
         return self.loaded
 
@@ -67,7 +69,7 @@ class Program(ClObject):
     def build(self, options: str, make: Callable[[], Binary], failed: Status) -> None:
         """Makes the binary, and where that is to be executed loads it; ClError(`failed`) where it
         does not work, with the reason in the log."""
-        free = "kernels of the program are in use"
+        free = "kernels of the program have not been released"
         demand(not self.attached, Status.INVALID_OPERATION, free)
         self.options, self.log = options, ""
         self._unload()
@@ -81,7 +83,7 @@ class Program(ClObject):
         except CompileError as error:
             self.status, self.log = ERROR, error.log or str(error)
             why = "" if error.log else str(error)
-            raise ClError(failed, why or f"the build log says why:\n{error.log}") from None
+            raise ClError(failed, why or f"the build log says:\n{error.log}") from None
         except WarploomError as error:
             self.status, self.log = ERROR, str(error)
             raise ClError(failed, str(error)) from None
@@ -131,9 +133,9 @@ def check_resolved(ptx: Module) -> None:
     ]
     if missing:
         message = (
-            f"error: {missing[0]} is called, and no source of the program defines it"
+            f"error: {missing[0]} is called, but no source of the program defines it"
             f"{' (nor ' + ', '.join(missing[1:]) + ')' if missing[1:] else ''}: it is a function"
-            f" that was only declared, or one of OpenCL C that this device has not"
+            f" that was only declared, or a built-in function that this device does not support"
         )
         raise CompileError(message, message)
 
@@ -147,9 +149,9 @@ register_counting(entry, "Program", Program)
 @entry("clCreateProgramWithSource")
 def create(context: int, number: int, strings: int, lengths: int) -> int:
     at = get(context, ClContext)
-    demand(number and strings, Status.INVALID_VALUE, "there is no source")
+    demand(number and strings, Status.INVALID_VALUE, "no source is given")
     pointers = sizes_at(strings, number)
-    demand(all(pointers), Status.INVALID_VALUE, "a part of the source is null")
+    demand(all(pointers), Status.INVALID_VALUE, "a string of the source is null")
     sizes = sizes_at(lengths, number) if lengths else (0,) * number
     parts = [
         ctypes.string_at(pointer, size) if size else ctypes.string_at(pointer)
@@ -179,15 +181,15 @@ def create_with_binary(
         wrong = Status.INVALID_BINARY if valid else Status.INVALID_VALUE
         code = Status.SUCCESS if found else wrong
         ctypes.c_int32.from_address(statuses).value = code
-    demand(valid, Status.INVALID_VALUE, "a binary is null, or has no bytes")
-    demand(found, Status.INVALID_BINARY, "the binary is no PTX text")
+    demand(valid, Status.INVALID_VALUE, "a binary is null or empty")
+    demand(found, Status.INVALID_BINARY, "the binary is not PTX text")
     return Program(at, binary=found).handle
 
 
 @entry("clCreateProgramWithBuiltInKernels")
 def create_built_in(context: int, number: int, devices: int, names: int) -> int:
     get(context, ClContext)
-    demand(number and devices and names, Status.INVALID_VALUE, "there are no devices or names")
+    demand(number and devices and names, Status.INVALID_VALUE, "no devices or no names are given")
     get_all(sizes_at(devices, number), ClDevice)
     demand(False, Status.INVALID_VALUE, "the device has no built-in kernels")
     return 0
@@ -196,20 +198,26 @@ def create_built_in(context: int, number: int, devices: int, names: int) -> int:
 @entry("clCreateProgramWithIL")
 def create_with_il(context: int) -> int:
     get(context, ClContext)
-    demand(False, Status.INVALID_OPERATION, "the device takes no SPIR-V (CL_DEVICE_IL_VERSION)")
+    demand(
+        False, Status.INVALID_OPERATION, "the device does not support SPIR-V (CL_DEVICE_IL_VERSION)"
+    )
     return 0
 
 
 @entry("clSetProgramSpecializationConstant")
 def set_constant(program: int) -> None:
     get(program, Program)
-    demand(False, Status.INVALID_OPERATION, "the device takes no SPIR-V (CL_DEVICE_IL_VERSION)")
+    demand(
+        False, Status.INVALID_OPERATION, "the device does not support SPIR-V (CL_DEVICE_IL_VERSION)"
+    )
 
 
 @entry("clSetProgramReleaseCallback")
 def set_release(program: int, function: int, data: int) -> None:
     get(program, Program)
-    demand(False, Status.INVALID_OPERATION, "OpenCL 3.0 has ended this function")
+    demand(
+        False, Status.INVALID_OPERATION, "this function is not supported: OpenCL 3.0 deprecated it"
+    )
 
 
 # ---- building ------------------------------------------------------------------------------------
@@ -221,7 +229,9 @@ def options_at(address: int) -> str:
 
 
 def _notified(notify: int, data: int) -> None:
-    demand(notify or not data, Status.INVALID_VALUE, "there are data for no function")
+    demand(
+        notify or not data, Status.INVALID_VALUE, "user data is given without a callback function"
+    )
 
 
 def _compiler() -> None:
@@ -242,7 +252,11 @@ def build(handle: int, number: int, devices: int, options: int, notify: int, dat
     else:
         assert program.binary is not None
         other = program.binary.type != BinaryType.EXECUTABLE
-        demand(not other, Status.INVALID_OPERATION, "the binary is an object that is to be linked")
+        demand(
+            not other,
+            Status.INVALID_OPERATION,
+            "the binary is a compiled object or library: link it with clLinkProgram",
+        )
     binary = program.binary
 
     def make() -> Binary:
@@ -274,8 +288,10 @@ def compile_program(
     device_list(number, devices)
     _notified(notify, data)
     same = bool(header_count) == bool(headers) == bool(names)
-    demand(same, Status.INVALID_VALUE, "headers and their names do not go together")
-    demand(program.has_source, Status.INVALID_OPERATION, "the program has no source")
+    demand(
+        same, Status.INVALID_VALUE, "headers, their names and their number must be given together"
+    )
+    demand(program.has_source, Status.INVALID_OPERATION, "the program was not created from source")
     given = get_all(list_at(headers, header_count, Status.INVALID_VALUE), Program)
     called = list_at(names, header_count, Status.INVALID_VALUE)
     texts = {
@@ -312,7 +328,7 @@ def link(
     at = get(context, ClContext)
     device_list(number, devices)
     _notified(notify, data)
-    demand(count and programs, Status.INVALID_VALUE, "there are no programs to link")
+    demand(count and programs, Status.INVALID_VALUE, "no programs to link are given")
     given = get_all(sizes_at(programs, count), Program)
     text = options_at(options)
     words = link_options(text)
@@ -320,7 +336,7 @@ def link(
     objects = len(parts) == count and all(
         part.type in (BinaryType.OBJECT, BinaryType.LIBRARY) for part in parts
     )
-    demand(objects, Status.INVALID_OPERATION, "only compiled programs and libraries are linked")
+    demand(objects, Status.INVALID_OPERATION, "only compiled programs and libraries can be linked")
     type = BinaryType.LIBRARY if LIBRARY in words else BinaryType.EXECUTABLE
     made = Program(at)
     made.has_source = False

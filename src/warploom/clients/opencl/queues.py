@@ -69,21 +69,21 @@ def create_with(context: int, on: int, properties: int) -> int:
     given = properties_at(properties, Status.INVALID_VALUE)
     for name in given:
         known = name in (PROPERTIES, SIZE)
-        demand(known, Status.INVALID_VALUE, f"there is no property {name:#x} of a queue")
-    sized = "a size is for queues on the device, of which there are none"
+        demand(known, Status.INVALID_VALUE, f"{name:#x} is not a property of command queues")
+    sized = "CL_QUEUE_SIZE applies only to on-device queues, which are not supported"
     demand(SIZE not in given, Status.INVALID_QUEUE_PROPERTIES, sized)
     return _queue(made, given.get(PROPERTIES, 0), given if properties else None)
 
 
 def _queue(context: ClContext, flags: int, properties: dict[int, int] | None) -> int:
-    demand(not flags & ~KNOWN, Status.INVALID_VALUE, f"there are no properties {flags:#x}")
+    demand(not flags & ~KNOWN, Status.INVALID_VALUE, f"invalid queue properties: {flags:#x}")
     on_host = not flags & ~(OUT_OF_ORDER | PROFILING)
-    demand(on_host, Status.INVALID_QUEUE_PROPERTIES, "there are no queues on the device")
+    demand(on_host, Status.INVALID_QUEUE_PROPERTIES, "on-device queues are not supported")
     return Queue(context, flags, properties).handle
 
 
 def _no_size(queue: Queue) -> bytes:
-    raise ClError(Status.INVALID_COMMAND_QUEUE, "only a queue on the device has a size")
+    raise ClError(Status.INVALID_COMMAND_QUEUE, "only on-device queues have a size")
 
 
 ANSWERS: Answers[Queue] = {
@@ -105,4 +105,6 @@ def queue_info(handle: int, question: int, capacity: int, target: int, size: int
 @entry("clSetCommandQueueProperty")
 def set_property(handle: int) -> None:
     get(handle, Queue)
-    demand(False, Status.INVALID_OPERATION, "OpenCL 1.1 has ended this function")
+    demand(
+        False, Status.INVALID_OPERATION, "this function is not supported: OpenCL 1.1 deprecated it"
+    )

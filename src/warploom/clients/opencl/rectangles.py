@@ -35,10 +35,14 @@ def pitches(row: int, slice: int, region: Triple) -> tuple[int, int]:
     """Returns the bytes of a row and of a slice, which 0 stands for where they lie close."""
     width, height, _ = region
     fits = not row or row >= width
-    demand(fits, Status.INVALID_VALUE, f"rows of {width} bytes do not fit a pitch of {row}")
+    demand(fits, Status.INVALID_VALUE, f"rows of {width} bytes do not fit a row pitch of {row}")
     row = row or width
     close = not slice or (slice >= height * row and slice % row == 0)
-    demand(close, Status.INVALID_VALUE, f"a slice of {height} rows does not fit a pitch of {slice}")
+    demand(
+        close,
+        Status.INVALID_VALUE,
+        f"a slice of {height} rows does not fit a slice pitch of {slice}",
+    )
     return row, slice or height * row
 
 
@@ -52,7 +56,7 @@ def in_buffer(buffer: Buffer, origin: Triple, region: Triple, row: int, slice: i
     row, slice = pitches(row, slice, region)
     last = [start + size - 1 for start, size in zip(origin, region, strict=True)]
     end = last[2] * slice + last[1] * row + last[0] + 1
-    why = f"the rectangle ends at byte {end} of a buffer of {buffer.size}"
+    why = f"the rectangle ends at byte {end}, beyond the buffer of {buffer.size} bytes"
     demand(end <= buffer.size, Status.INVALID_VALUE, why)
     return box_at(buffer.address, origin, row, slice)
 
@@ -63,7 +67,7 @@ def _with_host(is_write: bool, *words: int) -> None:
     at, made = opened(queue, buffer)
     sizes = region_at(region)
     on_device = in_buffer(made, triple_at(origin), sizes, row, slice)
-    demand(host, Status.INVALID_VALUE, "there is no memory of the host")
+    demand(host, Status.INVALID_VALUE, "the host pointer is null")
     outside = box_at(host, triple_at(host_origin), *pitches(host_row, host_slice, sizes))
     host_may(made, write=is_write)
     ends = (outside, on_device) if is_write else (on_device, outside)
@@ -93,7 +97,9 @@ def copy(queue: int, source: int, target: int, *words: int) -> None:
     end = in_buffer(second, triple_at(to), sizes, target_row, target_slice)
     if first is second:
         same = start.row == end.row and start.slice == end.slice
-        demand(same, Status.INVALID_VALUE, "within one buffer, the pitches are the same")
+        demand(
+            same, Status.INVALID_VALUE, "the pitches must be the same for a copy within one buffer"
+        )
         demand(not _overlap(start, end, sizes), Status.MEM_COPY_OVERLAP, "the rectangles overlap")
     work = partial(copy_rows, start, end, sizes, waits=False)
     enqueue(at, COPY, work, Asked(*asked), holds=[first, second])

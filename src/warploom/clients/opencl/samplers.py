@@ -56,7 +56,7 @@ def create_with(context: int, properties: int) -> int:
     given = properties_at(properties, Status.INVALID_VALUE)
     for name in given:
         known = name in DEFAULTS
-        demand(known, Status.INVALID_VALUE, f"there is no property {name:#x} of a sampler")
+        demand(known, Status.INVALID_VALUE, f"{name:#x} is not a property of samplers")
     return _create(context, DEFAULTS | given, given if properties else None)
 
 
@@ -64,9 +64,17 @@ def _create(context: int, given: dict[int, int], properties: dict[int, int] | No
     at = get(context, ClContext)
     known = given[ADDRESSING] in ADDRESSES and given[FILTER] in FILTERS
     known = known and given[NORMALIZED] in (0, 1)
-    demand(known, Status.INVALID_VALUE, "there is no such mode of a sampler")
+    demand(
+        known,
+        Status.INVALID_VALUE,
+        "an addressing mode, filter mode or cl_bool of the sampler is invalid",
+    )
     repeats = given[ADDRESSING] in (0x1133, 0x1134) and not given[NORMALIZED]
-    demand(not repeats, Status.INVALID_VALUE, "what repeats has normalized coordinates")
+    demand(
+        not repeats,
+        Status.INVALID_VALUE,
+        "CL_ADDRESS_REPEAT and CL_ADDRESS_MIRRORED_REPEAT require normalized coordinates",
+    )
     return Sampler(at, given, properties).handle
 
 

@@ -36,12 +36,16 @@ def alloc(context: int, flags: int, size: int, alignment: int) -> int:
     at = get(context, ClContext)
     known = not flags & ~(KERNEL_ACCESS | FINE | ATOMICS)
     known = known and (flags & KERNEL_ACCESS).bit_count() < 2
-    demand(known, Status.INVALID_VALUE, f"there are no flags {flags:#x}")
-    demand(not flags & ATOMICS, Status.INVALID_VALUE, "the device shares no atomics with the host")
+    demand(known, Status.INVALID_VALUE, f"invalid memory flags: {flags:#x}")
+    demand(
+        not flags & ATOMICS,
+        Status.INVALID_VALUE,
+        "the device does not support SVM atomics (CL_MEM_SVM_ATOMICS)",
+    )
     fits = 0 < size <= device().largest_allocation
-    demand(fits, Status.INVALID_VALUE, f"there is no allocation of {size} bytes")
+    demand(fits, Status.INVALID_VALUE, f"the size of {size} bytes is 0 or exceeds the maximum")
     power = alignment.bit_count() <= 1 and alignment <= LARGEST_ALIGNMENT
-    demand(power, Status.INVALID_VALUE, f"{alignment} is no alignment")
+    demand(power, Status.INVALID_VALUE, f"{alignment} is not a supported alignment")
     return allocate_in(at.driver, size, SHARED, flags)
 
 
@@ -55,7 +59,7 @@ def free(context: int, address: int) -> None:
 def _free(address: int) -> None:
     owned = state.allocations.get(address)
     known = owned is not None and owned.kind == SHARED
-    demand(known, Status.INVALID_VALUE, f"{address:#x} is no shared memory")
+    demand(known, Status.INVALID_VALUE, f"{address:#x} is not in shared virtual memory")
     state.drop(address)
 
 
@@ -65,7 +69,7 @@ def enqueue_free(
 ) -> None:
     at = get(queue, Queue)
     given = list_at(pointers, count, Status.INVALID_VALUE)
-    demand(given, Status.INVALID_VALUE, "there is nothing to free")
+    demand(given, Status.INVALID_VALUE, "no pointers to free are given")
     demand(all(given), Status.INVALID_VALUE, "a pointer to free is null")
 
     def work() -> None:
@@ -81,13 +85,17 @@ def enqueue_free(
 
 def _disjoint(target: int, source: int, size: int) -> None:
     disjoint = target + size <= source or source + size <= target
-    demand(disjoint, Status.MEM_COPY_OVERLAP, "the ranges of the copy overlap")
+    demand(disjoint, Status.MEM_COPY_OVERLAP, "the source and destination of the copy overlap")
 
 
 @entry("clEnqueueSVMMemcpy")
 def copy(queue: int, blocks: int, target: int, source: int, size: int, *asked: int) -> None:
     at = get(queue, Queue)
-    demand((target and source) or not size, Status.INVALID_VALUE, "a pointer is null")
+    demand(
+        (target and source) or not size,
+        Status.INVALID_VALUE,
+        "the pointer to copy to or from is null",
+    )
     if size:
         _disjoint(target, source, size)
     work: Callable[[], object] = partial(move, target, source, size, waits=False)
@@ -97,9 +105,13 @@ def copy(queue: int, blocks: int, target: int, source: int, size: int, *asked: i
 @entry("clEnqueueSVMMemFill")
 def fill(queue: int, target: int, pattern: int, length: int, size: int, *asked: int) -> None:
     at = get(queue, Queue)
-    demand(target, Status.INVALID_VALUE, "there is nothing to fill")
+    demand(target, Status.INVALID_VALUE, "the pointer to fill is null")
     known = length in PATTERNS and target % length == 0
-    demand(known, Status.INVALID_VALUE, "the pattern does not fit the address")
+    demand(
+        known,
+        Status.INVALID_VALUE,
+        "the pattern size is invalid, or the address is not a multiple of it",
+    )
     given = pattern_at(pattern, length, 0, size)
     work = partial(fill_bytes, target, given, size) if size else _nothing
     enqueue(at, FILL, work, Asked(*asked))
@@ -108,8 +120,8 @@ def fill(queue: int, target: int, pattern: int, length: int, size: int, *asked: 
 @entry("clEnqueueSVMMap")
 def map_memory(queue: int, blocks: int, flags: int, at: int, size: int, *asked: int) -> None:
     to = get(queue, Queue)
-    demand(at and size, Status.INVALID_VALUE, "there is nothing to map")
-    demand(0 < flags <= 7, Status.INVALID_VALUE, f"there is no mapping with flags {flags:#x}")
+    demand(at and size, Status.INVALID_VALUE, "the pointer to map is null, or the size is 0")
+    demand(0 < flags <= 7, Status.INVALID_VALUE, f"invalid map flags: {flags:#x}")
     writes = flags & ~MAP_READ
     work = partial(state.device.memory.mark_written, at, size) if writes else _nothing
     enqueue(to, MAP, work, Asked(*asked), blocking=bool(blocks))
@@ -118,21 +130,21 @@ def map_memory(queue: int, blocks: int, flags: int, at: int, size: int, *asked: 
 @entry("clEnqueueSVMUnmap")
 def unmap(queue: int, address: int, *asked: int) -> None:
     at = get(queue, Queue)
-    demand(address, Status.INVALID_VALUE, "there is nothing to unmap")
+    demand(address, Status.INVALID_VALUE, "the pointer to unmap is null")
     enqueue(at, UNMAP, _nothing, Asked(*asked))
 
 
 @entry("clEnqueueSVMMigrateMem")
 def migrate(queue: int, count: int, pointers: int, sizes: int, flags: int, *asked: int) -> None:
     at = get(queue, Queue)
-    demand(count and pointers, Status.INVALID_VALUE, "there is nothing to migrate")
-    demand(not flags & ~3, Status.INVALID_VALUE, f"there are no flags {flags:#x}")
+    demand(count and pointers, Status.INVALID_VALUE, "no pointers to migrate are given")
+    demand(not flags & ~3, Status.INVALID_VALUE, f"invalid migration flags: {flags:#x}")
     given = sizes_at(pointers, count)
     lengths = sizes_at(sizes, count) if sizes else (0,) * count
     for address, size in zip(given, lengths, strict=True):
         found = state.device.memory.find(address)
         inside = found is not None and address + size <= found.address + found.size
-        demand(inside, Status.INVALID_VALUE, f"{address:#x} is no shared memory")
+        demand(inside, Status.INVALID_VALUE, f"{address:#x} is not in shared virtual memory")
     enqueue(at, MIGRATE, _nothing, Asked(*asked))
 
 

@@ -21,7 +21,9 @@ def report_refusal(name: str, status: Status, why: str) -> None:
         return
     place = program_place()
     reason = f": {why}" if why else ""
-    message = f"{name} gives CL_{status.name}{reason}" + (f"\n    called at {place}" * bool(place))
+    message = f"{name} returned CL_{status.name}{reason}" + (
+        f"\n    called at {place}" * bool(place)
+    )
     session().findings.append(
         Finding(API, "refused call", WARNING, "host", place, "", (), "", message)
     )
@@ -47,14 +49,16 @@ def code_of(error: BaseException, name: str) -> int:
             return Status.OUT_OF_HOST_MEMORY
         case _:
             trouble = "".join(traceback.format_exception(error))
-            explain(f"{name} failed inside Warploom, which is a defect of it:\n{trouble}")
+            explain(f"{name} failed inside Warploom, which is a defect in Warploom:\n{trouble}")
             return Status.OUT_OF_RESOURCES
 
 
 def code_of_missing(name: str, _words: Sequence[int]) -> int:
     """Returns the code for a function of an extension that the platform has not."""
     report_refusal(
-        name, Status.INVALID_OPERATION, "the platform has no extension with this function"
+        name,
+        Status.INVALID_OPERATION,
+        "the platform does not support the extension of this function",
     )
     return Status.INVALID_OPERATION
 

@@ -48,7 +48,7 @@ def _catch(shell: Shell, rest: str) -> None:
     words = event.replace(">=", " ").split()
     if not words:
         raise DebugError(f"catch requires an event: {', '.join(EVENTS)}")
-    least = number_of(words[1], "from how many on") if len(words) > 1 else 0
+    least = number_of(words[1], "the minimum number") if len(words) > 1 else 0
     made = shell.session.catch(words[0], least)
     if condition.strip():
         shell.session.set_condition(made, condition.strip())

@@ -62,7 +62,7 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
     """Returns the machine code of a kernel for a compute capability, or why there is none."""
     if compute_capability < FIRST:
         shown = ".".join(str(part) for part in compute_capability)
-        return NoAssembly(f"ptxas of CUDA 13 does not support compute capability {shown}")
+        return NoAssembly(f"CUDA 13's ptxas does not support compute capability {shown}")
     ptxas, nvdisasm = find_tool("ptxas"), find_tool("nvdisasm")
     solver = find_spec("scipy")
     if ptxas is None or nvdisasm is None or solver is None:

@@ -53,7 +53,7 @@ COMMIT_DOC = """arrives at an mbarrier when all earlier operations of the thread
 PTX ISA: tcgen05.commit"""
 EARLY_DOC = """arrives at an mbarrier when the thread's products have read A from shared memory
 (modelled: when the products are complete)   PTX ISA: tcgen05.commit"""
-FENCE_DOC = "orders operations before and after a synchronisation   PTX ISA: tcgen05.fence"
+FENCE_DOC = "orders operations before and after a synchronization   PTX ISA: tcgen05.fence"
 
 
 def _declare(

@@ -1,4 +1,4 @@
-"""Recognises, from instructions alone, their effects beside values and memory: synchronisation,
+"""Recognizes, from instructions alone, their effects beside values and memory: synchronization,
 asynchronous copies, accesses to a cluster, and events for observers.
 
 In: instructions and a `Program`. Out: classifications and small data classes. What an event does is

@@ -93,8 +93,8 @@ def swapped_indices(access: Wasteful) -> Pattern | None:
             return Pattern(
                 "swapped thread indices",
                 f"threadIdx.x has a stride of {abs(x):,} bytes, threadIdx.{axis} {size}",
-                f"Swap threadIdx.x and threadIdx.{axis} in this index: neighbouring lanes differ "
-                "in threadIdx.x, so it should index neighbouring elements (the column, not the "
+                f"Swap threadIdx.x and threadIdx.{axis} in this index: neighboring lanes differ "
+                "in threadIdx.x, so it should index neighboring elements (the column, not the "
                 "row).",
             )
     return None
@@ -153,7 +153,7 @@ def misaligned(access: Wasteful) -> Pattern | None:
         return Pattern(
             "misaligned blocks",
             f"a block of {case.threads_per_block} threads covers "
-            f"{case.threads_per_block * example.size} bytes, so blocks begin inside of a sector",
+            f"{case.threads_per_block * example.size} bytes, so blocks begin inside a sector",
             f"Make the block size a multiple of {warp}.",
         )
     beyond = (example.addresses[0] - example.lanes[0] * example.size) % SECTOR
@@ -183,7 +183,7 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
     return Pattern(
         "strided access",
         f"lanes are {abs(x):,} bytes apart, and each thread {how}",
-        "Let neighbouring lanes access neighbouring elements: use threadIdx.x for the index that "
+        "Let neighboring lanes access neighboring elements: use threadIdx.x for the index that "
         "the loop advances, or stage the rows in shared "
         f"memory{_vector_hint(abs(x), example.size)}.",
     )
@@ -266,7 +266,7 @@ def column(access: Wasteful) -> Pattern | None:
     return Pattern(
         "strided access",
         found,
-        "Make threadIdx.x the last index, so that neighbouring lanes read along a row; or read "
+        "Make threadIdx.x the last index, so that neighboring lanes read along a row; or read "
         "rows into shared memory and columns out of it.",
     )
 
@@ -284,7 +284,7 @@ def upright_block(access: Wasteful) -> Pattern | None:
         "narrow block",
         f"the block is 1 thread wide, so lanes {how}",
         f"Extend the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), which "
-        "indexes neighbouring elements.",
+        "indexes neighboring elements.",
     )
 
 
@@ -294,7 +294,7 @@ def strided(access: Wasteful) -> Pattern | None:
     if not stride:
         return None
     every = abs(stride) / example.size
-    remedy = "Let neighbouring lanes access neighbouring elements"
+    remedy = "Let neighboring lanes access neighboring elements"
     if every == 2:
         remedy += ": load both elements of a pair at once (float2), or keep them in two arrays."
     else:
@@ -313,8 +313,8 @@ def indexed(access: Wasteful) -> Pattern | None:
         "scattered access",
         "the lanes' addresses have no constant stride; the index is loaded at "
         f"{access.case.program.line(source).rpartition('/')[2]}",
-        "Sort the indices, or group the work by them, so that neighbouring lanes access "
-        "neighbouring elements; or stage these elements in shared memory.",
+        "Sort the indices, or group the work by them, so that neighboring lanes access "
+        "neighboring elements; or stage these elements in shared memory.",
     )
 
 
@@ -323,7 +323,7 @@ def scattered(access: Wasteful) -> Pattern:
     return Pattern(
         "scattered access",
         "the lanes' addresses have no constant stride; the index is computed",
-        "Compute the index so that neighbouring lanes (threadIdx.x) access neighbouring "
+        "Compute the index so that neighboring lanes (threadIdx.x) access neighboring "
         "elements; a remainder or product in the last dimension of an index scatters them.",
     )
 

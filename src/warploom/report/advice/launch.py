@@ -70,8 +70,8 @@ def small_grid(case: Case) -> Iterator[Advice]:
             None,
             f"{case.blocks:,} blocks, but the {case.spec.sms} SMs hold {holds:,} such blocks at "
             f"once: the grid fills {100 * case.blocks / holds:.1f} % of the GPU",
-            "Launch more blocks: more work per launch, less work per thread, or several kernels "
-            "at once.",
+            "Launch more blocks (more work per launch or less per thread), or several kernels at "
+            "once.",
         )
 
 

@@ -100,7 +100,7 @@ def local_arrays(case: Case) -> Iterator[Advice]:
 
 
 def narrow_accesses(case: Case) -> Iterator[Advice]:
-    """Yields advice for accesses of less than a word by neighbouring lanes."""
+    """Yields advice for accesses of less than a word by neighboring lanes."""
     for index, op, counts in case.accesses(Space.GLOBAL):
         size = bytes_of(case.program.instructions[index])
         strides = case.strides.of_instruction(index)
@@ -114,7 +114,7 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
             case.program.line(index),
             f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane: a 4-byte register "
             f"holds {count}",
-            f"Let each thread load or store {count} neighbouring elements at once ({vector}): "
+            f"Let each thread load or store {count} neighboring elements at once ({vector}): "
             f"{part} of the requests.",
             requests - requests // count,
         )
