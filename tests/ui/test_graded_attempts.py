@@ -268,7 +268,7 @@ OPENCL = (
     Attempt(
         "the memory of the host",
         opencl("out[0] = *(volatile __global float *)0x400000;"),
-        "__global__ read",
+        "__global read",
         ".cl",
     ),
     Attempt("a crash of the compiler", opencl(before=CRASH), NO_OPENCL, ".cl"),
