@@ -1,5 +1,5 @@
 // A sum over a warp without __syncwarp() between the rounds, as if the warp ran in lockstep: right
-// before compute capability 7.0, a matter of luck from then on. __syncwarp() in the loop mends it.
+// before compute capability 7.0, a matter of luck from then on. lockstep_fixed.cu is right on all.
 __global__ void sum(int *out)
 {
     __shared__ volatile int part[64];

@@ -218,7 +218,7 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert '@"operation.' in baseline
     assert '@"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
-    assert refused.code == 2
+    assert refused.code == 4
     assert "require one of --llvm, --ir, --passes and --plan: add one, or omit them" in refused.err
 
 
@@ -233,7 +233,7 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     assert [text.partition("\n")[0] for text in each] == [one.name for one in PIPELINE]
     assert parse_warp_ir("# " + each[-1]) == ir
     refused = warploom("ptx", ptx, "--ir", "--plan")
-    assert refused.code == 2
+    assert refused.code == 4
     assert "use one of them" in refused.err
 
 
@@ -409,6 +409,9 @@ def test_occupancy_of_a_file(ptx: Path, warploom) -> None:
 def test_a_block_of_occupancy_has_a_shape(ptx: Path, warploom) -> None:
     flat, shaped = (warploom("occupancy", str(ptx), "--block", b) for b in ("256", "16x16"))
     assert (shaped.code, shaped.out) == (0, flat.out)
+    refused = warploom("occupancy", str(ptx), "--block", "33x32")
+    assert refused.code == 4
+    assert "a block of 33 x 32 x 1 = 1056 threads is too large" in refused.err
 
 
 def test_occupancy_with_registers_of_ones_own(ptx: Path, warploom) -> None:

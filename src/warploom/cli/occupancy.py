@@ -107,7 +107,8 @@ def occupancy(
         chosen = module[kernel or only_kernel(module)]
     name = "any kernel" if chosen is None else chosen.name
     demand, known = resources.demand(chosen)
-    check_launch(gpu.spec, (1, 1, 1), (demand.threads, 1, 1), demand.shared_bytes)
+    x, y, z = (*dims("--block", resources.block), 1, 1)[:3]
+    check_launch(gpu.spec, (1, 1, 1), (x, y, z), demand.shared_bytes)
     check_registers(gpu.spec, demand.threads, known.registers, known.source)
     found, steps = occupancy_of(gpu.spec, demand), gains(gpu.spec, demand)
     curves = sweep(gpu.spec, demand) if drawn.sweep or drawn.svg is not None else ()
