@@ -218,7 +218,7 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert '@"operation.' in baseline
     assert '@"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
-    assert refused.code == 4
+    assert refused.code == 2
     assert "require one of --llvm, --ir, --passes and --plan: add one, or omit them" in refused.err
 
 
@@ -233,7 +233,7 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     assert [text.partition("\n")[0] for text in each] == [one.name for one in PIPELINE]
     assert parse_warp_ir("# " + each[-1]) == ir
     refused = warploom("ptx", ptx, "--ir", "--plan")
-    assert refused.code == 4
+    assert refused.code == 2
     assert "use one of them" in refused.err
 
 
