@@ -106,7 +106,8 @@ def multiprocessors(
     return (
         f"<h2>Multiprocessors</h2><p>Blocks of each kernel on each of the {sms} SMs at a moment: "
         "point at the drawing, or move the slider. A block begins as soon as a slot is free, on "
-        'the SM with most of its block slots free.</p><p class="moment"><label for="moment">Moment</label>'
+        "the SM with most of its block slots free.</p>"
+        '<p class="moment"><label for="moment">Moment</label>'
         f'<input id="moment" type="range" min="0" max="{len(found) - 1}" value="0">'
         '<output id="said" for="moment"></output></p><ul class="kernels" id="kernels"></ul>'
         '<ol class="sms" id="sms" aria-label="SMs at this moment"></ol>'
