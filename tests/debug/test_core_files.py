@@ -17,8 +17,11 @@ import warploom as wl
 from warploom.cli.main import app
 from warploom.cli.verbs import verbs
 from warploom.core.errors import DeadlockError, KernelFault, WarploomError
+from warploom.core.input_files import Archive
+from warploom.host.core_files.format import read_head
 from warploom.host.core_files.opening import open_core
 from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.texture.descriptors import TextureRow
 
 ROWS = """
 __constant__ float factor = 2.0f;
@@ -99,10 +102,32 @@ def changed(file: Path, to: Path, **head: object) -> Path:
     return to
 
 
+def test_textures_of_version_1_have_the_first_components(tmp_path: Path) -> None:
+    """Their rows have neither the channels of results nor their order; a texture of one component
+    gives (x, 0, 0, 1)."""
+    file, old = tmp_path / "new.wlcore", tmp_path / "old.wlcore"
+    gpu = wl.Device("h100", core=str(file))
+    kernel = gpu.compile(
+        """extern "C" __global__ void k(cudaTextureObject_t t, float *out) {
+            out[threadIdx.x] = tex2D<float>(t, threadIdx.x + 0.5f, 0.5f); out[1 << 28] = 1; }"""
+    )["k"]
+    texture = gpu.texture(np.arange(64, dtype=np.float32).reshape(8, 8))
+    out = gpu.zeros(32, np.float32)
+    with pytest.raises(KernelFault):
+        kernel[1, 32](texture, out)
+    memory = json.loads(zipfile.ZipFile(file).read("core.json"))["memory"]
+    [row] = memory["textures"]
+    assert row[TextureRow.selects] == 0x5440
+    shorter = [row[: TextureRow.selects] + row[TextureRow.order + 1 :]]
+    changed(file, old, version=1, memory={**memory, "textures": shorter})
+    with zipfile.ZipFile(old) as archive:
+        assert read_head(Archive(archive), old).memory.textures == (tuple(row),)
+
+
 def test_what_is_not_known_is_refused(fault: Path, tmp_path: Path) -> None:
     to = tmp_path / "other.wlcore"
-    with pytest.raises(WarploomError, match="version 2; this Warploom reads version 1"):
-        open_core(changed(fault, to, version=2))
+    with pytest.raises(WarploomError, match="version 3; this Warploom reads versions 1 and 2"):
+        open_core(changed(fault, to, version=3))
     with pytest.raises(WarploomError, match="unknown field `more`"):
         open_core(changed(fault, to, more=1))
     memory = json.loads(zipfile.ZipFile(fault).read("core.json"))["memory"]

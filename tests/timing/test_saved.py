@@ -13,6 +13,7 @@ from test_accounts import TWO, balanced
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.timing import saved
+from warploom.timing.records import SmState
 from warploom.timing.result import Timing
 from warploom.timing.saved import ReplayState
 
@@ -48,6 +49,18 @@ def test_resumed_replay_ends_like_uninterrupted_one(device: str, tmp_path: Path)
     assert stops > 3
     same(replaying.time(), whole)
     balanced(replaying.time())
+
+
+def test_state_of_an_older_version_has_no_slots() -> None:
+    """Its SMs end before the word for the slots that other kernels leave, and are padded with 0."""
+    run = launched("gtx-480")
+    whole, replaying = run.time(), run.replay()
+    replaying.advance(600)
+    state = replaying.state
+    state.sms[:, SmState.block_slots] = 0
+    resumed = run.replay()
+    resumed.restore(state)
+    same(resumed.time(), whole)
 
 
 def test_state_is_a_copy() -> None:

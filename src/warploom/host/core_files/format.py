@@ -18,8 +18,15 @@ from warploom.core.errors import WarploomError
 from warploom.core.input_files import Archive
 from warploom.host.engines import ENGINES
 from warploom.machine.launch import POLICIES
+from warploom.texture.descriptors import (
+    TextureRow,
+    default_order,
+    default_selects,
+    selects_word,
+)
 
-VERSION = 1
+VERSION = 2
+"""The version of the files that are written; those of version 1 have shorter rows of textures."""
 
 HIGHEST = 1 << 47
 """The end of the addresses of a process (x86-64, AArch64 with pages of 4 KiB)."""
@@ -127,8 +134,24 @@ def read_head(archive: Archive, file: Path) -> Core:
     not known, and what `Archive.read` and msgspec raise for damaged files."""
     text = archive.read("core.json")
     version = msgspec.json.decode(text, type=_Version).version
+    if version not in (1, VERSION):
+        raise WarploomError(
+            f"{file} is a core file of version {version}; this Warploom reads versions 1 and "
+            f"{VERSION}"
+        )
+    core = msgspec.json.decode(text, type=Core)
     if version == VERSION:
-        return msgspec.json.decode(text, type=Core)
-    raise WarploomError(
-        f"{file} is a core file of version {version}; this Warploom reads version {VERSION}"
-    )
+        return core
+    textures = tuple(map(_with_channels, core.memory.textures))
+    memory = msgspec.structs.replace(core.memory, textures=textures)
+    return msgspec.structs.replace(core, version=VERSION, memory=memory)
+
+
+def _with_channels(row: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns a row of the table of textures from one of version 1, which has neither `selects` nor
+    `order`: results had the first components of texels."""
+    if len(row) != TextureRow.WORDS - 2:
+        return row  # `check_textures` refuses it
+    components = row[TextureRow.components]
+    added = selects_word(default_selects(components)), default_order(components)
+    return *row[: TextureRow.selects], *added, *row[TextureRow.selects :]

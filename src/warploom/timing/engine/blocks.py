@@ -35,7 +35,8 @@ class BlockDispatcher:
         the first; `placement`: the SM of each block, where the kernel has read it, else None. If
         all clusters fit on the device at once, their SMs are chosen here."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
-        sms[:, SmState.block_slots] = self._slots_of_sms(launch)
+        self._slots = self._slots_of_sms(launch)
+        sms[:, SmState.block_slots] = self._slots
         self._sm_of_block = self._cluster_placement(launch)
         self._blocks_of_sm = self._known_blocks(placement)
         self._next = 0
@@ -77,6 +78,8 @@ class BlockDispatcher:
     def restore(self, state: Words) -> None:
         """Restores a state that `state` returned."""
         sms = len(self._sms)
+        # They follow from the launch; states of older versions have no word for them.
+        self._sms[:, SmState.block_slots] = self._slots
         self._next, self._done = int(state[0]), state[1 : 1 + sms].copy()
         taken = state[1 + sms :]  # states of older versions end before
         self._taken = taken.copy() if len(taken) else np.zeros(sms, np.int64)
