@@ -19,6 +19,7 @@ from opencl_function_models import (
     Model,
     Range,
 )
+from opencl_types import DTYPES, FLOATS
 
 import warploom as wl
 from warploom.frontends.opencl_compilers import opencl_is_missing
@@ -35,19 +36,6 @@ from warploom.frontends.opencl_library.elementwise import wide_of
 pytestmark = pytest.mark.skipif(bool(opencl_is_missing()), reason=opencl_is_missing())
 
 COUNT = 1024
-DTYPES = {
-    "char": np.int8,
-    "short": np.int16,
-    "int": np.int32,
-    "long": np.int64,
-    "uchar": np.uint8,
-    "ushort": np.uint16,
-    "uint": np.uint32,
-    "ulong": np.uint64,
-    "float": np.float32,
-    "double": np.float64,
-}
-FLOATS = ("float", "double")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, -1.5, 2.5, 3.0, -2.0, 7.0]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opencl_types import DTYPES, FLOATS
 
 import warploom as wl
 from warploom.frontends.opencl_compilers import opencl_is_missing
@@ -22,19 +23,6 @@ pytestmark = pytest.mark.skipif(bool(opencl_is_missing()), reason=opencl_is_miss
 
 Array = np.ndarray[Any, np.dtype[Any]]
 COUNT = 128
-DTYPES = {
-    "char": np.int8,
-    "short": np.int16,
-    "int": np.int32,
-    "long": np.int64,
-    "uchar": np.uint8,
-    "ushort": np.uint16,
-    "uint": np.uint32,
-    "ulong": np.uint64,
-    "float": np.float32,
-    "double": np.float64,
-}
-FLOATS = ("float", "double")
 
 
 @cache
