@@ -19,7 +19,7 @@ BUILD := .venv-wheel
 # Each process would compile all that it imports again, which took longer than most tests of a process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check demo docs gallery test test-all test-environment test-clients test-ptxas test-torch test-numba
+.PHONY: check demo docs gallery reference test test-all test-environment test-clients test-ptxas test-torch test-numba
 .PHONY: performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
@@ -114,6 +114,11 @@ performance: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# The pages and golden files that are written from the code, which tests compare with it.
+reference: $(VENV)/helpers
+	for page in command_reference architecture access_plans instruction_table glossary; do \
+	  $(BIN)/python tools/$$page.py || exit 1; done
 
 # Every lesson as a page that needs no server, in build/gallery.
 gallery: $(VENV)/helpers
