@@ -99,9 +99,9 @@ def test_machines_agree_on_a_loop(body: str, loop: str, answers: list[Interleavi
 def test_blocks_run_in_teams_where_they_are_independent(
     answers: list[Interleaving], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With 10 blocks, 8 run the loop together, then 2; or 3 at once where only 3 can be resident.
-    After the loop, blocks of another kernel store to the same elements, so that their order is
-    observable."""
+    """Of 20 blocks of 8 warps, 16 run the loop together (128 warps), then 4; or 3 at once where
+    only 3 can be resident. After the loop, blocks of another kernel store to the same elements, so
+    that their order is observable."""
     resident: list[int] = []
 
     def run_slice(self: WorkerLaunch) -> int:
@@ -115,9 +115,9 @@ def test_blocks_run_in_teams_where_they_are_independent(
     own = kernel_of(LOOPS[1].format(body=BODIES[1]))
     common = own.replace("out[1 + at]", "out[1 + threadIdx.x]")
     for text, most in ((own, 1024), (own, 3), (common, 1024)):
-        grid = Grid(block=128, blocks=10, resident=most, n=ELEMENTS, step=2048)
+        grid = Grid(block=256, blocks=20, resident=most, n=ELEMENTS, step=5120)
         outcome(compile_cuda(text, "k.cu", (8, 0)), grid, CompiledEngine())
-    assert resident == [8, 3, 1]
+    assert resident == [16, 3, 1]
     across, within = Interleaving.ACROSS_BLOCKS, Interleaving.WITHIN_BLOCKS
     assert answers == [across, across, within]
 

@@ -4,7 +4,7 @@
     slot 0: block 0 to the loop; waits
     slot 1: block 1 to the loop; waits
     ...
-    slot 7: block 7 to the loop; all eight blocks in turn; block 7 to its end
+    slot 15: block 15 to the loop; all 16 blocks in turn; block 15 to its end
     slot 0: block 0 from the loop to its end; slot 1: block 1; ...
 
 A block joins a team when it begins, in the slot after those of the blocks that wait, so that the
@@ -19,10 +19,11 @@ from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import Plan
 from warploom.simt.warp_table import NONE
 
-TEAM_BLOCKS = 8
-"""The blocks of a team. The copy of an array of 16 MiB in C, in the order of a loop over a grid of
-264 blocks of 256 threads with four iterations of each warp in turn, took 1.35, 1.07, 0.96 and
-0.92 ms on an AMD EPYC with 1, 2, 4 and 8 blocks in turn; 0.65 without the loop."""
+TEAM_WARPS = 128
+"""The most warps of a team: 16 blocks of 256 threads. On an AMD EPYC, loops over a grid of 264 such
+blocks that copy an array of 16 MiB, or add two, ran 1.42 and 1.33 times as long as one thread an
+element with this number, 1.84 and 1.46 with 32, 1.57 and 1.32 with 64, 1.50 and 1.20 with 256,
+which need twice the memory for the state of warps."""
 
 NO_TEAM, MAY_WAIT, LAST, WAITS, CONTINUES = range(5)
 """Roles of the current block. MAY_WAIT: it joins, and others can join after it. LAST: it joins as
@@ -37,7 +38,7 @@ def role_at_start(plan: Plan, resume: int) -> int:
         return CONTINUES if plan.team_ends else NO_TEAM
     if plan.slot != plan.team_waiting:
         return NO_TEAM
-    full = plan.team_waiting == TEAM_BLOCKS - 1
+    full = (plan.team_waiting + 2) * plan.warps > TEAM_WARPS
     has_next = plan.next_block < last_block(plan) and plan.slot + 1 < plan.available
     return MAY_WAIT if has_next and not full else LAST
 
