@@ -65,6 +65,34 @@ def test_instructions_lines_targets_and_registers() -> None:
     assert str(call) == "@!P0 CALL.REL.NOINC `($helper)"
 
 
+ZEROS = """
+//--------------------- .text.k                     --------------------------
+.text.k:
+        /*0000*/                   LDGSTS.E [R4], desc[UR4][R2.64], P0 ;
+        /*0010*/              @!PT LDS RZ, [RZ] ;
+"""
+ZERO_RANGES = """
+//--------------------- .text.k                     --------------------------
+                                           // +-------+------+------+
+                                           // |  GPR  | PRED | UGPR |
+                                           // |       |      |      |
+                                           // | # 234 | # 0  | # 45 |
+                                           // +-------+------+------+
+        /*0000*/                   LDGSTS.E [R4], desc[UR4][R2.64], P0 ; // | 3 vvv | 1 x  | 2 vv |
+        /*0010*/              @!PT LDS RZ, [RZ] ; // |       |      |      |
+"""
+
+
+def test_a_copy_reads_the_predicate_by_which_it_copies_zeros() -> None:
+    """nvdisasm marks it as written, too; no later instruction can read it from the copy, which
+    would have to wait for memory."""
+    copy, padding = read_listing("k", ZEROS, lined_up(ZERO_RANGES)).instructions
+    assert copy.reads == ("R2", "R3", "R4", "P0", "UR4", "UR5")
+    assert copy.writes == ()
+    assert padding.is_off
+    assert not copy.is_off
+
+
 def test_a_kernel_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ListingError, match="no machine code of missing"):
         read_listing("missing", CODE, RANGES)

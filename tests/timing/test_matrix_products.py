@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.devices.timing import find_timing
@@ -80,7 +81,7 @@ GROUP_KERNEL = """
 .address_size 64
 .visible .entry k(.param .u64 out)
 {
-    .reg .f32 %f<33>; .reg .b32 %r<3>; .reg .b64 %at; .reg .b64 %d<3>; .reg .pred %p;
+    .reg .f32 %f<33>; .reg .b32 %r<4>; .reg .b64 %at; .reg .b64 %d<3>; .reg .pred %p;
     .shared .align 128 .b8 room[8192];
     ld.param.u64 %at, [out]; mov.u32 %r1, room; mov.u32 %r2, 0;
     mov.b64 %d1, DESCRIPTOR; mov.b64 %d2, DESCRIPTOR;
@@ -95,18 +96,24 @@ LOOP:
 """
 
 
-def test_warp_group_uses_all_tensor_cores() -> None:
+@pytest.mark.parametrize("code", ["ptx", pytest.param("machine", marks=NEEDS_PTXAS)])
+def test_warp_group_uses_all_tensor_cores(code: str) -> None:
     """64x64x16 multiply-adds at 2,048 a cycle of an H100's SM are 32 cycles, in each of which an SM
     with two warp groups has work: 64 products take 64 x 32 cycles of its tensor cores."""
     registers = ", ".join(f"%f{n}" for n in range(1, 33))
     # Stretches of 128 and 256 bytes, no swizzle (PTX ISA, "Matrix Descriptor Format").
     descriptor = (128 >> 4) << 16 | (256 >> 4) << 32
     text = GROUP_KERNEL.replace("REGISTERS", registers).replace("DESCRIPTOR", str(descriptor))
+    # Sums of undefined registers would be undefined, so that ptxas leaves products out.
+    values = "".join(f"    mov.b32 %f{n}, %r3;\n" for n in range(1, 33))
+    values = "    mov.u32 %r3, %tid.x;\n" + values
+    text = text.replace("LOOP:", values + "LOOP:", 1)
     gpu = wl.Device("h100", record=True)
     took: list[float] = []
     for turns in (32, 64):
         kernel = gpu.compile(text.replace("TURNS", str(turns)), "ptx")["k"]
-        timing = kernel[1, 128](gpu.zeros(1, np.float32)).time(code="ptx")
+        timing = kernel[1, 128](gpu.zeros(1, np.float32)).time(code=code)
+        assert timing.basis.code == ("ptx" if code == "ptx" else "machine code")
         took.append(timing.unit_use["tensor"] * timing.sample_cycles)
     assert took[1] - took[0] == pytest.approx(32 * 32, rel=0.01)
 

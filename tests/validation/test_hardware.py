@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 from compare import FINDINGS, compared, names, record, verdicts
 from records import HERE, read_record, write_record
+
+import warploom as wl
+from warploom.devices.catalog import find_device
+from warploom.devices.timing import find_timing
 
 EVERY = 12
 """One kernel of so many runs outside of the nightly job."""
@@ -71,3 +76,23 @@ def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:
     write_record(tmp_path / "again.json", record())
     assert read_record(tmp_path / "again.json") == record()
     assert (tmp_path / "again.json").read_text("utf-8") == (HERE / "h100.json").read_text("utf-8")
+
+
+def test_the_time_of_a_launch_is_that_of_the_record() -> None:
+    """Half of the 69 kernels spend less, half more cycles without a block on any SM than the model
+    adds: elapsed cycles less those of the busiest SM, at 1,980 MHz."""
+    timing = find_timing(find_device("h100"))
+    launches = [
+        one.metrics for key, one in record().launches.items() if key.startswith("families/")
+    ]
+    idle = [one["sm__cycles_elapsed.max"] - one["sm__cycles_active.max"] for one in launches]
+    assert len(idle) == 69
+    assert timing.launch_us == pytest.approx(np.median(idle) / 1980, rel=0.01)
+
+
+def test_elapsed_cycles_are_those_of_an_sm_and_of_the_launch() -> None:
+    gpu = wl.Device("h100", record=True)
+    kernel = gpu.compile('extern "C" __global__ void k(int *x) { x[threadIdx.x] = 1; }')["k"]
+    timing = kernel[1, 32](gpu.zeros(32, np.int32)).time()
+    assert timing.elapsed_cycles - timing.cycles == round(timing.spec.launch_us * 1980)
+    assert timing.seconds == pytest.approx(timing.elapsed_cycles / 1980e6)

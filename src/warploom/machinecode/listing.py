@@ -46,6 +46,12 @@ class MachineInstruction:
     def modifiers(self) -> tuple[str, ...]:
         return tuple(self.opcode.split(".")[1:])
 
+    @property
+    def is_off(self) -> bool:
+        """Returns whether the guard is never true: ptxas pads code with such loads between reads of
+        shared memory and asynchronous copies to it."""
+        return self.guard == "!PT"
+
     def __str__(self) -> str:
         guard = f"@{self.guard} " if self.guard else ""
         return f"{guard}{self.opcode} {', '.join(one.text for one in self.operands)}".rstrip()

@@ -85,11 +85,11 @@ memory, Y is 1 for `cp.async`, which joins a group of copies. COPY: a register c
 issue slot. BLOCK_BARRIER: X is the barrier's number, Y the warps that it waits for (0: those of the
 block) or, for an arrival that does not wait, -1 less those. FENCE, SLEEP: X is the number of
 cycles. COMMIT: closes the open group of copies, or of products where Y is 1. WAIT_GROUP: X is how
-many groups of copies, or of products where Y is 1, may still be incomplete. POLL: a load after
-which the warp waits until the warps of all blocks have polled. BULK: a copy by the Tensor Memory
-Accelerator; Y is 1 if it joins a group of copies. PRODUCT: a matrix product of a warp group or in
-tensor memory, which its group awaits; Y is 1 if it closes its group. SIGNAL: arrives at mbarriers
-when all products of the warp have ended (`tcgen05.commit`)."""
+many groups of copies, or of products where Y is 1, may still be incomplete (-1: not even the open
+one). POLL: a load after which the warp waits until the warps of all blocks have polled. BULK: a
+copy by the Tensor Memory Accelerator; Y is 1 if it joins a group of copies. PRODUCT: a matrix
+product of a warp group or in tensor memory, which its group awaits; Y is 1 if it closes its group.
+SIGNAL: arrives at mbarriers when all products of the warp have ended (`tcgen05.commit`)."""
 
 # ---- accesses -----------------------------------------------------------------------------------
 

@@ -285,6 +285,7 @@ class WarpSlot(WordRecord, align=w.LINE):
     copy_group: int  # the open group of asynchronous copies
     event: int  # 1 plus the index of its last event of the timeline
     groups: Annotated[Words, w.GROUPS]  # a ring buffer of when each group ends
+    group_flights: Annotated[Words, w.GROUPS]  # and of its flights whose end is not known
     product_group: int  # the same for matrix products
     products: Annotated[Words, w.GROUPS]
 

@@ -22,7 +22,7 @@ from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
-from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
+from warploom.timing.machinecode.work import ON_CHIP_OPCODES, loads_or_stores
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.record import Record
 from warploom.timing.records import (
@@ -289,7 +289,7 @@ def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int,
         return w.BLOCK_BARRIER, 0, 0
     if name == "LDGDEPBAR":
         return w.COMMIT, 0, 0
-    if accesses_memory(name):
+    if loads_or_stores(name):
         return w.MEMORY, int(name not in ON_CHIP_OPCODES), int(name == "LDGSTS")
     return (w.BRANCH if name in ("BRA", "BRX", "JMP", "CALL", "RET") else w.ALU), 0, 0
 

@@ -14,7 +14,7 @@ from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, width_of
 from warploom.timing.machinecode.record import MachineCodeRecord
-from warploom.timing.machinecode.work import accesses_memory
+from warploom.timing.machinecode.work import loads_or_stores
 from warploom.timing.record.record import Record
 from warploom.timing.records import StreamEntry, TimedAccess, WarpStream
 
@@ -185,7 +185,7 @@ def _text(
         if begins_with_target and destination is not None
         else tuple(destinations[:1])
     )
-    width = width_of(instruction.opcode) if accesses_memory(instruction.name) else 0
+    width = width_of(instruction.opcode) if loads_or_stores(instruction.name) else 0
     return instruction.offset, instruction.opcode, targets, tuple(sources[:MOST_SOURCES]), width
 
 

@@ -10,7 +10,7 @@ from warploom.timing.engine.bulk import enqueue_copy
 from warploom.timing.engine.flow import advance, arrive_at_barrier
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import is_fenced, signal_after_products
-from warploom.timing.engine.waits import groups_end, sleep, wait_end
+from warploom.timing.engine.waits import awaited_flights, groups_end, sleep, wait_end
 from warploom.timing.records import (
     BlockSlot,
     Flight,
@@ -220,9 +220,9 @@ def hold_warp(
 ) -> None:  # fmt: skip
     """Puts a warp to sleep where an operation makes it wait: at a barrier until that is released
     (`waits`), or for `latency_barrier` if the warp released it; at a poll until all warps have
-    polled. At a fence or a wait for groups of copies it sleeps until its flights have ended
-    (`pending_wait`), then for the fence's cycles or until the groups' ends. At a wait for groups of
-    products it sleeps until their ends, at a `nanosleep` for its cycles."""
+    polled. At a fence or a wait for groups of copies it sleeps until the ends of the awaited
+    flights are known (`pending_wait`), then for the fence's cycles or until the groups' ends. At a
+    wait for groups of products it sleeps until their ends, at a `nanosleep` for its cycles."""
     kind = operation.kind
     if waits:
         sleep(arrays, sm, warp, w.NEVER, w.BARRIER, now + 1)
@@ -238,11 +238,11 @@ def hold_warp(
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
         # Packed so that `recheck_waits` can distinguish fences (odd) from group waits (even, 2 on).
-        pending_wait, reason = 2 + 2 * operation.still_open, w.LONG_SCOREBOARD
+        pending_wait, reason = 4 + 2 * operation.still_open, w.LONG_SCOREBOARD
         if kind == w.FENCE:
             pending_wait, reason = 1 + 2 * operation.cycles, w.MEMBAR
         warp.pending_wait = pending_wait
-        if warp.flights > 0:
+        if awaited_flights(sm, warp, pending_wait) > 0:
             sleep(arrays, sm, warp, w.NEVER, reason, now + 1)
         else:
             warp.pending_wait = 0
@@ -312,6 +312,8 @@ def start_flight(
     # A group of copies ends with its last copy.
     joins = operation.joins_group
     flight.group = warp.copy_group if joins else w.NEVER
+    if joins:
+        sm.words[warp.at + WarpSlot.group_flights + warp.copy_group % w.GROUPS] += 1
     flight.arrivals = flight.next = 0
     flight.block_number = BlockSlot(sm, warp.block).launch_number
     flight.warp_number = warp.warp

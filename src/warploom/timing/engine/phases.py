@@ -267,6 +267,7 @@ def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int)
     if flight.group != w.NEVER:
         group_end = warp.at + WarpSlot.groups + flight.group % w.GROUPS
         sm.words[group_end] = max(sm.words[group_end], time)
+        sm.words[warp.at + WarpSlot.group_flights + flight.group % w.GROUPS] -= 1
     recheck_waits(arrays, sm, warp, now)
 
 

@@ -191,12 +191,13 @@ def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -
     """Schedules a warp that sleeps without a wake-up time again (`schedule_warp`), after one of its
     memory instructions has ended or left the queue, never before its `earliest`. With
     `pending_wait` 0 it is scheduled whatever is in flight. At a fence or a wait for groups it is
-    scheduled once nothing is in flight (`flights`), for its `wait_end`, with the stall reason
-    MEMBAR or LONG_SCOREBOARD. Nothing for other warps, and for one at a barrier or polling.
+    scheduled once the ends of what it awaits are known (`awaited_flights`), for its `wait_end`,
+    with the stall reason MEMBAR or LONG_SCOREBOARD. Nothing for other warps, and for one at a
+    barrier or polling.
 
-    `pending_wait` is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
-    may still be incomplete; or less than 0 for a warp that polls. It becomes 0 when a fence or
-    group wait ends."""
+    `pending_wait` is 0; or 1 + twice the cycles of a fence; or 4 + twice the groups of copies that
+    may still be incomplete (-1: none, and the open group is awaited, too); or less than 0 for a
+    warp that polls. It becomes 0 when a fence or group wait ends."""
     if warp.state != w.ASLEEP or sm.words[warp.wake_at] != w.NEVER:
         return
     # Only the barrier's release wakes the warp.
@@ -207,7 +208,7 @@ def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -
         return
     if pending_wait == 0:
         schedule_warp(arrays, sm, warp, now, max(now, warp.earliest), w.WAIT)
-    elif warp.flights == 0:
+    elif awaited_flights(sm, warp, pending_wait) == 0:
         warp.pending_wait = 0
         until = wait_end(sm, warp, pending_wait, now)
         reason = w.MEMBAR if pending_wait & 1 else w.LONG_SCOREBOARD
@@ -222,7 +223,21 @@ def wait_end(sm: SmState, warp: WarpSlot, pending_wait: int, now: int) -> int:
     known."""
     if pending_wait & 1:
         return int(max(now, warp.last_end) + (pending_wait >> 1))
-    return groups_end(sm, warp.at + WarpSlot.groups, warp.copy_group, (pending_wait >> 1) - 1, now)
+    return groups_end(sm, warp.at + WarpSlot.groups, warp.copy_group, (pending_wait >> 1) - 2, now)
+
+
+@jitable
+def awaited_flights(sm: SmState, warp: WarpSlot, pending_wait: int) -> int:
+    """Returns how many flights with unknown ends a fence (all of the warp's) or a wait for groups
+    of copies, packed as in `pending_wait` (`recheck_waits`), awaits."""
+    if pending_wait & 1:
+        return int(warp.flights)
+    count = 0
+    for age in range((pending_wait >> 1) - 2, w.GROUPS - 1):
+        number = warp.copy_group - 1 - age
+        if number >= 0:
+            count += sm.words[warp.at + WarpSlot.group_flights + number % w.GROUPS]
+    return int(count)
 
 
 @jitable
@@ -231,7 +246,7 @@ def groups_end(sm: SmState, end_times: int, group: int, pending: int, now: int) 
     `group`) but the newest `pending`: ends need not rise with the number. `end_times` is the offset
     of the ring buffer of the last GROUPS groups' ends, older ones having ended."""
     until = now
-    for age in range(pending, w.GROUPS):
+    for age in range(pending, w.GROUPS - 1):
         number = group - 1 - age
         # Groups older than the ring buffer have ended.
         if number >= 0:

@@ -21,7 +21,7 @@ from warploom.machinecode.merged import Merging
 from warploom.program.program import Site
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
-from warploom.timing.machinecode.work import accesses_memory, indexes_constants
+from warploom.timing.machinecode.work import BULK_OPCODES, accesses_memory, indexes_constants
 from warploom.timing.record.record import Record
 from warploom.timing.records import StreamEntry, TimedAccess, TimedWarp, WarpStream
 
@@ -127,7 +127,7 @@ class _MachineCodeRecordBuilder:
         missed_weight = total_weight = 0.0
         entry_count = access_count = 0
         blocks = len(self._counts.matching.program.blocks)
-        weights = self._weights()
+        weights, code = self._weights(), self._counts.matching.listing.instructions
         for number, (first, stop) in enumerate(record.streams.tolist()):
             rows = record.entries[first : stop + 1]
             # Numbers from `blocks` on stand for blocks without their barrier (`record.spins`).
@@ -150,6 +150,7 @@ class _MachineCodeRecordBuilder:
             streams=np.array(streams, np.int64).reshape(-1, WarpStream.WORDS),
             entries=np.concatenate([*entries, np.zeros((0, StreamEntry.WORDS), np.int64)]),
             accesses=np.concatenate([*accesses, np.zeros((0, TimedAccess.WORDS), np.int64)]),
+            bulk=np.array([one.name in BULK_OPCODES for one in code], bool),
         )
         starts, stops = zip(*self._spans, strict=True)
         agreement = max(0.0, 1 - missed_weight / total_weight) if total_weight else 0.0
@@ -351,7 +352,7 @@ class _MachineCodeRecordBuilder:
                 site = matching.site_of(instruction)
                 if site is None or site not in self._merging.offsets_in_blocks:
                     continue
-                if accesses_memory(instruction.name) or indexes_constants(instruction):
+                if accesses_memory(instruction) or indexes_constants(instruction):
                     rows.append((number, site))
                 elif instruction.name in _REDUCTIONS:
                     reduced.add(site)

@@ -245,7 +245,13 @@ def _segment(
             path[retained].node,
             path[retained].missed,
         )
-    nodes, starts, stops = zip(
-        *((node.node, node.start, node.stop) for node in path[:retained]), strict=True
+    visited = path[:retained]  # empty where all tokens were left out
+    return Segment(
+        tuple(node.node for node in visited),
+        tuple(node.start for node in visited),
+        tuple(node.stop for node in visited),
+        position,
+        next_node,
+        missed,
+        tokens,
     )
-    return Segment(nodes, starts, stops, position, next_node, missed, tokens)

@@ -23,36 +23,48 @@ from warploom.program.program import Site
 from warploom.timing import layout as w
 from warploom.timing.records import TimedOperation
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
-from warploom.timing.work.operands import barrier_of, fence_cycles, products_of, sleep_cycles
+from warploom.timing.work.operands import (
+    TENSOR_CORES,
+    barrier_of,
+    fence_cycles,
+    products_of,
+    sleep_cycles,
+)
 from warploom.timing.work.operations import MachineWork
 
 _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
 ON_CHIP_OPCODES = (*_SHARED, "LDC")
 """Opcodes whose accesses stay on the SM."""
 _NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
-_BULK = ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF")
+BULK_OPCODES = ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF")
 """Copies, reductions and prefetches by the Tensor Memory Accelerator."""
 _COMMITS = ("LDGDEPBAR", "UTMACMDFLUSH")
 """Opcodes that close the open group of copies."""
 _MBARRIER = "SYNCS"
 """The opcode that arrives at mbarriers and looks at their phases, in shared memory."""
-_GROUP_PRODUCTS = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
-"""Products of a warp group: they read and write registers while they run, and end with a group of
-products, for which WARPGROUP.DEPBAR waits. An operand "gsb0" closes the group."""
+_GROUP_PRODUCTS = {"HGMMA": 16, "IGMMA": 8, "BGMMA": 1, "QGMMA": 8}
+"""Products of a warp group, by the bits of an element (HGMMA: 32 with TF32). They read and write
+registers while they run, and end with a group of products, for which WARPGROUP.DEPBAR waits. An
+operand "gsb0" closes the group."""
 _PRODUCTS = (OpKind.MATRIX_PRODUCT, OpKind.WARP_MATRIX_PRODUCT, OpKind.GROUP_PRODUCT)
 
 _FUSED = {"imul": "fp32", "shift": "int"}
 """Units of one pipeline: where both have the same number of lanes, they are one unit."""
 
 
-def accesses_memory(name: str) -> bool:
-    """Returns whether records have accesses of instructions with this opcode (without modifiers):
-    those of the texture unit, of the Tensor Memory Accelerator, of mbarriers, and those of the
-    load/store unit but for _NO_MEMORY, which access constants, tensor memory or none."""
+def loads_or_stores(name: str) -> bool:
+    """Returns whether an opcode (without modifiers) has accesses by the texture unit, or by the
+    load/store unit: all of that but _NO_MEMORY, which access constants, tensor memory or none."""
     unit = execution_of(name).unit
-    if unit == "texture" or name in _BULK or name == _MBARRIER:
-        return True
-    return unit == "lsu" and name not in _NO_MEMORY
+    return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
+
+
+def accesses_memory(instruction: MachineInstruction) -> bool:
+    """Returns whether records have accesses of an instruction: if it loads or stores, copies by the
+    Tensor Memory Accelerator, or is of mbarriers, unless it is off."""
+    name = instruction.name
+    accesses = loads_or_stores(name) or name in BULK_OPCODES or name == _MBARRIER
+    return accesses and not instruction.is_off
 
 
 def indexes_constants(instruction: MachineInstruction) -> bool:
@@ -143,7 +155,9 @@ class _MachineCodeWorkBuilder:
     def _unit(self, instruction: MachineInstruction) -> str:
         """Returns the name of the unit that executes an instruction: "fp32" for "imul" and "int"
         for "shift" if both have as many lanes on this device, so that they are one pipeline;
-        "control" for a unit that the model does not have."""
+        "control" for a unit that the model does not have, and for an instruction that is off."""
+        if instruction.is_off:
+            return "control"
         unit, timing = execution_of(instruction.name).unit, self._costs.timing
         fused = _FUSED.get(unit, unit)
         lanes = f"lanes_{unit}"
@@ -153,8 +167,11 @@ class _MachineCodeWorkBuilder:
 
     def _interval(self, unit: str, instruction: MachineInstruction) -> int:
         """Returns the ticks for which an instruction occupies its unit; on tensor cores, those of
-        all multiply-adds of the PTX matrix product from which it was made (not divided among
-        several instructions), or of one multiply-add if it was made from none."""
+        the multiply-adds of a warp group's product, or of all of the PTX matrix product from which
+        another one was made (not divided among several instructions), or of one multiply-add if it
+        was made from none."""
+        if instruction.name in _GROUP_PRODUCTS:
+            return self._costs.tensor_interval(_group_products(instruction))
         if unit == "tensor":
             index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
@@ -181,9 +198,9 @@ class _MachineCodeWorkBuilder:
         (`TimedOperation`), by its opcode: EXIT (not with a guard, which may leave the warp
         running), SLEEP, FENCE, BLOCK_BARRIER, COMMIT, BULK (y: 1 in a group), WAIT_GROUP (of copies
         or products), PRODUCT (y: 1 if it closes its group), MEMORY (x: 1 if off chip; y: 1 for
-        LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and sleeps get their
-        operands from the PTX instruction from which they were made; without one they are
-        ALU."""
+        LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and
+        sleeps get their operands from the PTX instruction from which they were made; without one
+        they are ALU."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -209,7 +226,7 @@ class _MachineCodeWorkBuilder:
             return w.BLOCK_BARRIER, *barrier_of(ptx)
         if instruction.name in _COMMITS:
             return w.COMMIT, 0, 0
-        if instruction.name in _BULK:
+        if instruction.name in BULK_OPCODES:
             joins = ptx is not None and "bulk_group" in ptx.operation.modifiers
             return w.BULK, 1, int(joins)
         if "DEPBAR" in (instruction.name, *instruction.modifiers) and len(instruction.operands) > 1:
@@ -217,7 +234,7 @@ class _MachineCodeWorkBuilder:
             return w.WAIT_GROUP, int(instruction.operands[1].text, 0), int(of_products)
         if instruction.name in _GROUP_PRODUCTS:
             return w.PRODUCT, 0, int(any(one.text == "gsb0" for one in instruction.operands))
-        if accesses_memory(instruction.name) or indexes_constants(instruction):
+        if accesses_memory(instruction) or indexes_constants(instruction):
             if unit == "texture":
                 return w.MEMORY, 1, 0
             return (
@@ -236,6 +253,15 @@ class _MachineCodeWorkBuilder:
         unique = list(dict.fromkeys(names))
         row[word], row[word + 1] = len(self._registers), len(unique)
         self._registers += [self._numbers.setdefault(name, len(self._numbers)) for name in unique]
+
+
+def _group_products(instruction: MachineInstruction) -> int:
+    """Returns the multiply-adds of a warp group's product for each tensor core, converted to those
+    of 16 bits, by the shape in its modifiers ("64x128x16")."""
+    bits = 32 if "TF32" in instruction.modifiers else _GROUP_PRODUCTS[instruction.name]
+    shape = next(one for one in instruction.modifiers if one.count("x") == 2)
+    rows, columns, depth = map(int, shape.split("x"))
+    return max(1, rows * columns * depth * bits // 16 // TENSOR_CORES)
 
 
 def _dependences(

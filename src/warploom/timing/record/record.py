@@ -45,7 +45,7 @@ class Record:
     poll_counts: Words
     """By warp, how often it polled memory for other warps (`timing.record.spins`)."""
     bulk: npt.NDArray[np.bool_]
-    """By PTX instruction, whether the Tensor Memory Accelerator carries it out."""
+    """By instruction of the code, whether the Tensor Memory Accelerator carries it out."""
     copies: bool
     """True if the Tensor Memory Accelerator copied anything."""
     masks: Words | None = None

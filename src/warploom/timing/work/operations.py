@@ -288,7 +288,7 @@ class _PtxWorkBuilder:
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
         """Returns the kind of an instruction's operation, and its operands `x` and `y`
         (`TimedOperation`). The kind is the first that fits: BRANCH; EXIT; SLEEP or FENCE (x:
-        cycles); BLOCK_BARRIER; WAIT_GROUP (x: groups that may be open, 0 for `wait_all`; y: 1 for
+        cycles); BLOCK_BARRIER; WAIT_GROUP (x: groups that may be open, -1 for `wait_all`; y: 1 for
         products) or COMMIT, of copies or products; MEMORY of texels; PRODUCT for asynchronous
         products; SIGNAL; BULK (y: 1 in a group); MEMORY (x: 1 off chip; y: 1 for threads'
         asynchronous copies); ALU."""
@@ -305,7 +305,7 @@ class _PtxWorkBuilder:
             return (words.BLOCK_BARRIER, *barrier_of(instruction))
         if operation.kind is OpKind.COPY_WAIT:
             count = next(iter(instruction.operands), None)  # none of `wait_all`
-            return words.WAIT_GROUP, count.value if isinstance(count, Immediate) else 0, 0
+            return words.WAIT_GROUP, count.value if isinstance(count, Immediate) else -1, 0
         if operation.kind is OpKind.COPY_COMMIT:
             return words.COMMIT, 0, 0
         if operation.kind in _TEXEL_ACCESSES:
