@@ -44,3 +44,15 @@ def test_register_dependences_are_preserved() -> None:
     """%r1 is read before it is written again."""
     lines = ("add.s32 %r3, %r1, %r1;", "ld.global.u32 %r1, [%d2];", "mul.lo.s32 %r3, %r3, %r1;")
     assert issued(*lines) == ["add.s32", "ld.global.u32", "mul.lo.s32"]
+
+
+def test_asynchronous_copies_move_above_arithmetic() -> None:
+    """No register of a copy is read, but a wait for its group follows, for as long as a load."""
+    lines = (
+        "mul.lo.s32 %r3, %r1, %r1;",
+        "mul.lo.s32 %r3, %r3, %r1;",
+        "cp.async.ca.shared.global [%r9], [%d2], 4;",
+        "cp.async.commit_group;",
+        "cp.async.wait_group 0;",
+    )
+    assert issued(*lines)[0] == "cp.async.ca.shared.global"

@@ -4,7 +4,7 @@
     run = gpu.load("saxpy.cu")["saxpy"][grid, block](n, 2.0, x, y)
     t = run.time(scheduler="gto")        # lrr, gto, two-level, oldest; default: the device's own
 
-`t` is a `timing.result.Timing`: `cycles seconds ipc issue_utilisation achieved_occupancy
+`t` is a `timing.result.Timing`: `cycles elapsed_cycles seconds ipc issue_utilisation
 active_warps eligible_warps instructions`; `issued scheduler_cycles stalls` (scheduler cycles
 without an issue, by reason: issued + their sum = scheduler_cycles); `warp_states` (cycles of all
 warps by state); `l1_hit_rate l2_hit_rate l1_bytes l2_bytes dram_bytes dram_read_bytes

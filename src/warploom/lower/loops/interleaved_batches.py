@@ -208,7 +208,7 @@ class InterleavedBatches:
             first_block = self.teams.enter(site_of_loop(self.program, header), done)
 
         def for_each_warp(body: Callable[[], None]) -> None:
-            """Emits `body` for each warp that takes part."""
+            """Emits `body` for each warp of the team."""
             self.teams.for_each_warp(first_block, body)
 
         b.store(I64(MAX_ITERATIONS), least)

@@ -24,6 +24,7 @@ from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.program.uses import reads, reads_clock, writes
+from warploom.timing.work.classes import is_bulk
 
 WINDOW = 64
 _CACHE_KEY = "order of issue"
@@ -187,10 +188,13 @@ _WEIGHTED_LOADS = (OpKind.LOAD, OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER)
 
 
 def _latency_weight(instruction: Instruction) -> int:
-    """Returns the weight of the wait for an instruction's result. Of a load (of memory or texture):
-    SHARED_LATENCY if it can only access shared, constant or parameter memory, else
-    DEVICE_MEMORY_LATENCY, also for generic addresses. Of all others, atomics included:
+    """Returns the weight of the wait for an instruction's result. Of an asynchronous copy, which a
+    later instruction awaits though it reads no register of it: DEVICE_MEMORY_LATENCY. Of a load (of
+    memory or texture): SHARED_LATENCY if it can only access shared, constant or parameter memory,
+    else DEVICE_MEMORY_LATENCY, also for generic addresses. Of all others, atomics included:
     ARITHMETIC_LATENCY."""
+    if instruction.operation.kind is OpKind.COPY or is_bulk(instruction.operation):
+        return DEVICE_MEMORY_LATENCY
     if instruction.operation.kind not in _WEIGHTED_LOADS:
         return ARITHMETIC_LATENCY
     spaces = {space for space, _ in accesses(instruction)}
