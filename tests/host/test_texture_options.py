@@ -32,7 +32,7 @@ BYTES = np.zeros((4, 4), np.uint8)
         (FLOATS, {"mipmaps": [FLOATS], "normalized": True}, r"level 1 .* shape \(2, 2\)"),
         (FLOATS.astype(np.float64), {}, "texels of float64 are not supported"),
         (FLOATS, {"channels": 3}, "1, 2 or 4 channels"),
-        (FLOATS, {"channels": 2}, "the last axis must hold them"),
+        (FLOATS, {"channels": 2}, "requires a last axis of length 2"),
         (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 spatial axes"),
         (FLOATS, {"cube": True}, "6 square faces"),
         (BYTES, {"border": 0.5}, "an integer border"),

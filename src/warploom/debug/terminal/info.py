@@ -77,7 +77,7 @@ def _kernels(shell: Shell) -> Iterator[str]:
     policy = launch.schedule.policy
     yield f"position {session.position:,} of the launch; schedule {policy}"
     if session.timeline.edited or not session.target.compiles:
-        why = "it was changed" if session.timeline.edited else session.target.not_compiled
+        why = "its state was edited" if session.timeline.edited else session.target.not_compiled
         yield (
             "The reference engine runs this launch, at about 10,000 instructions per second: "
             f"{why}."

@@ -264,15 +264,18 @@ def _causes(
         return lines, ""
     if one.full or other.full:
         return (), (
-            f"The lines that cause it were not found in the first {WATCHED:,} warp instructions; "
-            "try a smaller launch that shows the difference."
+            f"The lines that cause the difference were not found in the first {WATCHED:,} warp "
+            "instructions; try a smaller launch that still shows it."
         )
     if line := _mask_of_active_lanes(program):
         return (), (
             f"{line} reads the mask of active lanes (__activemask), which depends on the "
             "schedule. Specify the lanes instead, for example with __ballot_sync(mask, 1)."
         )
-    return (), "The order of memory accesses does not explain it; the kernel may read the clock."
+    return (), (
+        "The order of memory accesses does not explain the difference; the kernel may read the "
+        "clock."
+    )
 
 
 def _mask_of_active_lanes(program: Program) -> str:

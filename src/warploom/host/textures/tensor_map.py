@@ -131,22 +131,25 @@ class Tensor:
         size = packed.global_size(self.type_number, elements)
         mode, _ = SWIZZLES[self.swizzle]
         if self.type in PACKED:
-            unit = "128" if packed.is_padded(self.type_number) else "a multiple of 32"
+            unit = "128 elements" if packed.is_padded(self.type_number) else "a multiple of 32 "
+            "elements"
             fits = packed.fits_row(self.type_number, elements)
             _demand(
                 fits,
-                f"innermost box of {elements} elements of {self.type}: the number of elements "
-                f"must be {unit}",
+                f"the innermost dimension of the box has {elements} elements of {self.type}, but "
+                f"must have {unit}",
             )
         if self.interleave == "none":
             _demand(
-                size % 16 == 0, f"innermost box of {size} bytes: the size must be a multiple of 16"
+                size % 16 == 0,
+                f"the innermost dimension of the box has {size} bytes, but must "
+                f"have a multiple of 16",
             )
             if mode != maps.NO_SWIZZLE:
                 most = SWIZZLED_BYTES[mode]
                 message = (
-                    f"innermost box of {size} bytes: with swizzle {self.swizzle}, at most {most} "
-                    "are allowed"
+                    f"the innermost dimension of the box has {size} bytes, but at most {most} "
+                    f"are allowed with swizzle {self.swizzle}"
                 )
                 _demand(size <= most, message)
 

@@ -109,8 +109,8 @@ def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: 
         raise WarploomError(f"{name}: a texel must have 1, 2 or 4 channels, not {channels}")
     if channels > 1 and array.shape[-1:] != (channels,):
         raise WarploomError(
-            f"{name}: with channels={channels}, the last axis must hold them, but this array has "
-            f"the shape {array.shape}"
+            f"{name}: channels={channels} requires a last axis of length {channels}, but this "
+            f"array has the shape {array.shape}"
         )
     dims = array.ndim - (channels > 1) - (layers or cube)
     most = 2 if layers or cube else 3

@@ -23,17 +23,24 @@ NAMES = {
 """The kinds of these faults, as in `MemoryFault.kind`."""
 
 DESCRIPTOR_PROBLEMS = {
-    c.SHAPE_OF_D: "an unsupported shape (M {rows}, N {columns})",
-    c.TYPE_OF_A: "a type of A that this kind does not support",
-    c.TYPE_OF_B: "a type of B that this kind does not support",
-    c.TYPE_OF_SUMS: "a type of D that this kind does not support",
-    c.SPARSITY: "a sparsity that does not match the instruction",
-    c.DEPTH: "K of 96, which only dense products by block pairs with M of 256 support (M {rows})",
-    c.ASHIFT: ".ashift, which only M of 128 and 256 support (M {rows})",
-    c.ZEROS: "a column shift of more than 16 with M 32, or more than 32 (M {rows})",
-    c.TRANSPOSITION: "a transposed matrix with elements of 4 or 6 bits",
+    c.SHAPE_OF_D: "specifies an unsupported shape (M = {rows}, N = {columns})",
+    c.TYPE_OF_A: "specifies a type of A that this kind does not support",
+    c.TYPE_OF_B: "specifies a type of B that this kind does not support",
+    c.TYPE_OF_SUMS: "specifies a type of D that this kind does not support",
+    c.SPARSITY: "specifies a sparsity that does not match the instruction",
+    c.DEPTH: (
+        "specifies K = 96, which requires a dense product and, with .cta_group::2, M = 256 (here, M "
+        "is {rows})"
+    ),
+    c.ASHIFT: "specifies .ashift, which requires M = 128 or 256, but M is {rows}",
+    c.ZEROS: (
+        "specifies M = {rows}, with which the zero-column mask is shifted too far: by at most 16 "
+        "columns if M is 32, otherwise by at most 32"
+    ),
+    c.TRANSPOSITION: "specifies a transposed matrix with elements of 4 or 6 bits",
 }
-"""What is wrong with an instruction descriptor, by the code that the check records."""
+"""What is wrong with an instruction descriptor, as a verb phrase, by the code that the check
+records."""
 ADVICE = {
     c.NOT_ALLOCATED: (
         'PTX ISA, "tcgen05.alloc": an address is the lane times 65536 plus the column; only '
@@ -99,7 +106,7 @@ def _problem(kind: int, address: int, size: int) -> str:
     instruction descriptor and the code of its problem (DESCRIPTOR_PROBLEMS)."""
     if kind == c.NO_SUCH_PRODUCT:
         text = DESCRIPTOR_PROBLEMS[size].format(rows=rows_of(address), columns=columns_of(address))
-        return f"instruction descriptor {address:#010x} has {text}"
+        return f"instruction descriptor {address:#010x} {text}"
     return {
         c.NOT_ALLOCATED: f"column {size} of tensor memory is not allocated (address "
         f"{address:#010x})",
