@@ -265,7 +265,7 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("row_sum", 16, 256, floats(), floats(), 256),
-            "lanes are 1,024 bytes apart, and each thread accesses one element after the other",
+            "lanes are 1,024 bytes apart, and each thread accesses consecutive elements",
             "use threadIdx.x for the index that the loop advances",
         ),
         (
@@ -409,13 +409,13 @@ PIXELS = small(np.uint8)
         (
             "unnecessary barrier",
             ("barrier_at_end", 256, 256, floats(), floats()),
-            "warps executed it 2,048 times",
+            "warps executed the barrier 2,048 times",
             "Remove the barrier",
         ),
         (
             "unnecessary barrier",
             ("barrier_twice", 256, 256, floats(), floats()),
-            "warps executed it 2,048 times",
+            "warps executed the barrier 2,048 times",
             "Remove the barrier",
         ),
         # 20,000 bytes: 164 KiB hold 7 of them (of 21 KiB with the system's 1 KiB), 56 of 64 warps.

@@ -77,8 +77,8 @@ def _multiprocessors(spec: DeviceSpec) -> str:
         f"{spec.title}: {spec.sms} multiprocessors (SMs), each with {timing.schedulers} "
         f"scheduler{'s' * (timing.schedulers > 1)}, {timing.lanes_fp32:g} cores, "
         f"{spec.registers_per_sm:,} registers and {spec.shared_bytes_per_sm >> 10} KiB of shared "
-        f"memory, for up to {spec.max_warps_per_sm} warps ({threads:,} threads). The whole device "
-        f"holds {spec.sms * threads:,} resident threads."
+        f"memory, for up to {spec.max_warps_per_sm} warps ({threads:,} threads). The whole "
+        f"device can hold {spec.sms * threads:,} resident threads."
     )
 
 

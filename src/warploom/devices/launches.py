@@ -86,7 +86,7 @@ def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) 
         if not 1 <= size <= limit:
             empty = " An empty launch has no work: skip it." if size == 0 else ""
             raise LaunchError(
-                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, and must be from 1 to"
+                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, but must be from 1 to"
                 f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",
                 resource=f"{what}.{axis}",
                 requested=size,

@@ -190,8 +190,8 @@ def list_launches(program: str, captured: Captured) -> str:
             *(MODELLED.format(name).split("\n") if is_timed else ()),
             "",
             shown,
-            "To choose another, put --launch N, or --kernel REGEX to select kernels, before "
-            f"{name}.",
+            "To choose another launch, put --launch N (or --kernel REGEX, to select kernels) "
+            "before {name}.",
             "",
         ]
     )

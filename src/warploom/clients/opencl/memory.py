@@ -110,7 +110,8 @@ def check_flags(flags: int, host: int, allowed: int = FLAGS) -> int:
     demand(
         fits,
         Status.INVALID_HOST_PTR,
-        "host_ptr requires CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR, and these require it",
+        "host_ptr requires CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR, and these flags require "
+        "host_ptr",
     )
     return flags if flags & KERNEL_ACCESS else flags | READ_WRITE
 

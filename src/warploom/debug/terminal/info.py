@@ -62,7 +62,7 @@ def _info(shell: Shell, rest: str) -> None:
         topic = f"cuda {words[1]}"
     fitting = [name for name in TOPICS if topic and name.startswith(topic)]
     if not fitting:
-        raise DebugError(f"info about what? {', '.join(TOPICS)}")
+        raise DebugError(f"info requires one of these topics: {', '.join(TOPICS)}")
     for line in TOPICS[fitting[0]](shell):
         shell.say(line)
 

@@ -131,13 +131,12 @@ class Tensor:
         size = packed.global_size(self.type_number, elements)
         mode, _ = SWIZZLES[self.swizzle]
         if self.type in PACKED:
-            unit = "128 elements" if packed.is_padded(self.type_number) else "a multiple of 32 "
-            "elements"
+            unit = "128" if packed.is_padded(self.type_number) else "a multiple of 32"
             fits = packed.fits_row(self.type_number, elements)
             _demand(
                 fits,
                 f"the innermost dimension of the box has {elements} elements of {self.type}, but "
-                f"must have {unit}",
+                f"must have {unit} elements",
             )
         if self.interleave == "none":
             _demand(
@@ -198,7 +197,9 @@ class TensorMap:
 def encode_tiled(tensor: Tensor, box: Sequence[int]) -> TensorMap:
     """Returns the map of boxes of a tensor. Raises WarploomError where a rule is broken."""
     tensor.check()
-    _demand(len(box) == tensor.rank, f"box of {len(box)} axes: the tensor has {tensor.rank}")
+    _demand(
+        len(box) == tensor.rank, f"the box has {len(box)} axes, but the tensor has {tensor.rank}"
+    )
     for size in box:
         _demand(
             1 <= size <= LARGEST_BOX,
@@ -222,7 +223,7 @@ def encode_im2col(
     """Returns the map of columns of pixels of a tensor (C, W, H, D, N from the innermost axis on);
     corners are those along W, then H, then D. Raises WarploomError where a rule is broken."""
     tensor.check()
-    _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col requires 3 to 5")
+    _demand(tensor.rank >= 3, f"im2col requires a rank from 3 to 5, not {tensor.rank}")
     if mode != maps.IM2COL:
         _demand(
             tensor.swizzle not in NOT_ALONG_W,
@@ -241,10 +242,11 @@ def encode_im2col(
         )
     _demand(
         1 <= channels <= MOST_CHANNELS,
-        f"{channels} channels per pixel: the number must be from 1 to 256",
+        f"the number of channels per pixel must be from 1 to 256, not {channels}",
     )
     _demand(
-        1 <= pixels <= MOST_PIXELS, f"{pixels} pixels per column: the number must be from 1 to 1024"
+        1 <= pixels <= MOST_PIXELS,
+        f"the number of pixels per column must be from 1 to 1024, not {pixels}",
     )
     tensor.check_row(channels)
     words = tensor.words(mode)

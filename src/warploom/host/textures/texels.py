@@ -116,9 +116,9 @@ def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: 
     most = 2 if layers or cube else 3
     if not 1 <= dims <= most or 0 in array.shape:
         raise WarploomError(
-            f"{name}: an array of shape {array.shape} leaves {dims} spatial axes, but 1 to {most} "
-            "of nonzero size are needed; channels (pass their number) are the last axis, layers "
-            "the first"
+            f"{name}: an array of shape {array.shape} has {dims} spatial axes, but must have 1 "
+            f"to {most}, each of nonzero size; channels (pass their number) are the last axis, "
+            "and layers are the first"
         )
     faces = array.shape[0] if cube else 6
     square = not cube or (dims == 2 and array.shape[1] == array.shape[2])

@@ -241,7 +241,7 @@ def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[
             for w in in_block
             if w.lanes and w.barrier != barrier
         ]
-        missing = ", ".join(absent[:SHOWN]) or "no thread that could arrive"
+        missing = ", ".join(absent[:SHOWN]) or "none of the remaining threads"
         yield (
             f"    barrier {barrier} of block {launch.block_index(block)}: {arrived} of "
             f"{awaited or 'all'} threads have arrived; not at the barrier: {missing}"

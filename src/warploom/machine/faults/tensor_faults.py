@@ -98,8 +98,9 @@ ADVICE = {
     "rules.",
     COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo must be less than 512 in .im2col::w '
     "and less than 32 in .im2col::w::128, and wOffset less than 32.",
-    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in its figures which pixel that is, so it is '
-    "not supported.\n    Choose pixels per column and the first coordinate so that a "
+    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in its figures which pixel such a halo pixel is, '
+    "so these copies are not supported.\n    Choose pixels per column and the first coordinate so "
+    "that a "
     "column ends before the halo, or copy the halo separately.",
     NEW_VALUES: 'PTX ISA, "Overriding tensor property value": the address must be a multiple of '
     "16, and if sizes are overridden, too, the coordinates must be 0.\n    Add the "

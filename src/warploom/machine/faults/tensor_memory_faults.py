@@ -29,8 +29,8 @@ DESCRIPTOR_PROBLEMS = {
     c.TYPE_OF_SUMS: "specifies a type of D that this kind does not support",
     c.SPARSITY: "specifies a sparsity that does not match the instruction",
     c.DEPTH: (
-        "specifies K = 96, which requires a dense product and, with .cta_group::2, M = 256 (here, M "
-        "is {rows})"
+        "specifies K = 96, which requires a dense product and, with .cta_group::2, M = 256 (here, "
+        "M is {rows})"
     ),
     c.ASHIFT: "specifies .ashift, which requires M = 128 or 256, but M is {rows}",
     c.ZEROS: (
@@ -44,7 +44,7 @@ records."""
 ADVICE = {
     c.NOT_ALLOCATED: (
         'PTX ISA, "tcgen05.alloc": an address is the lane times 65536 plus the column; only '
-        "allocated columns, of 512, can be accessed.\n    Use the address that tcgen05.alloc "
+        "allocated columns (of all 512) can be accessed.\n    Use the address that tcgen05.alloc "
         "stored, after a barrier, and allocate as many columns as the instruction accesses."
     ),
     c.ALLOCATION_SIZE: 'PTX ISA, "tcgen05.alloc": nCols must be a power of two from 32 to 512.',
@@ -56,9 +56,9 @@ ADVICE = {
         "one.\n    Allocate the largest first."
     ),
     c.NO_COLUMNS: (
-        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free; nothing that '
-        "runs before frees them.\n    Free columns that are no longer needed (tcgen05.dealloc), "
-        "or allocate fewer."
+        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no code '
+        "that can run before then frees any.\n    Free columns that are no longer needed "
+        "(tcgen05.dealloc), or allocate fewer."
     ),
     c.NOT_AN_ALLOCATION: (
         'PTX ISA, "tcgen05.dealloc": the address and nCols must be those of one tcgen05.alloc '
@@ -75,11 +75,11 @@ ADVICE = {
     c.NO_SUCH_PRODUCT: 'PTX ISA, "Instruction Descriptor", "Matrix Shape" and "Data Types".',
     c.STILL_ALLOCATED: (
         'PTX ISA, "tcgen05.alloc": a kernel must free all its allocations before it exits.\n    '
-        "Free it (tcgen05.dealloc) after the last access."
+        "Free each allocation (tcgen05.dealloc) after its last access."
     ),
     c.NO_SUCH_LANE: (
-        'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, of 128.\n '
-        "   Choose the first lane so that enough lanes follow for the access of the instruction."
+        'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, 0 to 127.\n'
+        "    Choose the first lane so that enough lanes follow for the access of the instruction."
     ),
     c.NO_PAIR: (
         'PTX ISA, "CTA pair": with .cta_group::2, the two blocks of a cluster whose ranks differ '

@@ -42,7 +42,7 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
     }
     planned = {key for key, access_type in types.items() if access_type is not None}
     if ir.plans and set(ir.plans) != planned:
-        yield "its plans are not those of its program's accesses"
+        yield "its access plans do not match the accesses of its program"
         return
     for key, plan in ir.plans.items():
         access_type = types[key]
@@ -57,7 +57,10 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     range cache does not."""
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
-        yield "it has a fast version but no group that exits to the slow version, or the reverse"
+        yield (
+            "it has a fast version but no group that exits to the slow version, or such a group "
+            "but no fast version"
+        )
     stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
     if exiting and not all(group in exiting for group in stays):
         yield "a group guarded by the range cache does not exit to the slow version"

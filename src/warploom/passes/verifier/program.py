@@ -57,7 +57,7 @@ def _operand_errors(program: Program) -> Iterator[str]:
             yield f"operation {index} has {count} operands"
         for operand in _leaves(instruction.operands):
             if isinstance(operand, Immediate) and operand.float_bits not in FLOAT_BITS:
-                yield f"operation {index} has a number of {operand.float_bits} bits"
+                yield f"operation {index} has a {operand.float_bits}-bit number"
             if isinstance(operand, Special) and operand.name not in SPECIAL_REGISTERS:
                 yield f"operation {index} names {operand.name}, which is not a special register"
             if isinstance(operand, Address) and isinstance(operand.base, Symbol):
@@ -140,10 +140,10 @@ def _register_errors(program: Program) -> Iterator[str]:
             if declared.get(register.name) != register:
                 yield f"operation {index} names {register.name}, which is not declared"
     if program.depth is not None and program.depth not in program.registers:
-        yield f"the depth of calls is in {program.depth.name}, which is not declared"
+        yield f"the register of the call depth, {program.depth.name}, is not declared"
     for name, marked in (("hidden", program.hidden), ("private", program.private)):
         if not marked <= set(range(len(program.instructions))):
-            yield f"an operation that does not exist is {name}"
+            yield f"an operation that is marked {name} does not exist"
 
 
 def _registers(instruction: Instruction) -> Iterator[Register]:

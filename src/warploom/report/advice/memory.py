@@ -114,7 +114,7 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
             case.program.line(index),
             f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane: a 4-byte register "
             f"holds {count}",
-            f"Let each thread load or store {count} neighboring elements at once ({vector}): "
-            f"{part} of the requests.",
+            f"Let each thread load or store {count} neighboring elements at once ({vector}), "
+            f"with {part} of the requests.",
             requests - requests // count,
         )

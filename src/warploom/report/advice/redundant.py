@@ -117,8 +117,8 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
             yield Advice(
                 "unnecessary barrier",
                 program.line(index),
-                f"warps executed it {executed:,} times; after it, no thread reads or overwrites "
-                "anything that another thread read or wrote before it",
+                f"warps executed the barrier {executed:,} times; after it, no thread reads or "
+                "overwrites anything that another thread read or wrote before it",
                 "Remove the barrier: __syncthreads() is needed only between accesses of "
                 "different threads to the same bytes if at least one of them writes.",
                 executed,
