@@ -214,7 +214,7 @@ BROKEN: list[tuple[Packed, str, Change | None, str]] = [
     (PADDED[4], "load", (maps.FILL_MODE, 0, maps.FILL_NANS), "filled with zeros"),
     (PADDED[4], "load", (maps.BOX_DIM, 0, 64), "a row of the box must have 128 elements"),
     (DENSE[2], "load", (maps.BOX_DIM, 0, 48), "a multiple of 32"),
-    (PADDED[4], "load", (maps.GLOBAL_DIM, 0, 192), "innermost size of the tensor"),
+    (PADDED[4], "load", (maps.GLOBAL_DIM, 0, 192), "innermost dimension of the tensor"),
     (
         PADDED[4],
         "load",

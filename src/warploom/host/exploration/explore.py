@@ -157,7 +157,7 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
     run, and strong accesses, which conflict by design; and why there are none, where some may
     conflict: there are too many for so many orders, or the detector cannot find them."""
     if job.spec.warp_size != WARP_SIZE:
-        return (), f"the detector supports only warps of {WARP_SIZE} lanes"
+        return (), f"the race detector supports only warps of {WARP_SIZE} lanes"
     ready = Ready(job)
     program = ready.launcher.kernel.program
     strong = (

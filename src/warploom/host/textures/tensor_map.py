@@ -238,7 +238,8 @@ def encode_im2col(
     sizes = tensor.dims[1:]
     for below, above, size in zip(lower, upper, sizes, strict=False):
         _demand(
-            below <= size - 1 + above, f"bounding box from {below} to {size - 1 + above} is empty"
+            below <= size - 1 + above,
+            f"the bounding box from {below} to {size - 1 + above} is empty",
         )
     _demand(
         1 <= channels <= MOST_CHANNELS,

@@ -48,7 +48,7 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
         access_type = types[key]
         assert access_type is not None
         if plan not in (select(access_type, ANYWHERE, ir.accesses.facts), general(access_type)):
-            yield f"no row of the table has the plan of operation {key[0]}"
+            yield f"no row of the plan table has the plan of operation {key[0]}"
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
@@ -82,7 +82,10 @@ def group_errors(
     for group in groups:
         members = {member for member, _ in group.members}
         if not members or not members <= free or not inside.issuperset(group.crossed):
-            yield f"group {sorted(members)} has members elsewhere, or also in another group"
+            yield (
+                f"group {sorted(members)} has members in another block, or members that are also "
+                "in another group"
+            )
             return
         free -= members
         yield from _member_errors(ir, operand_shapes, group)
@@ -91,7 +94,7 @@ def group_errors(
         # choose a slower plan, but none that is wrong for these addresses.
         rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
         if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
-            yield f"no row of the table has the plan of group {sorted(members)}"
+            yield f"no row of the plan table has the plan of group {sorted(members)}"
 
 
 def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup) -> Iterator[str]:

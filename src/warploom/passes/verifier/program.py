@@ -184,7 +184,7 @@ def _memory_errors(program: Program) -> Iterator[str]:
         if slot.space in (Space.GLOBAL, Space.CONST):
             at_end = name == PARAMETERS and slot.offset == len(program.globals)
             if slot.frame or not (at_end or _global(program, slot.offset) == name):
-                yield f"the global variable {name} is not number {slot.offset}"
+                yield f"the global variable {name} does not have the number {slot.offset}"
         elif storage not in taken:
             yield f"the variable {name} is in {slot.space.value} memory"
         elif slot.space is Space.SHARED and slot.size == 0:

@@ -122,7 +122,7 @@ def _transposition(stride: int) -> Pattern:
     return Pattern(
         "strided access",
         f"lanes are {stride:,} bytes apart, as in a column of a matrix, and another access of "
-        "the kernel reads or writes along rows: a transpose",
+        "the kernel reads or writes along rows, as in a transpose",
         "Stage a tile of 32 rows of 33 elements in shared memory: read rows into it, and after "
         "__syncthreads() write rows out of it, so that both global accesses are coalesced.",
     )
@@ -225,7 +225,7 @@ def structures(access: Wasteful) -> Pattern | None:
     return Pattern(
         "array of structures",
         f"lanes are {size} bytes apart, and accesses at offsets {', '.join(map(str, offsets))}"
-        f" share that stride: an array of structures of {size} bytes",
+        f" share that stride, as in an array of structures of {size} bytes",
         "Keep each field in a separate array (structure of arrays), or load whole structures "
         f"{whole}.",
     )
