@@ -117,8 +117,8 @@ def opencl(
         print(vendor_file())
         return
     print(
-        "Platform: Warploom (NVIDIA CUDA), with one device: the one selected by `warploom run "
-        "--device NAME`"
+        "Platform: Warploom (NVIDIA CUDA), with one device, which `warploom run --device NAME` "
+        "selects"
     )
     print(f"Compiler: {opencl_is_missing() or 'clang and libdevice are installed'}")
     table = Table(box=None, pad_edge=False)

@@ -132,7 +132,7 @@ AnyOrder = Annotated[
     bool,
     typer.Option(
         "--any-order",
-        help="Run blocks on several threads even if they may conflict: the result is legal, but "
+        help="Run blocks on several threads even if they may conflict. The result is legal, but "
         "may differ from run to run.",
     ),
 ]

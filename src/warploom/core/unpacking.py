@@ -73,5 +73,5 @@ def unpack_lz4(data: bytes, size: int) -> bytes:
 def _of_size(plain: bytes, size: int) -> bytes:
     if len(plain) != size:
         relation = "more" if len(plain) > size else "less"
-        raise UnpackError(f"it holds {relation} than the {size:,} bytes stated in its header")
+        raise UnpackError(f"it contains {relation} than the {size:,} bytes stated in its header")
     return plain

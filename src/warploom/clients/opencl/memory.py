@@ -126,7 +126,7 @@ def host_may(made: MemObject, *, write: bool) -> None:
     """INVALID_OPERATION where the flags keep the host from reading or writing an object."""
     forbidden = HOST_NO_ACCESS | (HOST_READ_ONLY if write else HOST_WRITE_ONLY)
     does = "write" if write else "read"
-    why = f"the flags of the memory object do not let the host {does} it"
+    why = f"the flags of the memory object do not allow the host to {does} it"
     demand(not made.flags & forbidden, Status.INVALID_OPERATION, why)
 
 

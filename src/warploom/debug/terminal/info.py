@@ -21,7 +21,7 @@ def _cuda(shell: Shell, rest: str) -> None:
     """`cuda block 1 thread 33`: change the focus, or say what it is."""
     parts = [(kind, text) for kind, text in _PART.findall(rest)]
     if not parts or "".join(_PART.sub("", rest).split()):
-        raise DebugError("cuda takes any of block, thread, warp, lane, each with a number")
+        raise DebugError("cuda accepts block, thread, warp and lane, each followed by a number")
     session = shell.session
     given = {kind: _numbers(text) for kind, text in parts if text}
     if given:
