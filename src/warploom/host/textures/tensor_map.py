@@ -203,7 +203,7 @@ def encode_tiled(tensor: Tensor, box: Sequence[int]) -> TensorMap:
     for size in box:
         _demand(
             1 <= size <= LARGEST_BOX,
-            f"box of {size}: the size must be from 1 to 256 along each axis",
+            f"the size of the box must be from 1 to 256 along each axis, not {size}",
         )
     tensor.check_row(box[0])
     words = tensor.words(maps.TILED)

@@ -87,7 +87,8 @@ def store_texels(
         if level.shape != shape or level.dtype != first.dtype:
             raise WarploomError(
                 f"level {number} of {name} is {level.dtype} of shape {level.shape}, but must be "
-                f"{first.dtype} of shape {shape}: each level is half the size of the previous one"
+                f"{first.dtype} of shape {shape}, because each level is half the size of the "
+                "previous one"
             )
     if len(levels) > MOST_LEVELS:
         raise WarploomError(
