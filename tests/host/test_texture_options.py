@@ -33,7 +33,7 @@ BYTES = np.zeros((4, 4), np.uint8)
         (FLOATS.astype(np.float64), {}, "texels of float64 are not supported"),
         (FLOATS, {"channels": 3}, "1, 2 or 4 channels"),
         (FLOATS, {"channels": 2}, "requires a last axis of length 2"),
-        (np.zeros((2, 2, 2, 2), np.float32), {}, "leaves 4 spatial axes"),
+        (np.zeros((2, 2, 2, 2), np.float32), {}, "has 4 spatial axes"),
         (FLOATS, {"cube": True}, "6 square faces"),
         (BYTES, {"border": 0.5}, "an integer border"),
     ],
