@@ -151,7 +151,9 @@ Sample = Annotated[
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes that share the work. Default: one per processor."),
+    typer.Option(
+        min=1, help="Number of processes that share the work. Default: one per processor."
+    ),
 ]
 Cluster = Annotated[
     str | None,

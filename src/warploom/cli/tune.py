@@ -68,7 +68,10 @@ class SearchOptions:
     ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl", help="Save results to this file, and continue from it."),
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Save results to this file, and reuse the results that it contains.",
+        ),
     ] = None
     scheduler: Scheduler = None
     sample: Annotated[

@@ -193,7 +193,7 @@ class Need(Enum):
     NO_OVERLAP = "no policy chooses which store remains, or the lanes do not overlap"
     STEPS = "with the pass `steps`"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on data"
-    DEFERS = "with the pass `store-batching`, if no detector or observer sees the order"
+    DEFERS = "with the pass `store-batching`, if no detector or observer depends on the order"
     LISTS = "no policy chooses the order of lanes"
     ON_STACK = "registers that a call saves"
 

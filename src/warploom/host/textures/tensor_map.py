@@ -90,23 +90,28 @@ class Tensor:
     def check(self) -> None:
         """Raises WarploomError where the tensor breaks a rule."""
         least = 1 if self.interleave == "none" else 3
-        _demand(least <= self.rank <= maps.MOST_RANK, f"rank {self.rank} must be from {least} to 5")
+        _demand(
+            least <= self.rank <= maps.MOST_RANK, f"the rank {self.rank} must be from {least} to 5"
+        )
         lengths = (len(self.strides) + 1, len(self.element_strides))
         _demand(
             lengths == (self.rank, self.rank),
             "the numbers of strides and element strides do not match the rank",
         )
         unit = 32 if self.interleave == "32B" or packed.is_padded(self.type_number) else 16
-        _demand(self.address % unit == 0, f"address {self.address:#x} must be a multiple of {unit}")
+        _demand(
+            self.address % unit == 0, f"the address {self.address:#x} must be a multiple of {unit}"
+        )
         for size in self.dims:
-            _demand(1 <= size <= LARGEST_DIM, f"dimension {size} must be from 1 to 2^32")
+            _demand(1 <= size <= LARGEST_DIM, f"the dimension {size} must be from 1 to 2^32")
         for stride in self.strides:
             fits = stride % unit == 0 and 0 <= stride < LARGEST_STRIDE
             _demand(
-                fits, f"stride of {stride} bytes must be a multiple of {unit} and less than 2^40"
+                fits,
+                f"the stride of {stride} bytes must be a multiple of {unit} and less than 2^40",
             )
         for step in self.element_strides:
-            _demand(1 <= step <= LARGEST_STEP, f"element stride {step} must be from 1 to 8")
+            _demand(1 <= step <= LARGEST_STEP, f"the element stride {step} must be from 1 to 8")
         swizzle = self.interleave != "32B" or self.swizzle == "32B"
         _demand(swizzle, "with an interleave of 32 bytes, the swizzle must be 32B")
         numbers = self.fill == "zeros" or self.type in FLOATS
@@ -119,7 +124,7 @@ class Tensor:
         unit = packed.size_unit(self.type_number)
         _demand(
             self.dims[0] % unit == 0,
-            f"innermost dimension {self.dims[0]} must be a multiple of {unit}",
+            f"the innermost dimension {self.dims[0]} must be a multiple of {unit}",
         )
         fits = packed.fits_swizzle(self.type_number, *SWIZZLES[self.swizzle], stores=True)
         _demand(fits, f"{self.type} does not support swizzle {self.swizzle}")

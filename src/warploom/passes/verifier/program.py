@@ -76,7 +76,10 @@ def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[s
     if slot is None:
         yield f"operation {index} names {symbol.name}, which is not a variable"
     elif space_of(program.instructions[index]) not in (slot.space, Space.GENERIC):
-        yield f"operation {index} does not access {slot.space.value} memory, where {symbol.name} is"
+        yield (
+            f"operation {index} names {symbol.name}, which is in {slot.space.value} memory, but "
+            "accesses a different space"
+        )
 
 
 def _block_errors(program: Program) -> Iterator[str]:
