@@ -60,7 +60,7 @@ class SearchOptions:
             "--problem-size",
             "--elements",
             metavar="X[xY[xZ]]",
-            help="Total number of threads. The grid gets as many blocks as they need.",
+            help="Total number of threads. The grid gets as many blocks as these threads need.",
         ),
     ] = None
     objective: Annotated[

@@ -61,9 +61,9 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
         )
     if size > 1 and spec.compute_capability < SINCE:
         raise LaunchError(
-            f"{spec.title} (compute capability {spec.cc}) does not support clusters (here, of "
-            f"{size} blocks), which require compute capability 9.0. Launch without them, or "
-            "choose a newer device."
+            f"{spec.title} (compute capability {spec.cc}) does not support clusters, but the "
+            f"launch has clusters of {size} blocks. Launch without clusters, or choose a device "
+            "of compute capability 9.0 or later."
         )
     limit = MOST_BLOCKS
     for directive, values in function.directives:
