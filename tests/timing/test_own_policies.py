@@ -72,7 +72,7 @@ def test_prefetched_lines_hit_l1() -> None:
 
 def test_index_beyond_policy_memory_raises() -> None:
     with pytest.raises(
-        WarploomError, match="the prefetcher raised an exception, such as for an index beyond"
+        WarploomError, match="the prefetcher raised an exception, perhaps because of an index beyond"
     ):
         ran().time(prefetcher=beyond)
 
