@@ -30,7 +30,7 @@ BODIES = (
 )
 LOOPS = (
     "for (int i = at; i < n; i += step) {{ {body} }}",
-    "for (int i = at; i < n; i += step) {{ {body} }}",
+    "#pragma unroll 1\nfor (int i = at; i < n; i += step) {{ {body} }}",
     "#pragma unroll 4\nfor (int i = at; i < n; i += step) {{ {body} }}",
     "for (size_t i = at; i < n; i += step) {{ {body} }}",
     "for (int i = n - 1 - at; i >= 0; i -= step) {{ {body} }}",

@@ -4,8 +4,9 @@
 
 The kernels of `benchmarks/families` run in their natural shapes, as they were recorded. A counter
 is exact where it equals the metric of Nsight Compute. Modelled cycles are compared with
-sm__cycles_active.max: cycles in which the busiest multiprocessor had a warp, without those of the
-launch itself, which are not modelled.
+sm__cycles_active.max, the cycles in which the busiest multiprocessor had a warp; elapsed cycles and
+the duration, which have those of the launch itself as well, with sm__cycles_elapsed.max and
+gpu__time_duration.sum.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -76,17 +77,26 @@ COUNTERS: dict[str, tuple[Counted, tuple[str, ...]]] = {
 }
 """By name, what Warploom counts of a run, and the metrics whose sum it stands for."""
 
+BY_PTX, BY_CODE = "SM active cycles, PTX", "SM active cycles, machine code"
+TIMES = {
+    BY_PTX: "sm__cycles_active.max",
+    BY_CODE: "sm__cycles_active.max",
+    "elapsed cycles, machine code": "sm__cycles_elapsed.max",
+    "duration, machine code": "gpu__time_duration.sum",
+}
+"""By name, modelled times of a run, and the metrics that they stand for; the duration in ns."""
+
 
 @dataclass(frozen=True)
 class Compared:
-    """Holds a kernel's counters and modelled cycles beside the recorded ones.
+    """Holds a kernel's counters and modelled times beside the recorded ones.
 
-    `counters` has (counted, recorded) by name; `cycles` (by PTX, by machine code, recorded).
+    `counters` has (counted, recorded) by name; `times` (modelled, recorded) by the names of TIMES.
     """
 
     name: str
     counters: dict[str, tuple[float, float]]
-    cycles: tuple[float, float, float] = (0, 0, 0)
+    times: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
 
     def error(self, counter: str) -> float:
         """Returns how far a counter is off, as a share of the recorded value."""
@@ -119,8 +129,13 @@ def compared(name: str, timed: bool = True) -> Compared:
     counters = {key: pair for key, pair in _pairs(run, theirs) if any(pair)}
     if not timed:
         return Compared(name, counters)
-    by_ptx, by_code = (run.time(code=code).cycles for code in ("ptx", "machine"))
-    return Compared(name, counters, (by_ptx, by_code, theirs.metrics["sm__cycles_active.max"]))
+    by_ptx, by_code = (run.time(code=code) for code in ("ptx", "machine"))
+    modelled = by_ptx.cycles, by_code.cycles, by_code.elapsed_cycles, by_code.seconds * 1e9
+    times = {
+        title: (ours, theirs.metrics[metric])
+        for (title, metric), ours in zip(TIMES.items(), modelled, strict=True)
+    }
+    return Compared(name, counters, times)
 
 
 def _pairs(run: wl.Run, theirs: Recorded) -> Iterator[tuple[str, tuple[float, float]]]:
@@ -151,17 +166,17 @@ def counter_table(rows: Sequence[Compared]) -> Iterator[str]:
 
 def time_table(rows: Sequence[Compared]) -> Iterator[str]:
     """Yields the lines of a table of modelled cycles over recorded ones."""
-    recorded = np.array([row.cycles[2] for row in rows])
-    yield "| replayed | kernels | MAPE | median ratio | within 15 % | Spearman |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for at, title in enumerate(("PTX", "machine code")):
-        modelled = np.array([row.cycles[at] for row in rows])
+    yield "| modelled | kernels | MAPE | median | geometric mean | within 15 % | Spearman |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for title in TIMES:
+        modelled, recorded = np.array([row.times[title] for row in rows]).T
         ratios = modelled / recorded
         errors = np.abs(ratios - 1)
         ours, theirs = (np.argsort(np.argsort(values)) for values in (modelled, recorded))
         cells = (
             f"{100 * errors.mean():.1f} %",
             f"{np.median(ratios):.2f}",
+            f"{np.exp(np.log(ratios).mean()):.2f}",
             (errors <= 0.15).sum(),
             f"{np.corrcoef(ours, theirs)[0, 1]:.2f}",
         )
@@ -173,8 +188,11 @@ def row_table(rows: Sequence[Compared]) -> Iterator[str]:
     yield "| kernel | instructions | cycles | by PTX | by machine code |"
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
-        *modelled, recorded = row.cycles
-        deviations = (f"{100 * (one / recorded - 1):+.0f} %" for one in modelled)
+        deviations = (
+            f"{100 * (row.times[title][0] / row.times[title][1] - 1):+.0f} %"
+            for title in (BY_PTX, BY_CODE)
+        )
+        recorded = row.times[BY_CODE][1]
         instructions = f"{100 * row.error('machine instructions'):+.1f} %"
         yield f"| {row.name} | {instructions} | {recorded:,.0f} | {' | '.join(deviations)} |"
 

@@ -51,7 +51,7 @@ class Slot(IntEnum):
     copies of tensors and of lanes that are not complete (`asynchronous.issue.queue`,
     `asynchronous.late_copies`), under schedules that delay them.
     IS_SHARED: 1 if several workers run the launch. INTERLEAVING: whether code may
-    interleave the warps of a block (`Interleaving`).
+    interleave warps (`Interleaving`).
 
     Warp order (`lower.control.warp_order`): TOGETHER: 1 if this call runs all warps of the block,
     one after the other, from barrier to barrier. WARP, SITE, START, OWN_SITE: the state in which
@@ -136,14 +136,16 @@ class Slot(IntEnum):
 
 
 class Interleaving(IntEnum):
-    """States whether code may interleave the warps of a block in a loop
-    (`lower.loops.interleaved_batches`): it may if the order of threads is not observable
-    (`analysis.linear.thread_order`). Code changes UNKNOWN to WANTED where interleaving would save
+    """States whether code may interleave warps in a loop (`lower.loops.interleaved_batches`): those
+    of a block if the order of its threads is not observable (`analysis.linear.thread_order`), and
+    those of a team of blocks (`simt.teams`) if that of blocks is not observable, either
+    (`analysis.linear.footprints`). Code changes UNKNOWN to WANTED where interleaving would save
     time."""
 
     UNKNOWN = 0
     WANTED = auto()
-    ALLOWED = auto()
+    WITHIN_BLOCKS = auto()
+    ACROSS_BLOCKS = auto()
 
 
 class Status(IntEnum):

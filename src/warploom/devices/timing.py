@@ -150,6 +150,9 @@ class TimingSpec:
     dram_turn_cycles: int
     """Cycles of a bank between reading and writing."""
 
+    launch_us: float
+    """Microseconds of a launch in which no SM has a block: from its begin to that of its first
+    block, and from the end of the last one to its own."""
     resident_grids: int
     """Kernels of several streams that the device runs at a time at most."""
     copy_engines: int

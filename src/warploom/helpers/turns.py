@@ -18,6 +18,7 @@ from warploom.simt import (
     register_pool,
     schedule_layout,
     scheduling,
+    teams,
 )
 from warploom.simt.block_order import last_block
 from warploom.simt.convergence import begin
@@ -90,17 +91,22 @@ def diverge_by_index(
 def warp_order_start(schedule: Words, states: States, warp: int) -> int:
     """Returns the resume point of the current block's warps if they can run in warp order, else
     NONE. They can if all warps that have not ended are runnable at one resume point, `warp` is the
-    first of them, and the policy is CONVERGE, which leaves the order of warps open. `states` are
-    those of the block."""
+    first of them, and the policy is CONVERGE, which leaves the order of warps open. Then stores
+    whether none has ended, and the role of the block in a team. `states` are those of the
+    block."""
     plan, start = Plan(schedule, 0), WarpState(states, 0, warp).resume
     if plan.policy != CONVERGE:
         return NONE
+    plan.none_ended = 1
     for other in range(plan.warps):
         state = WarpState(states, 0, other)
-        if state.status != ENDED:
+        if state.status == ENDED:
+            plan.none_ended = 0
+        else:
             runs = state.status == RUNNABLE and state.resume == start
             if other < warp or not runs:
                 return NONE
+    plan.team_role = teams.role_at_start(plan, start)
     return start
 
 
@@ -117,7 +123,7 @@ def end_warp_order(
     where the region began (0: they begin, with
     new tables). The stopped one waits at OWN_SITE, or if that is NONE has the state that `end_turn`
     recorded. Warps that have ended stay so. The next turn is that of the warp after the stopped one
-    (`position`).
+    (`position`), or, if the block waits for its team, of the next block.
     """
     plan, stopped, own = Plan(schedule, 0), environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan.warps):
@@ -139,16 +145,18 @@ def end_warp_order(
             state.barrier = sites[2 * site + 1] if waits else 0
             state.barrier_threads = 0
     plan.position = min(stopped + 1, plan.warps)
+    if plan.team_role == teams.WAITS:
+        teams.leave_to_next(plan)
     return 0
 
 
 def next_in_warp_order(schedule: Words, slots: Slots, states: States) -> int:
     """Begins the next thread block in the slot of one that has ended in warp order: makes it
     current and `fresh`, with its warps runnable from their start and their turns counted anew.
-    Returns 1; or 0, and changes nothing, if several blocks are resident or none is left to begin,
-    so that the scheduler has to choose."""
+    Returns 1; or 0, and changes nothing, if several blocks are resident, none is left to begin, or
+    the next one begins a team in the first slot, so that the scheduler has to choose."""
     plan = Plan(schedule, 0)
-    if plan.resident != 1 or plan.next_block >= last_block(plan):
+    if plan.resident != 1 or plan.team_ends or plan.next_block >= last_block(plan):
         return 0
     plan.current_block = slots[plan.slot] = plan.next_block
     plan.next_block += 1
@@ -158,6 +166,8 @@ def next_in_warp_order(schedule: Words, slots: Slots, states: States) -> int:
         state = WarpState(states, 0, warp)
         state.status = RUNNABLE
         state.resume = 0
+    plan.none_ended = 1
+    plan.team_role = teams.role_at_start(plan, 0)
     return 1
 
 

@@ -90,6 +90,8 @@ def read_listing(kernel: str, code: str, ranges: str) -> Listing:
         names = target_list[1].split(",") if target_list else _TARGET.findall(text)
         targets = tuple(labels[name.strip()] for name in names if name.strip() in labels)
         reads, writes = registers.get(offset, ((), ()))
+        if opcode.partition(".")[0] in _WRITES_NONE:
+            writes = ()
         made.append(
             MachineInstruction(
                 offset,
@@ -158,6 +160,8 @@ def _section(kernel: str, text: str) -> Iterator[str]:
 # ---- life ranges --------------------------------------------------------------------------------
 
 _PREFIXES = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
+_WRITES_NONE = ("LDGSTS",)
+"""Opcodes of which nvdisasm marks the predicate as written, too, by which lanes copy zeros."""
 _READ, _WRITTEN, _MARK = "vx", "^x", re.compile(r"[vx^]")
 """Marks of a register that an instruction reads, and of one that it writes; ":" is one that is
 live."""

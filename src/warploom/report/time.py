@@ -55,7 +55,8 @@ def with_time(report: Report, timing: Timing) -> Report:
 def speed_of_light(timing: Timing) -> Section:
     """Cycles, and how much of each throughput was used."""
     metrics = [
-        _metric("Elapsed Cycles", "cycle", timing.cycles, "sm__cycles_elapsed.max"),
+        _metric("Elapsed Cycles", "cycle", timing.elapsed_cycles, "sm__cycles_elapsed.max"),
+        _metric("SM Active Cycles", "cycle", timing.cycles, "sm__cycles_active.max"),
         _metric("Duration", "us", timing.seconds * 1e6, "gpu__time_duration.sum"),
         _metric("SM Frequency", "MHz", timing.spec.clock_mhz),
     ]
@@ -189,6 +190,7 @@ def time_as_json(timing: Timing) -> str:
         "kind": MARK,
         "basis": {"code": basis.code, "found": basis.matched_share, "reason": basis.reason},
         "cycles": timing.cycles,
+        "elapsed_cycles": timing.elapsed_cycles,
         "cycles_error": timing.cycles_error,
         "seconds": timing.seconds,
         "blocks": timing.blocks,

@@ -28,6 +28,7 @@ def start_blocks(plan: Plan, slots: Words) -> None:
     plan.round = 0
     plan.held = plan.cluster_waits = plan.canceled = plan.yields_slot = 0
     plan.ended_clusters = 0
+    plan.team_waiting = plan.team_ends = 0
     plan.touched_barrier = NONE
     for slot in range(plan.slots):
         slots[slot] = NONE
@@ -43,8 +44,9 @@ def can_start(plan: Plan) -> bool:
 @jitable
 def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     """Begins the next block (`next_block`, which it advances) in a free slot, if one can start
-    (`can_start`), and initialises the state and table of each of its warps; else resumes the first
-    resident block. Makes that block the current one. The slot of a new block is stored as `begun`,
+    (`can_start`), and initialises the state and table of each of its warps; else, or while the
+    blocks of a team are to end first (`simt.teams`), resumes the first resident block. Makes that
+    block the current one. The slot of a new block is stored as `begun`,
     which `free_slot` reads. Returns False, and changes nothing, if no block can start and none is
     resident.
 
@@ -53,6 +55,9 @@ def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     Its warps begin at block 0 (`resume` 0), or, under ADVERSARIAL from 7.0 on, from their tables
     with each lane a split; then their registers are cleared, which still hold those of the slot's
     last block."""
+    if plan.team_ends and resume_slot(plan, slots, 0):
+        return True
+    plan.team_ends = 0
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -134,6 +139,8 @@ def leave_slot(plan: Plan, slots: Words) -> None:
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
     tried before the launch counts as deadlocked.
     """
+    # A block that has to wait for others no longer keeps them from beginning.
+    plan.team_ends = 0
     if can_start(plan) and not delays_next_block(plan):
         plan.slot = NONE
     elif plan.policy == RANDOM and plan.stuck_blocks == 0:

@@ -63,6 +63,13 @@ class Plan(WordRecord):
     yields_slot: int  # the current block has just requested a cancellation, and yields to others
     launch_registers: int  # registers per thread as the kernel's directives give them, or 0
     table_stride: int  # words from the table of one warp to that of the next
+    none_ended: int  # no warp of the current block had ended when its turn in warp order began
+    # Of teams of blocks (`simt.teams`): the role of the current block, the number of blocks that
+    # wait, the site at which they do, and whether they have run together and are to end first.
+    team_role: int
+    team_waiting: int
+    team_site: int
+    team_ends: int
 
 
 BARRIERS = 16

@@ -88,8 +88,8 @@ cycles. COMMIT: closes the open group of copies, or of products where Y is 1. WA
 many groups of copies, or of products where Y is 1, may still be incomplete. POLL: a load after
 which the warp waits until the warps of all blocks have polled. BULK: a copy by the Tensor Memory
 Accelerator; Y is 1 if it joins a group of copies. PRODUCT: a matrix product of a warp group or in
-tensor memory, which its group awaits. SIGNAL: arrives at mbarriers when all products of the warp
-have ended (`tcgen05.commit`)."""
+tensor memory, which its group awaits; Y is 1 if it closes its group. SIGNAL: arrives at mbarriers
+when all products of the warp have ended (`tcgen05.commit`)."""
 
 # ---- accesses -----------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class TimedOperation(WordRecord):
     cycles: Annotated[int, "x"]  # of FENCE and SLEEP
     still_open: Annotated[int, "x"]  # of WAIT_GROUP
     of_products: Annotated[int, "y"]  # of WAIT_GROUP and COMMIT
+    closes_group: Annotated[int, "y"]  # of PRODUCT
 
 
 class BlockOperations(WordRecord):

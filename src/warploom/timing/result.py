@@ -33,7 +33,8 @@ PTX_BASIS = Basis("ptx")
 
 class Timing:
     """Holds the modelled time of a launch. Every number is modelled, in cycles of the SMs' clock;
-    all but `cycles` and `seconds` refer to the blocks that were replayed (`sampled_blocks`)."""
+    all but `cycles`, `elapsed_cycles` and `seconds` refer to the blocks that were replayed
+    (`sampled_blocks`)."""
 
     def __init__(
         self,
@@ -85,7 +86,8 @@ class Timing:
     @property
     def cycles(self) -> int:
         """Returns the cycles from the first block's launch to the end of the last block or the last
-        answer of the memory; extrapolated where only a part of the blocks was replayed."""
+        answer of the memory, as Nsight Compute's `sm__cycles_active.max`; extrapolated where only a
+        part of the blocks was replayed."""
         return self._extrapolated_cycles[0]
 
     @property
@@ -101,9 +103,15 @@ class Timing:
         return self._outcome.cycles
 
     @property
+    def elapsed_cycles(self) -> int:
+        """Returns the cycles from the begin to the end of the launch: `cycles`, and those in which
+        no SM has a block (`launch_us`), as Nsight Compute's `sm__cycles_elapsed.max`."""
+        return self.cycles + round(self.spec.launch_us * self.spec.clock_mhz)
+
+    @property
     def seconds(self) -> float:
-        """Returns `cycles` in seconds, by the clock of the device."""
-        return self.cycles / (self.spec.clock_mhz * 1e6)
+        """Returns `elapsed_cycles` in seconds, by the clock of the device."""
+        return self.elapsed_cycles / (self.spec.clock_mhz * 1e6)
 
     @property
     def block_share(self) -> float:

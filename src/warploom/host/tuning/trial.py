@@ -135,7 +135,7 @@ def _costs(run: Run, job: TuneJob) -> Costs:
     share = run.executed_blocks / run.launch.blocks
     conflicts = counters.shared_load_bank_conflicts + counters.shared_store_bank_conflicts
     return Costs(
-        cycles=timing.cycles,
+        cycles=timing.elapsed_cycles,
         cycles_error=timing.cycles_error,
         seconds=timing.seconds,
         replayed=replayed,

@@ -19,6 +19,7 @@ from warploom.llvm.lanes import I64, Value
 from warploom.lower.control.warp_order_sites import WarpOrderSites
 from warploom.lower.control.warp_order_state import END, WarpOrderState
 from warploom.lower.frame.frame import Frame
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.warp_table import NONE
 
 
@@ -38,9 +39,19 @@ class WarpOrder:
         """Emits the begin of a call, in which warps continue from `site` (END: from the kernel's
         begin): enters the warp loop of that barrier region if `all_full` holds, else the turn of
         the running warp, in warp order the first one. A call that runs one warp alone begins here,
-        too. `fewer` is set unless the kernel begins."""
+        too. `fewer` is set unless the kernel begins, or all warps of the block are at the header of
+        a loop, where they meet with all of their threads."""
+        b = self.b
         # At the beginning of a block no thread has ended; in a later region some may have.
-        self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
+        fewer = b.icmp_unsigned("!=", site, I64(END))
+        if self.frame.warp_ir.strided_loops:
+            at_loop = b.icmp_unsigned(">", site, I64(len(self.frame.program.blocks)))
+            none_ended = b.icmp_unsigned(
+                "!=", self.frame.get(self.frame.plan(Plan.none_ended)), I64(0)
+            )
+            full = b.and_(b.and_(self.state.together, at_loop), none_ended)
+            fewer = b.and_(fewer, b.not_(full))
+        b.store(fewer, self.frame.active.fewer)
         self.state.begin_region(site)
         self.b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.turn)
 

@@ -56,6 +56,7 @@ class FunctionFrame:
         self._constants: dict[Slot, Value] = {}
         self._pointers: dict[Slot, Value] = {}
         self._warp_values: dict[tuple[str, ir.Block], Value] = {}
+        self._first_row: Value | None = None
         self._warp, self._status = self.variable(I64), self.variable(I64)
         self.prologue.b.store(warp, self._warp)
 
@@ -105,6 +106,25 @@ class FunctionFrame:
         if key not in self._warp_values:
             self._warp_values[key] = make()
         return self._warp_values[key]
+
+    @property
+    def row(self) -> Value:
+        """Returns the number of the running warp's context, an i64, counted from that of the first
+        warp of the call's thread block."""
+        return (
+            self.warp if self._first_row is None else self.lanes.b.add(self._first_row, self.warp)
+        )
+
+    @contextmanager
+    def in_block_of(self, first_row: Value) -> Generator[None]:
+        """While it is open, warps are those of the thread block that has its contexts from number
+        `first_row` on (an i64, negative for blocks in earlier slots). The code must not read what
+        else belongs to a block (its index, its shared or local memory, states of warps)."""
+        self._warp_values.clear()
+        self._first_row = first_row
+        yield
+        self._warp_values.clear()
+        self._first_row = None
 
     def for_each_warp(
         self, start: Value, end: Value, body: Callable[[], None], *, rolled: bool = False
@@ -174,8 +194,11 @@ class FunctionFrame:
     def has_policy(self, policy: int) -> Value:
         """Returns whether `policy` is the launch's scheduling policy (`simt.split_policy`), an
         i1."""
-        chosen = self.get(self.lanes.slot(self.pointer(Slot.PLAN_AT), Plan.policy))
-        return self.lanes.b.icmp_unsigned("==", chosen, I64(policy))
+        return self.lanes.b.icmp_unsigned("==", self.get(self.plan(Plan.policy)), I64(policy))
+
+    def plan(self, word: int) -> Value:
+        """Returns the address of a word of the schedule (`simt.schedule_layout.Plan`)."""
+        return self.lanes.slot(self.pointer(Slot.PLAN_AT), word)
 
     # ---- returns ---------------------------------------------------------------------------------
 

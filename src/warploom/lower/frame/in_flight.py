@@ -87,7 +87,7 @@ class InFlightCode:
         (`simt.product_groups.completes_late`).
         """
         b, frame = self.b, self.frame
-        seed = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), Plan.seed))
+        seed = frame.get(frame.plan(Plan.seed))
         number = b.add(b.add(seed, frame.slot(Slot.BLOCK)), frame.warp)
         odd = b.icmp_unsigned("!=", b.and_(number, I64(1)), I64(0))
         drawn = b.and_(frame.has_policy(RANDOM), odd)

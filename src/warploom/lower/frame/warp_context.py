@@ -49,5 +49,5 @@ class WarpContext:
         """Returns the address at which the running warp's context starts, computed from `contexts`,
         that of the block's first warp."""
         b = self.lanes.b
-        start = b.mul(self.frame.warp, I64(self._size))
+        start = b.mul(self.frame.row, I64(self._size))
         return b.gep(contexts, [start], source_etype=I8)

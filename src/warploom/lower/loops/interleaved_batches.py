@@ -18,6 +18,7 @@ continue."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 
@@ -35,6 +36,7 @@ from warploom.lower.frame.spills import SpillCode
 from warploom.lower.loops.batch_body import BatchBody, is_bounded
 from warploom.lower.loops.batch_check import Batch, BatchCheck
 from warploom.lower.loops.iteration_limits import MAX_ITERATIONS, IterationLimits
+from warploom.lower.loops.teams import TeamCode, can_form_teams
 from warploom.program.accesses import accesses
 from warploom.program.uses import writes
 from warploom.simt.warp_table import WarpTable
@@ -60,6 +62,7 @@ class InterleavedBatches:
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self._state = control.warp_order.state
+        self.teams = TeamCode(self._state)
         self._was_in_vain = self.frame.variable(I1)
         """The address of an i1: in this call, warps have met of which one had no batch to run."""
 
@@ -94,7 +97,7 @@ class InterleavedBatches:
         )
         state = frame.slot(Slot.INTERLEAVING)
         with b.if_then(reduce(b.and_, conditions)):
-            is_allowed = b.icmp_unsigned("==", state, I64(Interleaving.ALLOWED))
+            is_allowed = b.icmp_unsigned(">=", state, I64(Interleaving.WITHIN_BLOCKS))
             with b.if_else(is_allowed) as (allowed, unknown):
                 with allowed:
                     self._wait_for_others(batch)
@@ -186,23 +189,35 @@ class InterleavedBatches:
         }
 
     def _interleave(self, batched: BatchedLoop) -> ir.Block:
-        """Emits the interleaved batches of a loop, and returns their entry: all warps are checked
-        for the least number of iterations that each can run, then counted, and then run in chunks.
-        Afterwards each warp continues alone."""
+        """Emits the interleaved batches of a loop, and returns their entry: all warps of a team, or
+        of the block alone, are checked for the least number of iterations that each can run, then
+        counted, and then run in chunks. Afterwards each warp of this block continues alone."""
         b, frame = self.b, self.frame
-        header, names = batched.loop.header, ("interleaved", "check", "checked", "run", "done")
-        entry, check, checked, run, done = (self.blocks.append(f"{name}{header}") for name in names)
+        header, names = (
+            batched.loop.header,
+            ("interleaved", "check", "checked", "run", "ran", "done"),
+        )
+        entry, check, checked, run, ran, done = (
+            self.blocks.append(f"{name}{header}") for name in names
+        )
         least, times, chunk = (frame.variable(I64) for _ in range(3))
         b.position_at_end(entry)
         frame.fuel.begin_turn()
+        first_block = I64(0)
+        if can_form_teams(self.program, batched):
+            first_block = self.teams.enter(site_of_loop(self.program, header), done)
+
+        def for_each_warp(body: Callable[[], None]) -> None:
+            """Emits `body` for each warp that takes part."""
+            self.teams.for_each_warp(first_block, body)
+
         b.store(I64(MAX_ITERATIONS), least)
         b.store(I64(0), times)
         b.branch(check)
         # The loop over the warps runs twice, so that the check is emitted once: first it finds the
         # least number of iterations, then it counts that many of each.
         b.position_at_end(check)
-        all_warps = I64(0), frame.slot(Slot.WARPS)
-        frame.for_each_warp(*all_warps, lambda: self._check_warp(batched, least, times))
+        for_each_warp(lambda: self._check_warp(batched, least, times))
         is_counted = b.icmp_unsigned("!=", frame.get(times), I64(0))
         b.cbranch(is_counted, run, checked)
         b.position_at_end(checked)
@@ -211,12 +226,15 @@ class InterleavedBatches:
         b.store(chunks, chunk)
         in_vain = b.icmp_unsigned("==", chunks, I64(0))
         b.store(in_vain, self._was_in_vain)
-        b.cbranch(in_vain, done, check)
+        b.cbranch(in_vain, ran, check)
         b.position_at_end(run)
-        frame.for_each_warp(*all_warps, lambda: self._run_chunk(batched))
+        for_each_warp(lambda: self._run_chunk(batched))
         left = b.sub(frame.get(chunk), I64(1))
         b.store(left, chunk)
-        b.cbranch(b.icmp_unsigned("!=", left, I64(0)), run, done)
+        b.cbranch(b.icmp_unsigned("!=", left, I64(0)), run, ran)
+        b.position_at_end(ran)
+        self.teams.leave(first_block)
+        b.branch(done)
         b.position_at_end(done)
         frame.set_warp(I64(0))
         self.control.warp_order.run_in_order()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from warploom.abi.environment import Status
+from warploom.abi.environment import Interleaving, Status
 from warploom.core.host_cores import usable_cores
 from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.block_times import SHORTEST_SECONDS
@@ -21,7 +21,7 @@ from warploom.machine.compiled.work import Words, WorkerLaunch
 from warploom.machine.compiled.workers import (
     CALLS_HOST,
     expected_proof_seconds,
-    may_interleave,
+    interleaving_of,
     order_reason_of,
     serial_reason_of,
     tracking_of,
@@ -55,7 +55,7 @@ class DistributedLaunch:
     workers: int | None
     speculation: Speculation
     find_template: Callable[[Program, Launch, None, Tracking], TieredTemplate]
-    interleaves: bool = False
+    interleaving: Interleaving = Interleaving.UNKNOWN
     """Whether code may interleave the warps of a block."""
 
     def run(self, progress: Progress | None) -> Callable[[], Tally]:
@@ -97,10 +97,10 @@ class DistributedLaunch:
         return _checked(self._counted(work, reason), work)
 
     def _decide_order(self) -> None:
-        """Sets whether code may interleave warps, as far as that is known or worth a proof now."""
+        """Sets which warps code may interleave, as far as that is known or worth a proof now."""
         times, arguments = self.template.block_times, (self.program, self.launch, self.memory)
-        if times.wants_interleaving and not self.interleaves:
-            self.interleaves = may_interleave(*arguments, times, caches=self._simulates_caches)
+        if times.wants_interleaving and self.interleaving is Interleaving.UNKNOWN:
+            self.interleaving = interleaving_of(*arguments, times, caches=self._simulates_caches)
 
     def _prepare(self, blocks: range, _worker: int = 0) -> WorkerLaunch:
         """Returns a part of the launch with these blocks, ready to run."""
@@ -108,8 +108,7 @@ class DistributedLaunch:
         work = WorkerLaunch.prepare(
             code, self.launch, self.memory, self.caches, blocks, self.template
         )
-        if self.interleaves:
-            work.interleave()
+        work.interleave(self.interleaving)
         return work
 
     def _run_until_shared(
@@ -129,8 +128,7 @@ class DistributedLaunch:
             if work.seconds < SHORTEST_SECONDS:
                 return
             self._decide_order()
-            if self.interleaves:
-                work.interleave()
+            work.interleave(self.interleaving)
             if shared is None:
                 shared = self._shared_launch()
             if shared is not None and shared.is_undecided:

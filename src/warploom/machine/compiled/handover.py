@@ -14,7 +14,7 @@ from warploom.abi.environment import Slot
 from warploom.abi.sites import block_after_site
 from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate
 from warploom.program.program import Program
-from warploom.simt import schedule_layout
+from warploom.simt import schedule_layout, teams
 from warploom.simt.convergence import park
 from warploom.simt.schedule_layout import WarpState
 from warploom.simt.warp_table import NONE, READY, WarpTable
@@ -44,6 +44,8 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
     if not after.kernel.suspends:
         return new  # it paused between two blocks
     new.environment[Slot.BLOCK] = _NO_BLOCK
+    # Blocks whose contexts are converted cannot run in one call with new ones.
+    teams.disband(new.plan)
     used = old.plan.most_resident
     for base in (Slot.STATES_BASE, Slot.SHARED_BASE, Slot.LOCAL_BASE):
         _slot_bytes(after, new, base, used)[...] = _slot_bytes(before, old, base, used)

@@ -277,9 +277,11 @@ class WorkerLaunch:
         self.buffers.plan.changes += 1
         return self.changes
 
-    def interleave(self) -> None:
-        """Lets code interleave the warps of a block from now on."""
-        self.environment[Slot.INTERLEAVING] = Interleaving.ALLOWED
+    def interleave(self, allowed: Interleaving) -> None:
+        """Lets code interleave warps from now on, as far as that is `allowed`; changes nothing if
+        that is UNKNOWN."""
+        if allowed is not Interleaving.UNKNOWN:
+            self.environment[Slot.INTERLEAVING] = allowed
 
     def share(self) -> None:
         """Has atomics on global memory performed as atomic operations of the host: other workers

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.abi.environment import Interleaving
 from warploom.analysis.linear.affine import NOT_SHARED
 from warploom.analysis.linear.footprints import block_conflicts
 from warploom.analysis.linear.thread_order import are_threads_independent
@@ -79,18 +80,23 @@ def expected_proof_seconds(program: Program, launch: Launch, memory: DeviceMemor
     return expected_seconds(program, launch, memory, block_conflicts)
 
 
-def may_interleave(
+def interleaving_of(
     program: Program, launch: Launch, memory: DeviceMemory, times: BlockTimes, *, caches: bool
-) -> bool:
-    """Returns whether the warps of a block may be interleaved: no policy orders them, and a proof
-    shows that the order of threads is not observable (`analysis.linear.thread_order`). The program
-    caches the proof, which is made only once launches would have saved as much time (`times`)."""
-    analysis = are_threads_independent
-    expected = expected_seconds(program, launch, memory, analysis)
+) -> Interleaving:
+    """Returns which warps may be interleaved: those of a block if no policy orders them and a proof
+    shows that the order of threads is not observable (`analysis.linear.thread_order`), those of
+    several blocks if these could run on several workers, too (`serial_reason_of`). The program
+    caches the proofs, which are made only once launches would have saved as much time
+    (`times`)."""
+    proofs = are_threads_independent, block_conflicts
+    expected = sum(expected_seconds(program, launch, memory, proof) for proof in proofs)
     if expected and not times.interleaving_pays(expected):
-        return False
+        return Interleaving.UNKNOWN
     in_order = order_reason_of(program, launch, caches=caches)
-    return not in_order and cached_proof(program, launch, memory, analysis)
+    if in_order or not cached_proof(program, launch, memory, are_threads_independent):
+        return Interleaving.UNKNOWN
+    is_serial = serial_reason_of(program, launch, memory, caches=caches)
+    return Interleaving.WITHIN_BLOCKS if is_serial else Interleaving.ACROSS_BLOCKS
 
 
 def updates_memory(program: Program) -> bool:

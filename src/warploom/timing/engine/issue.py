@@ -203,6 +203,8 @@ def apply_effect(
         unit = unit_at(arrays, warp, operation.unit)
         group = warp.at + WarpSlot.products + warp.product_group % w.GROUPS
         sm.words[group] = max(sm.words[group], sm.words[unit] // TICKS + operation.latency)
+        if operation.closes_group:
+            open_group(sm, warp.at + WarpSlot.product_group, warp.at + WarpSlot.products)
     elif kind == w.SIGNAL:
         signal_after_products(arrays, sm, warp, access_count(arrays, warp, operation), now)
     elif kind == w.POLL:

@@ -30,6 +30,15 @@ _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
 ON_CHIP_OPCODES = (*_SHARED, "LDC")
 """Opcodes whose accesses stay on the SM."""
 _NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
+_BULK = ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF")
+"""Copies, reductions and prefetches by the Tensor Memory Accelerator."""
+_COMMITS = ("LDGDEPBAR", "UTMACMDFLUSH")
+"""Opcodes that close the open group of copies."""
+_MBARRIER = "SYNCS"
+"""The opcode that arrives at mbarriers and looks at their phases, in shared memory."""
+_GROUP_PRODUCTS = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
+"""Products of a warp group: they read and write registers while they run, and end with a group of
+products, for which WARPGROUP.DEPBAR waits. An operand "gsb0" closes the group."""
 _PRODUCTS = (OpKind.MATRIX_PRODUCT, OpKind.WARP_MATRIX_PRODUCT, OpKind.GROUP_PRODUCT)
 
 _FUSED = {"imul": "fp32", "shift": "int"}
@@ -38,10 +47,12 @@ _FUSED = {"imul": "fp32", "shift": "int"}
 
 def accesses_memory(name: str) -> bool:
     """Returns whether records have accesses of instructions with this opcode (without modifiers):
-    those of the texture unit, and those of the load/store unit but for _NO_MEMORY, which access
-    constants, tensor memory or none."""
+    those of the texture unit, of the Tensor Memory Accelerator, of mbarriers, and those of the
+    load/store unit but for _NO_MEMORY, which access constants, tensor memory or none."""
     unit = execution_of(name).unit
-    return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
+    if unit == "texture" or name in _BULK or name == _MBARRIER:
+        return True
+    return unit == "lsu" and name not in _NO_MEMORY
 
 
 def indexes_constants(instruction: MachineInstruction) -> bool:
@@ -121,8 +132,11 @@ class _MachineCodeWorkBuilder:
         row[TimedOperation.kind], row[TimedOperation.x], row[TimedOperation.y] = self._kind(
             unit, instruction
         )
-        needs, writes = _dependences(instruction.reads, instruction.writes, instruction.control)
-        self._append_registers(row, TimedOperation.needs_at, [*needs, *instruction.writes])
+        read, written = instruction.reads, instruction.writes
+        if instruction.name in _GROUP_PRODUCTS:
+            read, written = tuple(name for name in read if name not in written), ()
+        needs, writes = _dependences(read, written, instruction.control)
+        self._append_registers(row, TimedOperation.needs_at, [*needs, *written])
         self._append_registers(row, TimedOperation.writes_at, writes)
         return row
 
@@ -154,6 +168,8 @@ class _MachineCodeWorkBuilder:
         barrier (a variable latency): of constants for LDC, else of its unit ("int" for control and
         load/store); 1 for others, whose latency is in the stall counts."""
         timing = self._costs.timing
+        if instruction.name in _GROUP_PRODUCTS:
+            return self._costs.unit_latency(unit)
         if instruction.control.write_barrier is None:
             return 1
         if instruction.name == "LDC":
@@ -163,10 +179,11 @@ class _MachineCodeWorkBuilder:
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
         """Returns the kind of an operation of a unit, and its operands `x` and `y`
         (`TimedOperation`), by its opcode: EXIT (not with a guard, which may leave the warp
-        running), SLEEP, FENCE, BLOCK_BARRIER, COMMIT, WAIT_GROUP, MEMORY (x: 1 if off chip; y: 1
-        for LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and
-        sleeps get their operands from the PTX instruction from which they were made; without one
-        they are ALU."""
+        running), SLEEP, FENCE, BLOCK_BARRIER, COMMIT, BULK (y: 1 in a group), WAIT_GROUP (of copies
+        or products), PRODUCT (y: 1 if it closes its group), MEMORY (x: 1 if off chip; y: 1 for
+        LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and sleeps get their
+        operands from the PTX instruction from which they were made; without one they are
+        ALU."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -190,16 +207,22 @@ class _MachineCodeWorkBuilder:
             and ptx.operation.spec.unit is Unit.BARRIER
         ):
             return w.BLOCK_BARRIER, *barrier_of(ptx)
-        if instruction.name == "LDGDEPBAR":
+        if instruction.name in _COMMITS:
             return w.COMMIT, 0, 0
-        if instruction.name == "DEPBAR" and len(instruction.operands) > 1:
-            return w.WAIT_GROUP, int(instruction.operands[1].text, 0), 0
+        if instruction.name in _BULK:
+            joins = ptx is not None and "bulk_group" in ptx.operation.modifiers
+            return w.BULK, 1, int(joins)
+        if "DEPBAR" in (instruction.name, *instruction.modifiers) and len(instruction.operands) > 1:
+            of_products = instruction.name == "WARPGROUP"
+            return w.WAIT_GROUP, int(instruction.operands[1].text, 0), int(of_products)
+        if instruction.name in _GROUP_PRODUCTS:
+            return w.PRODUCT, 0, int(any(one.text == "gsb0" for one in instruction.operands))
         if accesses_memory(instruction.name) or indexes_constants(instruction):
             if unit == "texture":
                 return w.MEMORY, 1, 0
             return (
                 w.MEMORY,
-                int(instruction.name not in ON_CHIP_OPCODES),
+                int(instruction.name not in (*ON_CHIP_OPCODES, _MBARRIER)),
                 int(instruction.name == "LDGSTS"),
             )
         if unit == "control" and instruction.targets:
@@ -238,6 +261,7 @@ def _register_reads(instruction: MachineInstruction, previous: MachineInstructio
     if (
         instruction.control.write_barrier is not None
         or instruction.control.read_barrier is not None
+        or instruction.name in _GROUP_PRODUCTS
     ):
         return 0
     reads = {name for name in instruction.reads if name[0] == "R"}

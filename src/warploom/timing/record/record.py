@@ -67,6 +67,12 @@ class Record:
         return int(self.accesses[:, TimedAccess.phase_id].max(initial=0))
 
     @property
+    def phase_accesses(self) -> int:
+        """Returns how many accesses of the streams arrive at phases of mbarriers, or wait for
+        them."""
+        return int(np.count_nonzero(self.accesses[:, TimedAccess.phase_id]))
+
+    @property
     def sampled(self) -> bool:
         """Returns whether only a part of the launch is recorded."""
         return self.blocks < self.launch.blocks

@@ -23,8 +23,10 @@ def limits_of(spec: DeviceSpec, timing: TimingSpec) -> DeviceLimits:
 
 
 def launch_demand(timing: Timing) -> Demand:
-    """Returns what a launch needs, by its modelled time alone."""
-    uses = {roof.name: min(1.0, roof.used) for roof in timing.roofs}
+    """Returns what a launch needs, by its modelled time alone. The time in which no SM has a block
+    is spread over the whole, as its parts that run are shown as shares of that."""
+    active = timing.cycles / max(1, timing.elapsed_cycles)
+    uses = {roof.name: min(1.0, roof.used) * active for roof in timing.roofs}
     return Demand(timing.seconds, timing.slots_used(PARTS), timing.block_share, uses)
 
 
