@@ -49,7 +49,8 @@ ADVICE = {
     ),
     c.ALLOCATION_SIZE: 'PTX ISA, "tcgen05.alloc": nCols must be a power of two from 32 to 512.',
     c.NO_PERMIT: (
-        'PTX ISA, "tcgen05.relinquish_alloc_permit": no thread of the block may allocate after it.'
+        'PTX ISA, "tcgen05.relinquish_alloc_permit": no thread of the block may allocate '
+        "after this instruction."
     ),
     c.GROWING_ALLOCATION: (
         'PTX ISA, "tcgen05.alloc": an allocation of a block must not be larger than the previous '
