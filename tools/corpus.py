@@ -289,7 +289,7 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
         "machine and the compiled engine",
         f"(`{command}`, which writes this page).",
         "Arguments are buffers and small numbers, which may not suit the kernel. Faults are",
-        "therefore common; both machines must report the same ones.",
+        "therefore common, and both machines must report the same faults.",
         "",
         "| | " + " | ".join(KINDS.values()) + " |",
         "| --- |" + " --- |" * len(KINDS),

@@ -224,11 +224,11 @@ def reason(result: Result) -> str:
 
 PREFACE = """\
 The programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics
-nor libraries beyond the runtime are built by their own CMake files with nvcc from NVIDIA's wheels
+nor libraries beyond the runtime are built with their own CMake files and nvcc from NVIDIA's wheels,
 and run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). If a
-kernel has run, the verdict is the sample's own: it compares with a result from the CPU and exits
-with 0 if they are equal. A sample waives a test that the device cannot run, such as one for two
-GPUs. Times are from one core that was also doing other work."""
+kernel has run, the sample itself gives the verdict: it compares its result with one from the CPU
+and exits with 0 if the two are equal. A sample waives a test that the device cannot run, such as a
+test for two GPUs. Times were measured on one core that was also doing other work."""
 
 
 HECBENCH_PREFACE = """\

@@ -35,7 +35,7 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
             sectors = counts[f"global_{op}_sectors"]
             if sectors > max_sectors_per_request * requests:
                 found.append(
-                    _line_text(line, f"{sectors / requests:.2f} sectors a {op}{_why(run, line)}")
+                    _line_text(line, f"{sectors / requests:.2f} sectors per {op}{_why(run, line)}")
                 )
     limit = f"{max_sectors_per_request:g} sectors per request"
     _fail_if(found, f"global memory accesses are not coalesced (at most {limit})")

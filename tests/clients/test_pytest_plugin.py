@@ -99,7 +99,7 @@ def test_a_failed_assertion_about_costs_names_the_line(
     """)
     outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "ignore")
     outcome.assert_outcomes(failed=1)
-    outcome.stdout.fnmatch_lines(["*apart.cu:3*32.00 sectors a load*"])
+    outcome.stdout.fnmatch_lines(["*apart.cu:3*32.00 sectors per load*"])
 
 
 def test_without_the_option_nothing_changes(pytester: pytest.Pytester) -> None:

@@ -51,8 +51,8 @@ def corrupt(data: bytearray) -> bytearray:
 DAMAGED: dict[str, tuple[Callable[[], bytearray], str]] = {
     "no archive": (lambda: bytearray(b"nothing"), "not a zip file"),
     "encrypted": (lambda: patched(archive(b"x"), 6, 8, "<H", 1), "a is encrypted"),
-    "method 99": (lambda: patched(archive(b"x"), 8, 10, "<H", 99), "compressed with method 99"),
-    "another method": (lambda: archive(b"x", ZIP_BZIP2), "compressed with method 12"),
+    "method 99": (lambda: patched(archive(b"x"), 8, 10, "<H", 99), "uses compression method 99"),
+    "another method": (lambda: archive(b"x", ZIP_BZIP2), "uses compression method 12"),
     "corrupt": (lambda: corrupt(archive(bytes(range(256)) * 9)), "Error -3"),
     "too large": (lambda: archive(bytes(MOST_BYTES + 1)), "but the limit is 67,108,864"),
     "another size": (lambda: patched(archive(bytes(64 * MIB)), 22, 24, "<I", 9), "Bad CRC-32"),

@@ -32,7 +32,7 @@ def test_a_bomb_takes_no_memory() -> None:
         gunzip(bomb, 1 << 20)
     with pytest.raises(UnpackError, match="more than the 1,048,576"):
         unpack_zstd(frame, 1 << 20)
-    with pytest.raises(UnpackError, match="cannot hold"):
+    with pytest.raises(UnpackError, match="cannot unpack to"):
         unpack_lz4(lz4.block.compress(b"x" * 100, store_size=False), 1 << 62)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

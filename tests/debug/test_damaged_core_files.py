@@ -138,7 +138,7 @@ def test_the_file_as_it_is_opens(parts: Parts, tmp_path: Path) -> None:
         (("memory", "textures", 0), [1], "textures[0] has 1 words"),
         (("memory", "heap"), {"4096": 64}, "the heap at 0x1000 is not in any allocation"),
         (("memory", "gaps"), [[2, 1]], "gaps or allocations overlap"),
-        (("memory", "variables"), {}, "its variables are not those of its program"),
+        (("memory", "variables"), {}, "its variables do not match the variables of its program"),
         (("sources",), ["a", "b", "c"], "it has no sources/1"),
         (("kernel",), "none", "its program has no kernel none"),
     ],

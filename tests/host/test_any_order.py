@@ -207,7 +207,7 @@ def test_a_launch_chooses_for_itself() -> None:
 
 
 def test_a_policy_has_one_order() -> None:
-    with pytest.raises(wl.WarploomError, match="omit one of them"):
+    with pytest.raises(wl.WarploomError, match="omit one of the two options"):
         wl.Device("h100", order="any", schedule="random")
     with pytest.raises(wl.OptionValueError, match=r"order.*blocks.*any"):
         wl.Device("h100", order="most")

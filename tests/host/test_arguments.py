@@ -110,7 +110,7 @@ def test_structures_go_by_value(memory: DeviceMemory) -> None:
     assert packed(memory, declared, pair).data == expected
     assert packed(memory, declared, expected).data == expected
     assert packed(memory, declared, np.array([1, 2], np.int64)).data == struct.pack("<2q", 1, 2)
-    with pytest.raises(LaunchError, match="structure of 16 bytes, but this has 3"):
+    with pytest.raises(LaunchError, match="structure of 16 bytes, but this argument has 3"):
         packed(memory, declared, b"abc")
     with pytest.raises(LaunchError, match="structure of 16 bytes, passed by value"):
         packed(memory, declared, 5)

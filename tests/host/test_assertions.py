@@ -52,7 +52,7 @@ def test_good_kernels_pass() -> None:
 def test_uncoalesced_lines_are_named() -> None:
     """Lanes at a stride of 16 bytes: 512 bytes a warp are 16 sectors."""
     text = failure(wl.testing.assert_coalesced)
-    assert f"a.cu:{STORE}: 16.00 sectors a load (stride 16 bytes)" in text
+    assert f"a.cu:{STORE}: 16.00 sectors per load (stride 16 bytes)" in text
     wl.testing.assert_coalesced(run("bad"), max_sectors_per_request=16)
 
 

@@ -135,7 +135,7 @@ def test_a_sample_runs_no_later_blocks() -> None:
     assert run.executed_blocks < run.launch.blocks == 1 << 12
     assert run.counters.warp_instructions % run.executed_blocks == 0
     assert kernel[4, 256](1024, 0.0, y, y).executed_blocks == 4
-    with pytest.raises(wl.WarploomError, match="record=True too"):
+    with pytest.raises(wl.WarploomError, match="also pass record=True"):
         wl.Device("v100", sampled=True)
 
 

@@ -238,7 +238,7 @@ def test_local_memory_is_for_pointers_to_it() -> None:
         kernel[1, 128](x, sums, 512)
     with pytest.raises(wl.LaunchError, match="not a pointer to local memory"):
         as_opencl()["scan"][1, 128](x.astype(np.int32), wl.LocalMemory(512))
-    with pytest.raises(wl.LaunchError, match="pass all of it as LocalMemory"):
+    with pytest.raises(wl.LaunchError, match="pass all local memory as LocalMemory"):
         kernel[1, 128, 0, 64](x, sums, wl.LocalMemory(512))
 
 

@@ -214,7 +214,7 @@ BROKEN: list[tuple[Packed, str, Change | None, str]] = [
     (PADDED[4], "load", (maps.FILL_MODE, 0, maps.FILL_NANS), "filled with zeros"),
     (PADDED[4], "load", (maps.BOX_DIM, 0, 64), "a row of the box must have 128 elements"),
     (DENSE[2], "load", (maps.BOX_DIM, 0, 48), "a multiple of 32"),
-    (PADDED[4], "load", (maps.GLOBAL_DIM, 0, 192), "innermost size of the tensor"),
+    (PADDED[4], "load", (maps.GLOBAL_DIM, 0, 192), "innermost dimension of the tensor"),
     (
         PADDED[4],
         "load",
@@ -239,9 +239,9 @@ def test_maps_of_packed_elements_that_are_refused() -> None:
     gpu.tensor_map(data, (4, 128), type="b6x16_p32", swizzle="128B_atom_64B")
     padded, six, dense = ({"type": type} for type in ("b4x16_p64", "b6x16_p32", "b4x16"))
     cases: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
-        ((4, 64), padded, "box of 64 elements of b4x16_p64: the number of elements must be 128"),
-        ((4, 48), dense, "must be a multiple of 32"),
-        ((4, 128), {**dense, "swizzle": "32B"}, "innermost box of 64 bytes: with swizzle 32B"),
+        ((4, 64), padded, "64 elements of b4x16_p64, but must have 128 elements"),
+        ((4, 48), dense, "must have a multiple of 32 elements"),
+        ((4, 128), {**dense, "swizzle": "32B"}, "but at most 32 are allowed with swizzle 32B"),
         (
             (4, 128),
             {**padded, "shape": (8, 320), "strides": (192,)},
@@ -268,5 +268,5 @@ def test_maps_of_packed_elements_that_are_refused() -> None:
     for box, options, message in cases:
         with pytest.raises(wl.WarploomError, match=message):
             gpu.tensor_map(data, box, **options)
-    with pytest.raises(wl.WarploomError, match="b6x16_p32: the number of elements must be 128"):
+    with pytest.raises(wl.WarploomError, match="of b6x16_p32, but must have 128 elements"):
         gpu.im2col_map(data, (0,), (0,), 64, 4, shape=(2, 4, 256), type="b6x16_p32")

@@ -162,7 +162,7 @@ def test_a_copy_reads_no_more_than_it_writes(size: int, engine: str) -> None:
     text = f"cp.async.ca.shared.global [box], [%a], {size}, %r1;"
     found = fault(text, engine, f"add.u32 %r1, %t, {size - 2};")
     assert (found.kind, found.size, found.thread) == ("bad size", size + 1, (3, 0, 0))
-    assert f"with {size + 1} source bytes, more than it copies" in str(found)
+    assert f"with {size + 1} source bytes, which is more than it copies" in str(found)
     run(text, engine, f"min.u32 %r1, %t, {size};")
 
 

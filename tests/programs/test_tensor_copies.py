@@ -253,8 +253,8 @@ def test_maps_that_are_refused() -> None:
     words = gpu.to_device(WORDS)
     cases: list[tuple[tuple[int, int], dict[str, Any], str]] = [
         ((4, 300), {}, "must be from 1 to 256"),
-        ((4, 3), {}, "innermost box of 12 bytes: the size must be a multiple of 16"),
-        ((4, 32), {"swizzle": "64B"}, "with swizzle 64B, at most 64"),
+        ((4, 3), {}, "has 12 bytes, but must have a multiple of 16"),
+        ((4, 32), {"swizzle": "64B"}, "but at most 64 are allowed with swizzle 64B"),
         ((4, 8), {"strides": (40,)}, "stride of 40 bytes must be a multiple of 16"),
         ((4, 8), {"fill": "nans"}, "u32 has no NaNs"),
         ((4, 8), {"element_strides": (9, 1)}, "must be from 1 to 8"),

@@ -265,7 +265,7 @@ def test_a_lane_beyond_the_last_is_a_fault(what: str, engine: str) -> None:
 
 @pytest.mark.parametrize(
     ("extra", "message"),
-    [(".ashift", r"only M of 128 and 256"), ("zeros", "column shift of more")],
+    [(".ashift", r"requires M = 128 or 256"), ("zeros", "mask is shifted too far")],
 )
 def test_what_is_not_supported_is_a_fault(extra: str, message: str) -> None:
     shared = np.zeros(SHARED, np.uint8)

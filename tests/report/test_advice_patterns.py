@@ -265,7 +265,7 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("row_sum", 16, 256, floats(), floats(), 256),
-            "lanes are 1,024 bytes apart, and each thread accesses one element after the other",
+            "lanes are 1,024 bytes apart, and each thread accesses consecutive elements",
             "use threadIdx.x for the index that the loop advances",
         ),
         (
@@ -354,13 +354,13 @@ PIXELS = small(np.uint8)
             "atomics on one address",
             ("total", 256, 256, integers(), integers()),
             "65,536 passes for 2,048 requests to one address of global memory",
-            "let one thread per block do the atomic",
+            "have one thread per block execute the atomic",
         ),
         (
             "atomics on one address",
             ("total_by_warp", 256, 256, integers(), integers()),
             "2,048 passes for 2,048 requests to one address of global memory",
-            "let one thread per block do the atomic",
+            "have one thread per block execute the atomic",
         ),
         (
             "atomics on one address",
@@ -384,13 +384,13 @@ PIXELS = small(np.uint8)
         (
             "narrow access",
             ("invert", 256, 256, PIXELS, PIXELS),
-            "2,048 requests of 1 byte per lane: a 4-byte register holds 4",
+            "2,048 requests of 1 byte per lane, but a 4-byte register has space for 4 elements",
             "uchar4",
         ),
         (
             "narrow access",
             ("halves", 256, 256, small(np.int16), small(np.int16)),
-            "2,048 requests of 2 bytes per lane: a 4-byte register holds 2",
+            "2,048 requests of 2 bytes per lane, but a 4-byte register has space for 2 elements",
             "short2",
         ),
         # 32 warps store in each of 64 iterations.
@@ -409,13 +409,13 @@ PIXELS = small(np.uint8)
         (
             "unnecessary barrier",
             ("barrier_at_end", 256, 256, floats(), floats()),
-            "warps executed it 2,048 times",
+            "warps executed the barrier 2,048 times",
             "Remove the barrier",
         ),
         (
             "unnecessary barrier",
             ("barrier_twice", 256, 256, floats(), floats()),
-            "warps executed it 2,048 times",
+            "warps executed the barrier 2,048 times",
             "Remove the barrier",
         ),
         # 20,000 bytes: 164 KiB hold 7 of them (of 21 KiB with the system's 1 KiB), 56 of 64 warps.

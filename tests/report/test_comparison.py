@@ -112,7 +112,7 @@ def test_launches_are_added_up() -> None:
     found = compared(program, report(warp_instructions=150))
     assert (found.before.launches, found.after.launches) == (3, 1)
     assert found.rows[0].before == 300
-    assert found.notes == ("Totals are sums over 3 launches before, 1 after.",)
+    assert found.notes == ("Totals are sums over 3 launches before and 1 after.",)
 
 
 def test_copies_products_and_spills_have_rows() -> None:

@@ -123,7 +123,7 @@ def test_no_more_findings_are_shown_than_the_limit_and_all_are_counted(tmp_path:
     file.write_text(SUM, "utf-8")
     done = check(file, *LAUNCH, "--tool", "race", "--limit", "1")
     assert done.stdout.count("Race reported between") == 1
-    assert "1 more are not shown (--limit)" in done.stdout
+    assert "Findings not shown: 1 (--limit)" in done.stdout
     assert "ERROR SUMMARY: 1 error, 0 warnings, 1 note" in done.stdout
 
 

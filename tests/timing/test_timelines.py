@@ -87,7 +87,7 @@ def test_the_page_shows_streams_and_resident_kernels():
     assert "6,000,000.0 us; without overlap 8,000,000.0 us" in page
     assert "stream 1" in page
     assert "stream 2" in page
-    assert "No launch and no copy" in timeline_page("H100", [], 4)
+    assert "There were no launches and no copies" in timeline_page("H100", [], 4)
 
 
 def test_blocks_of_resident_kernels_on_each_sm():

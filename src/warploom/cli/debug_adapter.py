@@ -186,7 +186,8 @@ def _run_program(file: Path, asked: LaunchConfiguration, given: Collection[str])
         raise WarploomError(f"{file} is not a .cu, .ptx, .cl or .py file")
     if READY not in os.environ:
         raise WarploomError(
-            "programs need Warploom's versions of NVIDIA's libraries, which are not built"
+            "debugging a program requires Warploom's versions of NVIDIA's libraries, which are "
+            "not built"
         )
     names = {each.name for each in fields(Settings)} & set(given)
     use(**{"device": "h100", **{name: getattr(asked, name) for name in names}})

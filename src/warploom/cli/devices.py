@@ -77,8 +77,8 @@ def _multiprocessors(spec: DeviceSpec) -> str:
         f"{spec.title}: {spec.sms} multiprocessors (SMs), each with {timing.schedulers} "
         f"scheduler{'s' * (timing.schedulers > 1)}, {timing.lanes_fp32:g} cores, "
         f"{spec.registers_per_sm:,} registers and {spec.shared_bytes_per_sm >> 10} KiB of shared "
-        f"memory, for up to {spec.max_warps_per_sm} warps ({threads:,} threads). The whole device "
-        f"holds {spec.sms * threads:,} resident threads."
+        f"memory, for up to {spec.max_warps_per_sm} warps ({threads:,} threads). The whole "
+        f"device can hold {spec.sms * threads:,} resident threads."
     )
 
 
@@ -117,8 +117,8 @@ def opencl(
         print(vendor_file())
         return
     print(
-        "Platform: Warploom (NVIDIA CUDA), with one device: the one selected by `warploom run "
-        "--device NAME`"
+        "Platform: Warploom (NVIDIA CUDA), with one device, which `warploom run --device NAME` "
+        "selects"
     )
     print(f"Compiler: {opencl_is_missing() or 'clang and libdevice are installed'}")
     table = Table(box=None, pad_edge=False)

@@ -20,10 +20,7 @@ from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
 from warploom.observe.origins import Cause
 
-COMPLETE = (
-    "Wherever the order of conflicting accesses can make a difference, the warps were run in "
-    "every such order."
-)
+COMPLETE = "The warps were run in every order of conflicting accesses that can make a difference."
 
 RUNS = 100
 """How many orders of a launch are run where the user does not say."""

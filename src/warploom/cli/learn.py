@@ -47,7 +47,7 @@ def learn(
     *,
     check: Annotated[
         Path | None,
-        typer.Option(metavar="KERNEL.cu", help="Grade a kernel in the lesson's task."),
+        typer.Option(metavar="KERNEL.cu", help="Grade a kernel for the lesson's task."),
     ] = None,
     start: Annotated[
         Path | None,

@@ -58,7 +58,7 @@ class BlockOptions:
         """Returns the registers per thread. Raises WarploomError where they are not given."""
         if self.registers is None:
             raise WarploomError(
-                "give the file of a kernel, or the registers per thread with --registers"
+                "name a file with kernels, or specify the registers per thread with --registers"
             )
         return self.registers
 

@@ -25,7 +25,8 @@ from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
-    "An argument, in the kernel's order: a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT with "
+    "One argument, in the order of the kernel's parameters: a number (42, 2.5), a buffer "
+    "TYPE[SHAPE]=CONTENT with "
     "TYPE f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a "
     "number, comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], "
     "normal:MEAN:SD[:SEED], or a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure; "
@@ -95,7 +96,8 @@ BankBytes = Annotated[
 Cooperative = Annotated[
     bool,
     typer.Option(
-        help="A cooperative launch: all blocks are resident at once, or the launch is refused."
+        help="Make the launch cooperative: all blocks are resident at once, or the launch is "
+        "refused."
     ),
 ]
 ClusterDims = Annotated[
@@ -122,15 +124,15 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Maximum number of threads that run blocks in parallel, if results stay the same "
-        "and it saves time. Default: one per core.",
+        help="Maximum number of threads that run blocks in parallel. Several are used only if "
+        "the results stay the same and time is saved. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
     bool,
     typer.Option(
         "--any-order",
-        help="Run blocks on several threads even if they may conflict: the result is legal, but "
+        help="Run blocks on several threads even if they may conflict. The result is legal, but "
         "may differ from run to run.",
     ),
 ]
@@ -149,10 +151,15 @@ Sample = Annotated[
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes that share the work. Default: one per processor."),
+    typer.Option(
+        min=1, help="Number of processes that share the work. Default: one per processor."
+    ),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work.")
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="The address of a Dask scheduler whose workers do the work."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 

@@ -41,7 +41,7 @@ def profile(
     time: Annotated[
         bool,
         typer.Option(
-            "--time", help="Also model the launch's time: adds sections on schedulers and stalls."
+            "--time", help="Also model the launch's time, and report on schedulers and stalls."
         ),
     ] = False,
     as_json: Json = False,

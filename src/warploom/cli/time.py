@@ -133,7 +133,7 @@ def time(
 def _draw(made: Timing, file: Path) -> None:
     line = roofline_of(made)
     if line is None:
-        raise WarploomError("there is no roofline: the kernel has no floating-point operations")
+        raise WarploomError("the kernel has no floating-point operations, so there is no roofline")
     write_text(file, as_svg(line))
     print(as_text(line), file=sys.stderr)
 

@@ -37,7 +37,7 @@ from warploom.tuning.space import AXES, LAUNCH, parse_space
 
 SPACE_HELP = (
     "The search space: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE for block, grid (16 or 16x8), "
-    "block_size_x, _y, _z, shared, regs, device; any other NAME is a macro of the source. "
+    "block_size_x, _y, _z, shared, regs, device; any other NAME sets a macro in the source. "
     "Separate several with commas, or give a .json file with a dictionary of lists."
 )
 
@@ -60,7 +60,7 @@ class SearchOptions:
             "--problem-size",
             "--elements",
             metavar="X[xY[xZ]]",
-            help="Total number of threads: the grid gets enough blocks to cover them.",
+            help="Total number of threads. The grid gets as many blocks as these threads need.",
         ),
     ] = None
     objective: Annotated[
@@ -68,7 +68,10 @@ class SearchOptions:
     ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl", help="Save results to this file, and continue from it."),
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Save results to this file, and reuse the results that it contains.",
+        ),
     ] = None
     scheduler: Scheduler = None
     sample: Annotated[
@@ -83,7 +86,7 @@ class SearchOptions:
         bool,
         typer.Option(
             "--stop-early",
-            help="Skip the replay of configurations that cannot beat the best so far.",
+            help="Skip the replay of configurations that cannot beat the best one found so far.",
         ),
     ] = False
 
@@ -96,8 +99,8 @@ class HardwareOptions:
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help="Correct modelled times with measured ones: a Kernel Tuner cache file, or T4 "
-            "results.",
+            help="Correct modelled times with measured times from a Kernel Tuner cache file or "
+            "T4 results.",
         ),
     ] = None
     measure: Annotated[
@@ -145,7 +148,9 @@ def tune(
     spread: SpreadOptions,
     top: Annotated[int, typer.Option(min=1, help="Number of configurations to show.")] = 20,
     as_json: Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per configuration.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print one row for each configuration.")
+    ] = False,
 ) -> None:
     """Launch a kernel in many configurations, and print the best one, the reasons, and the Pareto
     set. For a launch of a program, vary the block, grid, shared memory and device.

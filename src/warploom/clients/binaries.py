@@ -23,8 +23,8 @@ def check_binary(path: Path) -> None:
         raise WarploomError(
             f"{path} has NVIDIA's CUDA runtime linked statically, which uses undocumented "
             "interfaces of NVIDIA's driver. Link the shared runtime: `nvcc -cudart shared`; with "
-            "CMake, set CMAKE_CUDA_RUNTIME_LIBRARY to Shared. Its kernels can also be run one by "
-            "one: `nvcc -ptx -lineinfo`, then `warploom run FILE.ptx --kernel NAME`."
+            "CMake, set CMAKE_CUDA_RUNTIME_LIBRARY to Shared. You can also run its kernels "
+            "individually: `nvcc -ptx -lineinfo`, then `warploom run FILE.ptx --kernel NAME`."
         )
     if not has_ptx(data):
         raise WarploomError(

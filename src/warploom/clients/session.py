@@ -98,8 +98,9 @@ class HostWork:
 
 HOST_ACCESSES = (
     "Note: the host and kernels share memory (managed or mapped). Here, a launch has finished"
-    " when it returns, so the host reads what kernels wrote. On a GPU, it does so only after it has"
-    " waited for them (cudaDeviceSynchronize, an event, a stream); this wait is not checked."
+    " when it returns, so the host reads what kernels wrote. On a GPU, the host reads these "
+    "values only if it first waits for the kernels (cudaDeviceSynchronize, an event, a stream). "
+    "Warploom does not check this wait."
 )
 """Printed with the findings: the host's own accesses are not seen."""
 

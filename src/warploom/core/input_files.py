@@ -194,5 +194,7 @@ class Archive:
             raise ValueError(f"{name} is encrypted")
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             method = member.compress_type
-            raise ValueError(f"{name} is compressed with method {method}, which is not deflate")
+            raise ValueError(
+                f"{name} uses compression method {method}, but only deflate is supported"
+            )
         return member

@@ -63,7 +63,7 @@ def unpack_lz4(data: bytes, size: int) -> bytes:
     import lz4.block
 
     if size > LZ4_RATIO * len(data):
-        raise UnpackError(f"{len(data):,} bytes of LZ4 cannot hold {size:,}")
+        raise UnpackError(f"{len(data):,} bytes of LZ4 data cannot unpack to {size:,} bytes")
     try:
         return _of_size(lz4.block.decompress(data, uncompressed_size=size), size)
     except (lz4.block.LZ4BlockError, MemoryError) as error:
@@ -73,5 +73,5 @@ def unpack_lz4(data: bytes, size: int) -> bytes:
 def _of_size(plain: bytes, size: int) -> bytes:
     if len(plain) != size:
         relation = "more" if len(plain) > size else "less"
-        raise UnpackError(f"it holds {relation} than the {size:,} bytes stated in its header")
+        raise UnpackError(f"it contains {relation} than the {size:,} bytes stated in its header")
     return plain

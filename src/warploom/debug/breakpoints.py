@@ -187,7 +187,7 @@ class Breaking(Inspection):
         found = self.places.of_function(text)
         if not found:
             known = ", ".join(self.places.functions[:12])
-            raise DebugError(f"there is no function {text}; functions with code: {known}")
+            raise DebugError(f"there is no function {text}; the functions with code are {known}")
         return found, text
 
     def _resolve_line(self, file: str, line: int) -> tuple[tuple[int, ...], str]:
@@ -199,5 +199,7 @@ class Breaking(Inspection):
                     "break at a function or at *INSTRUCTION"
                 )
             names = ", ".join(PurePath(name).name for name in self.places.files)
-            raise DebugError(f"there is no code at or after line {line} of {file}; files: {names}")
+            raise DebugError(
+                f"there is no code at or after line {line} of {file}; the files are {names}"
+            )
         return found[1], f"{PurePath(file).name}:{found[0]}"

@@ -94,7 +94,7 @@ class Inspection:
         if not self.stepper.has_warp:
             return "the launch has ended: go back (reverse-continue, goto) to inspect threads"
         begun = ", ".join(map(str, self.resident)) or "none"
-        return f"block {block} is not running now; resident blocks: {begun}"
+        return f"block {block} is not running now; the resident blocks are {begun}"
 
     def set_focus(self, block: int, warp: int, lane: int) -> None:
         """Sets the focus to another thread. Raises DebugError where there is none, or its block

@@ -41,7 +41,7 @@ def save_core(session: Session, file: Path) -> None:
     where it cannot be written, and DebugError where the user has changed the launch."""
     if session.timeline.edited:
         raise DebugError(
-            "the launch was changed by `set variable`, and a core file cannot contain this change"
+            "the launch was changed by `set variable`, and a core file cannot contain such a change"
         )
     error, position = session.stepper.error, session.position
     cause = None if error is None else Cause.of(error, position)

@@ -32,7 +32,9 @@ def recorded(session: Session) -> Recorded:
     """Returns a trace of the block in focus. Raises DebugError where the user has changed the
     launch, which a trace cannot show, or where no block runs."""
     if session.timeline.edited:
-        raise DebugError("the launch was changed by `set variable`; the view cannot show that")
+        raise DebugError(
+            "the launch was changed by `set variable`; the view cannot show such a change"
+        )
     target, block, warps = session.target, session.focus.block, session.launch.warps_per_block
     issued = [_issued(session, block, warp) for warp in range(warps)]
     limits = TraceLimits(
@@ -56,6 +58,6 @@ def _issued(session: Session, block: int, number: int) -> int:
     """Returns how many instructions a warp has executed."""
     warp = session.warp(block, number)
     if warp is None:
-        raise DebugError(f"block {block} is not running now; choose one that is")
+        raise DebugError(f"block {block} is not running now; choose a running block")
     running = session.stepper.has_warp and session.stepper.warp is warp
     return warp.state.issued + (warp.used if running else 0)

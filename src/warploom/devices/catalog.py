@@ -42,8 +42,8 @@ def _first_of(cc: str) -> DeviceSpec:
             return spec
     known = dict.fromkeys(spec.cc for spec in catalog().values())
     raise OptionValueError(
-        f"there is no device of compute capability {cc!r} in the catalog. Known:"
-        f" {', '.join(known)}."
+        f"there is no device of compute capability {cc!r} in the catalog; the catalog has "
+        f"{', '.join(known)}."
     )
 
 

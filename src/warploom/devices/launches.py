@@ -29,9 +29,9 @@ def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -
     limit = spec.shared_bytes_per_block_optin
     if not 0 <= shared_bytes <= limit:
         raise LaunchError(
-            f"{shared_bytes:,} bytes of shared memory per block: {spec.title} (compute "
-            f"capability {spec.cc}) allows 0 to {limit:,} per block. Use smaller tiles, or a "
-            "device with more shared memory.",
+            f"a block with {shared_bytes:,} bytes of shared memory is not possible, because "
+            f"{spec.title} (compute capability {spec.cc}) allows 0 to {limit:,} bytes per block. "
+            "Use smaller tiles, or a device with more shared memory.",
             resource="shared",
             requested=shared_bytes,
             limit=limit,
@@ -47,7 +47,7 @@ def check_local(spec: DeviceSpec, local_bytes: int) -> None:
     """Raises LaunchError where a thread wants more local memory than there can be."""
     if local_bytes > MOST_LOCAL_BYTES:
         raise LaunchError(
-            f"{local_bytes:,} bytes of local memory per thread, including its stack: "
+            f"a thread needs {local_bytes:,} bytes of local memory, including its stack, but "
             f"{spec.title} allows at most {MOST_LOCAL_BYTES:,}. Use smaller arrays, or keep them "
             "in global memory.",
             resource="local",
@@ -62,8 +62,9 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
     most = spec.max_registers_per_thread
     if registers > most:
         raise LaunchError(
-            f"{registers} registers per thread ({source}): {spec.title} (compute capability "
-            f"{spec.cc}) has at most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
+            f"a thread needs {registers} registers ({source}), but {spec.title} (compute "
+            f"capability {spec.cc}) has at most {most} per thread. Compile with a limit "
+            "(-maxrregcount, .maxnreg).",
             resource="registers",
             requested=registers,
             limit=most,
@@ -86,7 +87,7 @@ def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) 
         if not 1 <= size <= limit:
             empty = " An empty launch has no work: skip it." if size == 0 else ""
             raise LaunchError(
-                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, and must be from 1 to"
+                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, but must be from 1 to"
                 f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",
                 resource=f"{what}.{axis}",
                 requested=size,

@@ -203,7 +203,10 @@ def _run(command: Sequence[str], name: str) -> str:
 
 def _advice(log: str) -> str:
     if "Cannot select" in log:
-        return "The code uses something that clang cannot compile to PTX. Rewrite it without that."
+        return (
+            "The code uses a feature that clang cannot compile to PTX. Rewrite it without that "
+            "feature."
+        )
     return "Fix the lines listed in the log."
 
 

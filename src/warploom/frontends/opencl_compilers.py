@@ -51,8 +51,9 @@ def clang() -> Command:
             return command
     raise CompileError(
         f"OpenCL C is compiled by clang ({OLDEST_CLANG} or later, with the NVPTX target), but none"
-        f" is installed: run `{INSTALL}` (which installs the wheel ziglang), or install your Linux"
-        " distribution's (Debian: apt-get install clang-19), or set WARPLOOM_CLANG to a clang."
+        f" is installed: run `{INSTALL}` (which installs the wheel ziglang), or install your "
+        "Linux distribution's clang (Debian: apt-get install clang-19), or set WARPLOOM_CLANG to "
+        "a clang."
     )
 
 

@@ -181,7 +181,9 @@ class _Packing:
             value = in_device_order(np.asarray(cast(Array, value)))
         data = bytes(value) if isinstance(value, (bytes, bytearray)) else value.tobytes()
         if len(data) != size:
-            raise self._refuse(value, f"is a structure of {size} bytes, but this has {len(data)}")
+            raise self._refuse(
+                value, f"is a structure of {size} bytes, but this argument has {len(data)}"
+            )
         return data
 
     def _pointer(self, buffer: Buffer, packed: Arguments) -> bytes:

@@ -97,7 +97,8 @@ def upload(memory: DeviceMemory, host: Any, name: str, *, constant: bool = False
     array = np.asarray(host)
     if array.dtype.hasobject:
         raise LaunchError(
-            f"{name}: an array of {array.dtype} holds Python objects, which a device cannot read; "
+            f"{name}: an array of {array.dtype} contains Python objects, which a device cannot "
+            "read; "
             "use a numeric element type"
         )
     buffer = Buffer(memory, array.shape, array.dtype, name, constant=constant)

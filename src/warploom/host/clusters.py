@@ -61,8 +61,9 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
         )
     if size > 1 and spec.compute_capability < SINCE:
         raise LaunchError(
-            f"clusters of {size} blocks: {spec.title} (compute capability {spec.cc}) does not "
-            "support clusters, which require 9.0. Launch without them, or choose a newer device."
+            f"{spec.title} (compute capability {spec.cc}) does not support clusters, but the "
+            f"launch has clusters of {size} blocks. Launch without clusters, or choose a device "
+            "of compute capability 9.0 or later."
         )
     limit = MOST_BLOCKS
     for directive, values in function.directives:
@@ -78,5 +79,5 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
     if any(n % part for n, part in zip(grid, cluster, strict=True)):
         raise LaunchError(
             f"a grid of {list(grid)} blocks cannot be divided into clusters of {list(cluster)}: "
-            "make each dimension of the grid a multiple."
+            "make each dimension of the grid a multiple of the same dimension of the cluster."
         )

@@ -89,14 +89,14 @@ def _loaded(file: Path, element: Element | None) -> Array:
     with file.open("rb") as opened:
         loaded: Any = np.load(opened, allow_pickle=False)
     if not isinstance(loaded, np.ndarray):
-        raise ContentError(f"{file} holds several arrays; save a single one (np.save)")
+        raise ContentError(f"{file} contains several arrays; save a single array (np.save)")
     return cast(Array, loaded)
 
 
 def _fitted(loaded: Array, element: Element, count: int, file: str) -> Array:
     """Returns a loaded array, of the type and number of elements that are asked for."""
     if loaded.dtype != element or loaded.size != count:
-        raise ContentError(f"the file holds {loaded.dtype} of shape {loaded.shape}: {file}")
+        raise ContentError(f"the file contains {loaded.dtype} of shape {loaded.shape}: {file}")
     return loaded.reshape(-1)
 
 

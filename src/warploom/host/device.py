@@ -138,7 +138,8 @@ class Device(MakesTextures, MakesTensorMaps):
             raise WarploomError("only the compiled engine records launches for timing")
         if sampled and not record:
             raise WarploomError(
-                "sampled=True is for timing: create the device with record=True too"
+                "sampled=True has an effect only on launches that are recorded for timing: also "
+                "pass record=True"
             )
         self._strict_target = strict_target
         self._buffers = 0

@@ -295,7 +295,7 @@ class Launcher:
         if local and self.shared_bytes:
             raise LaunchError(
                 f"{self.kernel.name} has {self.shared_bytes} bytes of dynamic shared memory and "
-                "LocalMemory among its arguments; pass all of it as LocalMemory"
+                "LocalMemory among its arguments; pass all local memory as LocalMemory"
             )
         asked = Configuration(self.grid, self.block, self.shared_bytes + local)
         if options:

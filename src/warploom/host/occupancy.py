@@ -29,7 +29,7 @@ def occupancy(
         raise LaunchError(
             f"invalid block of {block_size} threads with {registers_per_thread} registers each, "
             f"{shared_bytes_per_block} bytes of shared memory and {barriers_per_block} barriers: "
-            "a block must have at least one thread, and none of these may be negative"
+            "a block must have at least one thread, and none of these numbers may be negative"
         )
     if isinstance(device, str):
         device = find_device(device)

@@ -79,7 +79,7 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
         raise LaunchError(
             f"in a cooperative launch of {kernel.program.title}, all {launch.blocks:,} blocks "
             f"must be resident at once, but {context.spec.name} can hold only {resident:,}. "
-            "Launch fewer blocks, and let each do more.",
+            "Launch fewer blocks, each with more work.",
             resource="resident blocks",
             requested=launch.blocks,
             limit=resident,

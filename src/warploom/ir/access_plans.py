@@ -59,7 +59,7 @@ class Move(Enum):
     """Names the ways in which data move; each has an emitter (`lower.access.loads`, `stores`)."""
 
     SCALAR = "a scalar for each run of lanes"
-    VECTOR = "a vector for each run of lanes; a load uses one for equal runs"
+    VECTOR = "a vector for each run of lanes; for a load, one vector for equal runs"
     EACH = "a gather of one element for each run of lanes"
     PAIRS = "a gather or a scatter of two words at once"
     STRUCTURES = "vectors that cover each run, and shuffles; a gather if some lanes are inactive"
@@ -193,7 +193,7 @@ class Need(Enum):
     NO_OVERLAP = "no policy chooses which store remains, or the lanes do not overlap"
     STEPS = "with the pass `steps`"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on data"
-    DEFERS = "with the pass `store-batching`, if no detector or observer sees the order"
+    DEFERS = "with the pass `store-batching`, if no detector or observer depends on the order"
     LISTS = "no policy chooses the order of lanes"
     ON_STACK = "registers that a call saves"
 

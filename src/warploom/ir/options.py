@@ -36,8 +36,9 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.UNIFORMITY: "holds registers with fewer values than lanes, if these are equal or affine",
     Pass.MASKED_LOOPS: "lets lanes leave a loop, or jump over blocks, while the others continue",
     Pass.PREDICATED_BLOCKS: "runs short sides of branches under a mask, while the other lanes wait",
-    Pass.GROUPS: "uses one guard for the accesses of a block from one register; moves by patterns",
-    Pass.STEPS: "moves data by a step between addresses that is found at run time",
+    Pass.GROUPS: "uses one guard for all accesses of a block from one base register; moves data "
+    "by access pattern",
+    Pass.STEPS: "moves data by the step between addresses, which is measured at run time",
     Pass.VERSIONS: "adds a fast version of a block in which all lanes and patterns are as expected",
     Pass.STORE_BATCHING: "defers stores of columns, then performs them row by row",
     Pass.STRIDED_LOOPS: "checks and counts once for a batch of iterations whose addresses advance",

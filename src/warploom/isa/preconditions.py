@@ -135,7 +135,7 @@ SOURCE_SIZE = Precondition(
     "bad size",
     ("count", "size"),
     _source_fits,
-    "{opcode} with {value} source bytes, more than it copies",
+    "{opcode} with {value} source bytes, which is more than it copies",
     'PTX ISA, "cp.async": src-size must not exceed cp-size.',
     "Pass cp-size to copy all bytes, or less to fill the rest with zeros.",
 )

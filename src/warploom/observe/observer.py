@@ -74,8 +74,8 @@ class Observer:
             kind = type(cast(object, state)).__name__
             kind += f" of {state.dtype}" if isinstance(cast(object, state), np.ndarray) else ""
             raise OptionTypeError(
-                f"{self.name}(...) requires its state: a writable NumPy array in C order, with "
-                f"numbers in native byte order. Got {kind}."
+                f"{self.name}(...) requires a state, which must be a writable NumPy array in C "
+                f"order, with numbers in native byte order. Got {kind}."
             )
         dtype: np.dtype[Any] = state.dtype
         compiled = {

@@ -76,7 +76,9 @@ class Cursor:
         """Return the error that the next token is not what was expected."""
         found = f"`{self.text}`" if self.text else "the text ends here"
         if not self.text:
-            return self.error(f"{found}, but {expected} was expected; is it cut off?", self.at)
+            return self.error(
+                f"{found}, but {expected} was expected; is the text cut off?", self.at
+            )
         return self.error(f"expected {expected}, found {found}", self.at)
 
     def error(self, message: str, at: int) -> PtxSyntaxError:

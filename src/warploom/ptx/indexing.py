@@ -87,7 +87,7 @@ def sum_of(register: Register, cursor: Cursor) -> Sum:
     span = cursor.span(at - 1, cursor.at)
     type = register.type
     if type.kind in (Kind.FLOAT, Kind.PREDICATE) or type.bits not in (16, 32, 64):
-        message = f"`{register.name}` ({type}) cannot be added to here; use an add instruction"
+        message = f"`{register.name}` ({type}) cannot have an offset here; use an add instruction"
         raise cursor.error(message, at - 1)
     return Sum(register, added, span)
 

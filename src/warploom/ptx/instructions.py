@@ -166,7 +166,10 @@ def _undecorated(
         try:
             decode(operation.text + "".join((*parts, *signs)))
         except UnknownOpcode:
-            message = f"`{operation.text}` requires a plain register here, or another part of it"
+            message = (
+                f"`{operation.text}` requires a plain register here (without a part or a "
+                "sign), or a different part of the register"
+            )
             raise cursor.unsupported(message, given.span) from None
     return decode(operation.text + "".join((*parts, *signs))), tuple(plain)
 

@@ -113,7 +113,7 @@ def _winner(mentions: list[Named]) -> Named | None:
         opened = [v for v in mentions if isinstance(v, Variable) and _is_open_shared(v)]
         if len(opened) == len(mentions):
             return max(opened, key=lambda v: v.alignment)
-        message = f"no linked module defines `{first.name}`; link the module that does"
+        message = f"no linked module defines `{first.name}`; link a module that defines it"
         raise LinkError(message, first.span)
     strength = max(_rank(one) for one in defined)
     strongest = [one for one in defined if _rank(one) == strength]

@@ -80,7 +80,7 @@ def wrong_target(names: Sequence[str], version: Release) -> str:
             (major, minor), (has_major, has_minor) = since, version
             return (
                 f"{name} requires PTX {major}.{minor}, but this module has .version "
-                f"{has_major}.{has_minor}: raise it"
+                f"{has_major}.{has_minor}: raise the version"
             )
     if "map_f64_to_f32" in names and capability(names)[0] >= NO_DEMOTION:
         return "`map_f64_to_f32` is only for targets below sm_13, which do not have .f64"
@@ -131,10 +131,13 @@ class Releases:
         if version > self.version:
             has, wanted = (f"{major}.{minor}" for major, minor in (self.version, version))
             message = (
-                f"`{what}` requires PTX {wanted}, but this module has .version {has}: raise it"
+                f"`{what}` requires PTX {wanted}, but this module has .version {has}: raise the "
+                "version"
             )
             raise PtxSyntaxError(message, span)
         if target > self.target:
             has, wanted = (f"sm_{major}{minor}" for major, minor in (self.target, target))
-            message = f"`{what}` requires {wanted}, but this module has .target {has}: raise it"
+            message = (
+                f"`{what}` requires {wanted}, but this module has .target {has}: raise the target"
+            )
             raise PtxSyntaxError(message, span)

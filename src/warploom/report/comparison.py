@@ -339,7 +339,8 @@ def _differences(before: RunTotals, after: RunTotals) -> tuple[str, ...]:
         notes.append(f"The devices differ: {before.device}, then {after.device}.")
     if before.launches != after.launches:
         notes.append(
-            f"Totals are sums over {before.launches:,} launches before, {after.launches:,} after."
+            f"Totals are sums over {before.launches:,} launches before and {after.launches:,} "
+            "after."
         )
     return tuple(notes)
 

@@ -100,8 +100,8 @@ def render(
         _print_source_counters(report, console, say)
     if parts.details and chosen is None:
         console.print(
-            "Counted: during execution. Modelled: computed from the device's specifications. "
-            "Instructions are PTX instructions, not machine instructions.",
+            "Counted values were counted during execution. Modelled values are computed from the "
+            "device's specifications. Instructions are PTX instructions, not machine instructions.",
             style="dim",
         )
 

@@ -122,8 +122,9 @@ def render_sass(
         _add(table, row)
     console.print(table)
     console.print(
-        "Warps of PTX: counted. Warps of machine code: derived from those "
-        f"({100 * machine.confidence:.0f} % agree). Stalls: modelled. See docs/machine_code.md.",
+        "Warps of PTX are counted. Warps of machine code are derived from these counts ({100 * "
+        "machine.confidence:.0f} % agree with them). Stalls are modelled. See "
+        "docs/machine_code.md.",
         style="dim",
     )
 

@@ -134,8 +134,7 @@ ARCHITECTURE = {
     "memory served half-warps; accesses of 8 and 16 bytes per lane are "
     "still served by halves and quarters.",
     "active block, active warp": "A block that is resident on a multiprocessor, and its warps: "
-    "they hold their registers and shared memory until the block "
-    "ends.",
+    "they keep their registers and shared memory until the block ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
     "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
     "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and "

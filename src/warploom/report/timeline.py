@@ -17,7 +17,7 @@ def timeline_text(device: str, works: Sequence[ScheduledWork]) -> str:
     """Returns the timeline of works: first the time of all of them and the sum of their times
     alone, then a line for each in the order of its beginning."""
     if not works:
-        return f"Timeline on {device} (modelled): no launch and no copy\n"
+        return f"Timeline on {device} (modelled): there were no launches and no copies\n"
     end = max(work.end for work in works)
     alone = sum(scheduled.work.demand.seconds for scheduled in works)
     names = stream_names(works)

@@ -67,7 +67,7 @@ def timeline_page(device: str, works: Sequence[ScheduledWork], sms: int) -> str:
     """Returns the page of a timeline on a device of so many SMs, which needs no other file."""
     title = f"Timeline on {device} (modelled)"
     if not works:
-        return _page(title, f"<h1>{escape(title)}</h1><p>No launch and no copy.</p>")
+        return _page(title, f"<h1>{escape(title)}</h1><p>There were no launches and no copies.</p>")
     drawing = _Drawing.of(works, sms)
     alone = sum(work.work.demand.seconds for work in works)
     return _page(

@@ -64,8 +64,8 @@ def _update_advice(update: Update) -> str:
 def fence_advice(*, before: bool, after: bool) -> str:
     """Returns the remedy for accesses to tensor memory that lack a fence."""
     needed = (
-        "tcgen05.fence::before_thread_sync after the earlier one and its tcgen05.wait",
-        "tcgen05.fence::after_thread_sync before the later one",
+        "tcgen05.fence::before_thread_sync after the earlier operation and its tcgen05.wait",
+        "tcgen05.fence::after_thread_sync before the later operation",
     )
     missing = " and ".join(
         text for text, wanted in zip(needed, (before, after), strict=True) if wanted

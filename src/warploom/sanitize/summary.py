@@ -58,7 +58,7 @@ class Summary:
             lines.append("")
         hidden = len(self.findings) - self.limit
         if hidden > 0:
-            lines.append(f"{hidden:,} more are not shown (--limit)")
+            lines.append(f"Findings not shown: {hidden:,} (--limit)")
         if self.suppressed:
             lines.append(f"{self.suppressed:,} suppressed")
         counts = ", ".join(_counted(self.number(level), level) for level in LEVELS)

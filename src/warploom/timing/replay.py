@@ -166,8 +166,8 @@ class Replay:
         for name in (name for name, policy_failed in failed.items() if policy_failed):
             count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
             raise WarploomError(
-                f"the {name} raised an exception, such as for an index beyond its {count} words; "
-                "call it as a Python function to find out which"
+                f"the {name} raised an exception, perhaps because of an index beyond its {count} "
+                "words; call it as a Python function to find the cause"
             )
 
     def _set_words(self, words: Words, at: int, sets: int) -> Words:

@@ -87,7 +87,8 @@ def bound_of(timing: TimedLaunch) -> str:
         )
     if main_stall[0] == "no_warp":
         return (
-            f"bound by too few warps: in {share} of the schedulers' cycles, there is no warp; the "
+            f"bound by too few warps: in {share} of the schedulers' cycles, no warp is resident; "
+            "the "
             f"highest throughput is that of {_phrase(top.name)}, at {percent}"
         )
     return (

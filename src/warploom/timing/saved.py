@@ -65,5 +65,5 @@ def _words(archive: Archive, name: str) -> Words:
     data = archive.read(old if old in archive else file)
     words: Any = np.load(BytesIO(data), allow_pickle=False)
     if getattr(words, "dtype", None) != np.int64:
-        raise ValueError(f"{file} does not hold 64-bit integers")
+        raise ValueError(f"{file} does not contain 64-bit integers")
     return cast(Words, words)

@@ -55,7 +55,7 @@ class Tuned:
         """Returns the best by the first objective. Raises WarploomError where none ran."""
         if not self.ranked:
             raise WarploomError(
-                f"none of {len(self.trials)} configurations ran; the first: "
+                f"none of {len(self.trials)} configurations ran. The first was refused: "
                 f"{self.trials[0].refused}"
             )
         return self.ranked[0]

@@ -177,7 +177,7 @@ def _measure(check: Check, mine: Launched, right: Launched, begun: Launched) -> 
         return _bounded(check, share, f"{100 * share:.0f} % occupancy", 100, " %")
     if check.cycles:
         share = mine.cycles / begun.cycles
-        both = f"{mine.cycles:,} cycles; it began with {begun.cycles:,}"
+        both = f"{mine.cycles:,} cycles, initially {begun.cycles:,}"
         return _bounded(check, share, both, begun.cycles, " cycles")
     if check.instruction:
         count = mine.executions(check.instruction)

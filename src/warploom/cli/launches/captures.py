@@ -34,7 +34,7 @@ MOST_NUMBERS = 4
 """The launches of each that it names."""
 
 MODELLED = """
-Instructions are counted. Min Time is modelled: the least time that the device's peaks allow.
+Instructions are counted. Min Time is modelled; it is the least time that the device's peaks allow.
 To model the time of each launch: warploom run --timeline {}"""
 """How to read the columns of a list of launches, and the command for other times."""
 
@@ -190,8 +190,8 @@ def list_launches(program: str, captured: Captured) -> str:
             *(MODELLED.format(name).split("\n") if is_timed else ()),
             "",
             shown,
-            "To choose another, put --launch N, or --kernel REGEX to select kernels, before "
-            f"{name}.",
+            "To choose another launch, put --launch N (or --kernel REGEX, to select kernels) "
+            "before {name}.",
             "",
         ]
     )

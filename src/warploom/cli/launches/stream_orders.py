@@ -78,8 +78,8 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
             f"  The exit status is {usual.status}, but {other.status} under {other.order}."
         )
     lines += [
-        "  Some work does not wait for work in another stream, or the host reads a result "
-        "without waiting for it.",
+        "  Some work in a stream does not wait for work in another stream, or the host reads a "
+        "result before the work that writes it has finished.",
         f"  To find the cause: warploom check {file}. To reproduce: warploom run {other.order} "
         f"{file}",
     ]

@@ -172,7 +172,7 @@ class Target:
             return None
         self._check(launched, f"{self.file} has its own")
         if launched.kernel:
-            raise WarploomError(f"--kernel: {self.file} has one launch. Omit the option.")
+            raise WarploomError(f"--kernel: {self.file} has only one launch. Omit the option.")
         return self.path
 
     def _program(

@@ -140,7 +140,8 @@ class Kernel:
         if actual.can_convert_to(None, wanted) is None:
             raise TypeError(
                 f"No matching definition for argument {position} of {self.py_func.__name__}: its "
-                f"signature has {wanted}, but this is {actual}. Convert the array, or omit the "
+                f"signature has {wanted}, but the argument is {actual}. Convert the array, or "
+                "omit the "
                 "signature."
             )
 

@@ -124,7 +124,7 @@ def device_list(count: int, address: int) -> None:
     demand(
         bool(count) == bool(address),
         Status.INVALID_VALUE,
-        "a list must be given with its length, and a length with its list",
+        "a list and its length must be given together",
     )
     if count:
         get_all(sizes_at(address, count), ClDevice)

@@ -265,7 +265,7 @@ def _check(d: Descriptor, format: ImageFormat, host: int) -> None:
     demand(
         valid,
         invalid,
-        f"the row pitch of {d.row} is not a multiple of the pixel size or less than {close}",
+        f"the row pitch of {d.row} is not a multiple of the pixel size, or is less than {close}",
     )
     rows = 1 if d.type == IMAGE_1D_ARRAY else sizes[1]
     wanted = (d.row or close) * rows

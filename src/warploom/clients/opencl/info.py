@@ -71,7 +71,7 @@ def list_at(address: int, count: int, status: Status) -> tuple[int, ...]:
     demand(
         bool(address) == bool(count),
         status,
-        "a list must be given with its length, and a length with its list",
+        "a list and its length must be given together",
     )
     return sizes_at(address, count) if count else ()
 

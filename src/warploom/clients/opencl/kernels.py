@@ -251,7 +251,7 @@ def _image(parameter: Parameter, size: int, value: int) -> Argument:
     made = get(ctypes.c_uint64.from_address(value).value, Image, Status.INVALID_MEM_OBJECT)
     forbidden = {"read_only": 2, "write_only": 4}.get(parameter.access, 0)
     allowed = not made.flags & forbidden
-    why = f"the kernel uses the image as {parameter.access}, but the image's flags forbid that"
+    why = f"the kernel uses the image as {parameter.access}, but the image's flags forbid it"
     demand(allowed, Status.INVALID_ARG_VALUE, why)
     handle = made.surface if parameter.access == "write_only" else made.texture
     return Argument(struct.pack("<Q", handle), object=made)

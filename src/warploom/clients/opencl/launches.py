@@ -159,7 +159,7 @@ def native(
     demand(
         together,
         Status.INVALID_VALUE,
-        "arguments must be given with their size, and a size with its arguments",
+        "arguments and their size must be given together",
     )
     made = [get(one, MemObject) for one in list_at(objects, count, Status.INVALID_VALUE)]
     same_context(at, *made)

@@ -110,7 +110,8 @@ def check_flags(flags: int, host: int, allowed: int = FLAGS) -> int:
     demand(
         fits,
         Status.INVALID_HOST_PTR,
-        "host_ptr requires CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR, and these require it",
+        "host_ptr requires CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR, and these flags require "
+        "host_ptr",
     )
     return flags if flags & KERNEL_ACCESS else flags | READ_WRITE
 
@@ -125,7 +126,7 @@ def host_may(made: MemObject, *, write: bool) -> None:
     """INVALID_OPERATION where the flags keep the host from reading or writing an object."""
     forbidden = HOST_NO_ACCESS | (HOST_READ_ONLY if write else HOST_WRITE_ONLY)
     does = "write" if write else "read"
-    why = f"the flags of the memory object do not let the host {does} it"
+    why = f"the flags of the memory object do not allow the host to {does} it"
     demand(not made.flags & forbidden, Status.INVALID_OPERATION, why)
 
 

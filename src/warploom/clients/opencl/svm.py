@@ -110,7 +110,7 @@ def fill(queue: int, target: int, pattern: int, length: int, size: int, *asked: 
     demand(
         known,
         Status.INVALID_VALUE,
-        "the pattern size is invalid, or the address is not a multiple of it",
+        "the pattern size is invalid, or the address is not a multiple of the pattern size",
     )
     given = pattern_at(pattern, length, 0, size)
     work = partial(fill_bytes, target, given, size) if size else _nothing

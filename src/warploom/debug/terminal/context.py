@@ -143,4 +143,4 @@ def number_of(text: str, what: str, standard: int | None = None) -> int:
     try:
         return int(text.strip(), 0)
     except ValueError:
-        raise DebugError(f"`{text}` is not a number: {what}") from None
+        raise DebugError(f"expected {what}, not `{text}`") from None

@@ -21,7 +21,7 @@ def _cuda(shell: Shell, rest: str) -> None:
     """`cuda block 1 thread 33`: change the focus, or say what it is."""
     parts = [(kind, text) for kind, text in _PART.findall(rest)]
     if not parts or "".join(_PART.sub("", rest).split()):
-        raise DebugError("cuda takes any of block, thread, warp, lane, each with a number")
+        raise DebugError("cuda accepts block, thread, warp and lane, each followed by a number")
     session = shell.session
     given = {kind: _numbers(text) for kind, text in parts if text}
     if given:
@@ -62,7 +62,7 @@ def _info(shell: Shell, rest: str) -> None:
         topic = f"cuda {words[1]}"
     fitting = [name for name in TOPICS if topic and name.startswith(topic)]
     if not fitting:
-        raise DebugError(f"info about what? {', '.join(TOPICS)}")
+        raise DebugError(f"info requires one of these topics: {', '.join(TOPICS)}")
     for line in TOPICS[fitting[0]](shell):
         shell.say(line)
 
@@ -77,7 +77,7 @@ def _kernels(shell: Shell) -> Iterator[str]:
     policy = launch.schedule.policy
     yield f"position {session.position:,} of the launch; schedule {policy}"
     if session.timeline.edited or not session.target.compiles:
-        why = "it was changed" if session.timeline.edited else session.target.not_compiled
+        why = "its state was edited" if session.timeline.edited else session.target.not_compiled
         yield (
             "The reference engine runs this launch, at about 10,000 instructions per second: "
             f"{why}."

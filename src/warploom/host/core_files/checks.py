@@ -36,12 +36,12 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
         )
     sizes = kernel.image.sizes_by_name
     if set(sizes) != set(memory.variables):
-        raise WarploomError("its variables are not those of its program")
+        raise WarploomError("its variables do not match the variables of its program")
     wanted = [(name, memory.variables[name], size) for name, size in sizes.items()]
     named = kernel.image.addresses(program.globals)
     others = launch.globals[len(named) :]
     if launch.globals[: len(named)] != named or len(others) != (PARAMETERS in program.slots):
-        raise WarploomError("its globals are not at the addresses of its variables")
+        raise WarploomError("its global memory is not at the addresses of its variables")
     wanted += [("the parameters", each, program.parameter_bytes) for each in others]
     if launch.cooperative:
         wanted.append(("grid_workspace", launch.grid_workspace, WORKSPACE_BYTES))

@@ -157,7 +157,7 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
     run, and strong accesses, which conflict by design; and why there are none, where some may
     conflict: there are too many for so many orders, or the detector cannot find them."""
     if job.spec.warp_size != WARP_SIZE:
-        return (), f"the detector supports only warps of {WARP_SIZE} lanes"
+        return (), f"the race detector supports only warps of {WARP_SIZE} lanes"
     ready = Ready(job)
     program = ready.launcher.kernel.program
     strong = (
@@ -264,15 +264,18 @@ def _causes(
         return lines, ""
     if one.full or other.full:
         return (), (
-            f"The lines that cause it were not found in the first {WATCHED:,} warp instructions; "
-            "try a smaller launch that shows the difference."
+            f"The lines that cause the difference were not found in the first {WATCHED:,} warp "
+            "instructions; try a smaller launch that still shows it."
         )
     if line := _mask_of_active_lanes(program):
         return (), (
             f"{line} reads the mask of active lanes (__activemask), which depends on the "
             "schedule. Specify the lanes instead, for example with __ballot_sync(mask, 1)."
         )
-    return (), "The order of memory accesses does not explain it; the kernel may read the clock."
+    return (), (
+        "The order of memory accesses does not explain the difference; the kernel may read the "
+        "clock."
+    )
 
 
 def _mask_of_active_lanes(program: Program) -> str:

@@ -38,7 +38,8 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
     if is_newer(module, spec):
         raise CompileError(
             f"{module.name} targets {', '.join(module.target)}, which {spec.title} (compute "
-            f"capability {spec.cc}) does not support: its driver would refuse it. Compile for "
+            f"capability {spec.cc}) does not support: the device's driver would refuse the "
+            "module. Compile for "
             f"sm_{spec.compute_capability[0]}{spec.compute_capability[1]}, or turn off the strict "
             "check (strict_target, --strict-target): its instructions may still run."
         )

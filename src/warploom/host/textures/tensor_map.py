@@ -90,23 +90,28 @@ class Tensor:
     def check(self) -> None:
         """Raises WarploomError where the tensor breaks a rule."""
         least = 1 if self.interleave == "none" else 3
-        _demand(least <= self.rank <= maps.MOST_RANK, f"rank {self.rank} must be from {least} to 5")
+        _demand(
+            least <= self.rank <= maps.MOST_RANK, f"the rank {self.rank} must be from {least} to 5"
+        )
         lengths = (len(self.strides) + 1, len(self.element_strides))
         _demand(
             lengths == (self.rank, self.rank),
             "the numbers of strides and element strides do not match the rank",
         )
         unit = 32 if self.interleave == "32B" or packed.is_padded(self.type_number) else 16
-        _demand(self.address % unit == 0, f"address {self.address:#x} must be a multiple of {unit}")
+        _demand(
+            self.address % unit == 0, f"the address {self.address:#x} must be a multiple of {unit}"
+        )
         for size in self.dims:
-            _demand(1 <= size <= LARGEST_DIM, f"dimension {size} must be from 1 to 2^32")
+            _demand(1 <= size <= LARGEST_DIM, f"the dimension {size} must be from 1 to 2^32")
         for stride in self.strides:
             fits = stride % unit == 0 and 0 <= stride < LARGEST_STRIDE
             _demand(
-                fits, f"stride of {stride} bytes must be a multiple of {unit} and less than 2^40"
+                fits,
+                f"the stride of {stride} bytes must be a multiple of {unit} and less than 2^40",
             )
         for step in self.element_strides:
-            _demand(1 <= step <= LARGEST_STEP, f"element stride {step} must be from 1 to 8")
+            _demand(1 <= step <= LARGEST_STEP, f"the element stride {step} must be from 1 to 8")
         swizzle = self.interleave != "32B" or self.swizzle == "32B"
         _demand(swizzle, "with an interleave of 32 bytes, the swizzle must be 32B")
         numbers = self.fill == "zeros" or self.type in FLOATS
@@ -119,7 +124,7 @@ class Tensor:
         unit = packed.size_unit(self.type_number)
         _demand(
             self.dims[0] % unit == 0,
-            f"innermost dimension {self.dims[0]} must be a multiple of {unit}",
+            f"the innermost dimension {self.dims[0]} must be a multiple of {unit}",
         )
         fits = packed.fits_swizzle(self.type_number, *SWIZZLES[self.swizzle], stores=True)
         _demand(fits, f"{self.type} does not support swizzle {self.swizzle}")
@@ -135,18 +140,20 @@ class Tensor:
             fits = packed.fits_row(self.type_number, elements)
             _demand(
                 fits,
-                f"innermost box of {elements} elements of {self.type}: the number of elements "
-                f"must be {unit}",
+                f"the innermost dimension of the box has {elements} elements of {self.type}, but "
+                f"must have {unit} elements",
             )
         if self.interleave == "none":
             _demand(
-                size % 16 == 0, f"innermost box of {size} bytes: the size must be a multiple of 16"
+                size % 16 == 0,
+                f"the innermost dimension of the box has {size} bytes, but must "
+                f"have a multiple of 16",
             )
             if mode != maps.NO_SWIZZLE:
                 most = SWIZZLED_BYTES[mode]
                 message = (
-                    f"innermost box of {size} bytes: with swizzle {self.swizzle}, at most {most} "
-                    "are allowed"
+                    f"the innermost dimension of the box has {size} bytes, but at most {most} "
+                    f"are allowed with swizzle {self.swizzle}"
                 )
                 _demand(size <= most, message)
 
@@ -195,11 +202,13 @@ class TensorMap:
 def encode_tiled(tensor: Tensor, box: Sequence[int]) -> TensorMap:
     """Returns the map of boxes of a tensor. Raises WarploomError where a rule is broken."""
     tensor.check()
-    _demand(len(box) == tensor.rank, f"box of {len(box)} axes: the tensor has {tensor.rank}")
+    _demand(
+        len(box) == tensor.rank, f"the box has {len(box)} axes, but the tensor has {tensor.rank}"
+    )
     for size in box:
         _demand(
             1 <= size <= LARGEST_BOX,
-            f"box of {size}: the size must be from 1 to 256 along each axis",
+            f"the size of the box must be from 1 to 256 along each axis, not {size}",
         )
     tensor.check_row(box[0])
     words = tensor.words(maps.TILED)
@@ -219,7 +228,7 @@ def encode_im2col(
     """Returns the map of columns of pixels of a tensor (C, W, H, D, N from the innermost axis on);
     corners are those along W, then H, then D. Raises WarploomError where a rule is broken."""
     tensor.check()
-    _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col requires 3 to 5")
+    _demand(tensor.rank >= 3, f"im2col requires a rank from 3 to 5, not {tensor.rank}")
     if mode != maps.IM2COL:
         _demand(
             tensor.swizzle not in NOT_ALONG_W,
@@ -234,14 +243,16 @@ def encode_im2col(
     sizes = tensor.dims[1:]
     for below, above, size in zip(lower, upper, sizes, strict=False):
         _demand(
-            below <= size - 1 + above, f"bounding box from {below} to {size - 1 + above} is empty"
+            below <= size - 1 + above,
+            f"the bounding box from {below} to {size - 1 + above} is empty",
         )
     _demand(
         1 <= channels <= MOST_CHANNELS,
-        f"{channels} channels per pixel: the number must be from 1 to 256",
+        f"the number of channels per pixel must be from 1 to 256, not {channels}",
     )
     _demand(
-        1 <= pixels <= MOST_PIXELS, f"{pixels} pixels per column: the number must be from 1 to 1024"
+        1 <= pixels <= MOST_PIXELS,
+        f"the number of pixels per column must be from 1 to 1024, not {pixels}",
     )
     tensor.check_row(channels)
     words = tensor.words(mode)

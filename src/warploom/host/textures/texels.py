@@ -87,7 +87,8 @@ def store_texels(
         if level.shape != shape or level.dtype != first.dtype:
             raise WarploomError(
                 f"level {number} of {name} is {level.dtype} of shape {level.shape}, but must be "
-                f"{first.dtype} of shape {shape}: each level is half the size of the previous one"
+                f"{first.dtype} of shape {shape}, because each level is half the size of the "
+                "previous one"
             )
     if len(levels) > MOST_LEVELS:
         raise WarploomError(
@@ -109,16 +110,16 @@ def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: 
         raise WarploomError(f"{name}: a texel must have 1, 2 or 4 channels, not {channels}")
     if channels > 1 and array.shape[-1:] != (channels,):
         raise WarploomError(
-            f"{name}: with channels={channels}, the last axis must hold them, but this array has "
-            f"the shape {array.shape}"
+            f"{name}: channels={channels} requires a last axis of length {channels}, but this "
+            f"array has the shape {array.shape}"
         )
     dims = array.ndim - (channels > 1) - (layers or cube)
     most = 2 if layers or cube else 3
     if not 1 <= dims <= most or 0 in array.shape:
         raise WarploomError(
-            f"{name}: an array of shape {array.shape} leaves {dims} spatial axes, but 1 to {most} "
-            "of nonzero size are needed; channels (pass their number) are the last axis, layers "
-            "the first"
+            f"{name}: an array of shape {array.shape} has {dims} spatial axes, but must have 1 "
+            f"to {most}, each of nonzero size; channels (pass their number) are the last axis, "
+            "and layers are the first"
         )
     faces = array.shape[0] if cube else 6
     square = not cube or (dims == 2 and array.shape[1] == array.shape[2])

@@ -276,8 +276,8 @@ declare(
     src="d:address, a:address, size:bytes, count:any?, policy:b64?",
     unit=Unit.MEMORY,
     semantics=None,
-    doc="""[d] = size bytes at [a]; bytes beyond count are 0, or all bytes if it is a true predicate
-    PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
+    doc="""[d] = size bytes at [a]; bytes beyond count are 0; a predicate zeros all bytes
+    PTX ISA, Data Movement and Conversion: cp.async. It is complete when the next copy begins.""",
     needs=(SOURCE_SIZE.name, SOURCE_ALIGNMENT.name),
     cop=("ca", "cg"),
     to=("shared", "shared::cta"),
@@ -285,7 +285,7 @@ declare(
 )
 BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
 BULK_DOC = """[d] = size bytes at [a], 16 bytes at a time; then reports the bytes to an mbarrier
-PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
+PTX ISA, Data Movement and Conversion: cp.async.bulk. It is complete when the next copy begins."""
 declare(
     "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.mbarrier::report::disabled}{.L2::cache_hint}",
     OpKind.BULK_COPY,

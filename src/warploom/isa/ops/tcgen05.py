@@ -43,7 +43,9 @@ ALLOC_DOC = "allocates columns of tensor memory; [d] = their address   PTX ISA: 
 FREE_DOC = "frees columns of tensor memory   PTX ISA: tcgen05.dealloc"
 PERMIT_DOC = "the block can no longer allocate   PTX ISA: tcgen05.relinquish_alloc_permit"
 LOAD_DOC = "r = tensor memory at [a]; r is valid after a wait   PTX ISA: tcgen05.ld"
-RED_DOC = "r = tensor memory at [a]; found = their minimum or maximum   PTX ISA: tcgen05.ld"
+RED_DOC = (
+    "r = the values of tensor memory at [a]; found = their minimum or maximum   PTX ISA: tcgen05.ld"
+)
 STORE_DOC = "tensor memory at [d] = r; stored after a wait   PTX ISA: tcgen05.st"
 WAIT_DOC = "waits for the thread's loads or stores   PTX ISA: tcgen05.wait"
 COPY_DOC = "tensor memory at [d] = a matrix in shared memory   PTX ISA: tcgen05.cp"

@@ -153,7 +153,7 @@ for hint, policy in (("", ""), (f".{HINT}", "policy:b64, ")):
         OpKind.TMA_BULK_COPY,
         src=f"d:address, a:address, size:u32, {policy}mask:u16",
         unit=Unit.MEMORY,
-        doc="[d] = size bytes at [a]; the 16 bits of mask select the bytes of each 16 to copy"
+        doc="[d] = size bytes at [a]; the 16 bits of mask select which bytes of every 16 are copied"
         "   PTX ISA: cp.async.bulk",
     )
 TYPES = {

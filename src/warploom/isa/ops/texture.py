@@ -142,7 +142,7 @@ def reductions(op: tuple[str, ...], types: tuple[str, ...], formatted: tuple[str
             OpKind.SURFACE_REDUCTION,
             src="c:texels, v:type",
             unit=Unit.TEXTURE,
-            doc="the surface at c = the surface at c op v, one lane after another"
+            doc="the surface at c = the surface at c op v, one lane at a time"
             "   PTX ISA, Surface Instructions: sured",
             op=op,
             geom=("1d", "2d", "3d"),

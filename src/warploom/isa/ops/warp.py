@@ -12,8 +12,10 @@ from warploom.isa.spec import Unit, declare
 SHUFFLES = ("up", "down", "bfly", "idx")
 VOTES = ("all", "any", "uni")
 
-SHUFFLE_DOC = "d = a of the lane that b and c select; p = whether it is in range   PTX ISA: shfl"
-VOTE_DOC = "d = whether a is true in all lanes, in any, or equal in all   PTX ISA: vote"
+SHUFFLE_DOC = (
+    "d = a of the lane that b and c select; p = whether that lane is in range   PTX ISA: shfl"
+)
+VOTE_DOC = "d = whether a is true in all lanes, in any lane, or equal in all lanes   PTX ISA: vote"
 BALLOT_DOC = "bit i of d = a of lane i   PTX ISA: vote"
 REDUX_DOC = "d = the reduction of a over the lanes   PTX ISA: redux.sync"
 
@@ -86,7 +88,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="p = whether all lanes have the same a; d = the lanes if so, else 0   PTX ISA: match.sync",
+    doc="p = whether all lanes have the same a; d = these lanes if p, else 0   PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 for operations, types in (
@@ -119,7 +121,7 @@ declare(
     dst="d:b32",
     src="membermask:b32",
     unit=Unit.WARP,
-    doc="d = the lowest of the lanes; p = whether it is this lane    PTX ISA: elect.sync",
+    doc="d = the lowest lane of the mask; p = whether this is that lane    PTX ISA: elect.sync",
 )
 declare(
     "activemask.b32",

@@ -163,9 +163,9 @@ def _awaited_at_barrier(barrier: int, threads: int) -> str:
     all threads of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group
     for other numbers from BARRIERS on."""
     if barrier == CLUSTER_BARRIER:
-        return "all threads of the cluster that have not exited at the cluster barrier"
+        return "all threads of the cluster that have not exited (cluster barrier)"
     if barrier >= BARRIERS:
-        return "the other warps of the warp group at wgmma.wait_group"
+        return "the other warps of the warp group (wgmma.wait_group)"
     awaited = f"{threads} threads" if threads else "all threads of the block that have not exited"
     return f"{awaited} at barrier {barrier}"
 
@@ -241,7 +241,7 @@ def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[
             for w in in_block
             if w.lanes and w.barrier != barrier
         ]
-        missing = ", ".join(absent[:SHOWN]) or "no thread that could arrive"
+        missing = ", ".join(absent[:SHOWN]) or "none of the remaining threads"
         yield (
             f"    barrier {barrier} of block {launch.block_index(block)}: {arrived} of "
             f"{awaited or 'all'} threads have arrived; not at the barrier: {missing}"

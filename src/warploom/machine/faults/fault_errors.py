@@ -369,7 +369,8 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
         return f"The address of an access of {fault.size} bytes must be a multiple of {fault.size}."
     if fault.kind is FaultKind.READ_ONLY:
         return (
-            "Kernels cannot write to constant memory (use __device__ memory), or to a read-only "
-            "host array, which would not receive the results (pass a copy, x.copy())."
+            "Kernels cannot write to constant memory (use __device__ memory), or to the device "
+            "copy of a read-only host array, because the results could not be copied back (pass "
+            "a copy, x.copy())."
         )
     return bounds_advice(fault.space, fault.address, program, nearest)

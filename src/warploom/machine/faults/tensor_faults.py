@@ -48,9 +48,10 @@ PACKED_RULES = {
     REDUCED: "reductions do not support packed elements",
     STORED: "stores do not support this type",
     NAN_FILL: "out-of-bounds elements must be filled with zeros, not with NaNs",
-    ROW_SIZE: "a row of the box must have 128 elements; for b4x16, a multiple of 32",
-    TENSOR_SIZE: "the innermost size of the tensor must be a multiple of 128; for b4x16, of 2",
-    FIRST_COORDINATE: "the first coordinate must be a multiple of 128; for b4x16, of 2",
+    ROW_SIZE: "a row of the box must have 128 elements (for b4x16, a multiple of 32)",
+    TENSOR_SIZE: "the innermost dimension of the tensor must be a multiple of 128 (for b4x16, of "
+    "2)",
+    FIRST_COORDINATE: "the first coordinate must be a multiple of 128 (for b4x16, of 2)",
     ALIGNMENT: "the address and the strides of the tensor must be multiples of 32",
     SWIZZLE: "the swizzle must be none, 128B, or 128B in 32-byte chunks (or 64-byte chunks in "
     "stores of 6-bit elements)",
@@ -98,11 +99,12 @@ ADVICE = {
     "rules.",
     COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo must be less than 512 in .im2col::w '
     "and less than 32 in .im2col::w::128, and wOffset less than 32.",
-    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in its figures which pixel that is, so it is '
-    "not supported.\n    Choose pixels per column and the first coordinate so that a "
+    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in its figures which pixel such a halo pixel is, '
+    "so these copies are not supported.\n    Choose pixels per column and the first coordinate so "
+    "that a "
     "column ends before the halo, or copy the halo separately.",
     NEW_VALUES: 'PTX ISA, "Overriding tensor property value": the address must be a multiple of '
-    "16, and if sizes are overridden, too, the coordinates must be 0.\n    Add the "
+    "16, and if the sizes are also overridden, the coordinates must be 0.\n    Add the "
     "offset of the box to the address.",
     NO_BLOCK: 'PTX ISA, "mapa": the block of the cluster must have started and must not have '
     "ended.\n    Synchronize all blocks (barrier.cluster) before one accesses the "

@@ -23,35 +23,43 @@ NAMES = {
 """The kinds of these faults, as in `MemoryFault.kind`."""
 
 DESCRIPTOR_PROBLEMS = {
-    c.SHAPE_OF_D: "an unsupported shape (M {rows}, N {columns})",
-    c.TYPE_OF_A: "a type of A that this kind does not support",
-    c.TYPE_OF_B: "a type of B that this kind does not support",
-    c.TYPE_OF_SUMS: "a type of D that this kind does not support",
-    c.SPARSITY: "a sparsity that does not match the instruction",
-    c.DEPTH: "K of 96, which only dense products by block pairs with M of 256 support (M {rows})",
-    c.ASHIFT: ".ashift, which only M of 128 and 256 support (M {rows})",
-    c.ZEROS: "a column shift of more than 16 with M 32, or more than 32 (M {rows})",
-    c.TRANSPOSITION: "a transposed matrix with elements of 4 or 6 bits",
+    c.SHAPE_OF_D: "specifies an unsupported shape (M = {rows}, N = {columns})",
+    c.TYPE_OF_A: "specifies a type of A that this kind does not support",
+    c.TYPE_OF_B: "specifies a type of B that this kind does not support",
+    c.TYPE_OF_SUMS: "specifies a type of D that this kind does not support",
+    c.SPARSITY: "specifies a sparsity that does not match the instruction",
+    c.DEPTH: (
+        "specifies K = 96, which requires a dense product and, with .cta_group::2, M = 256 (here, "
+        "M is {rows})"
+    ),
+    c.ASHIFT: "specifies .ashift, which requires M = 128 or 256, but M is {rows}",
+    c.ZEROS: (
+        "specifies M = {rows}, with which the zero-column mask is shifted too far: by at most 16 "
+        "columns if M is 32, otherwise by at most 32"
+    ),
+    c.TRANSPOSITION: "specifies a transposed matrix with elements of 4 or 6 bits",
 }
-"""What is wrong with an instruction descriptor, by the code that the check records."""
+"""What is wrong with an instruction descriptor, as a verb phrase, by the code that the check
+records."""
 ADVICE = {
     c.NOT_ALLOCATED: (
         'PTX ISA, "tcgen05.alloc": an address is the lane times 65536 plus the column; only '
-        "allocated columns, of 512, can be accessed.\n    Use the address that tcgen05.alloc "
+        "allocated columns (of all 512) can be accessed.\n    Use the address that tcgen05.alloc "
         "stored, after a barrier, and allocate as many columns as the instruction accesses."
     ),
     c.ALLOCATION_SIZE: 'PTX ISA, "tcgen05.alloc": nCols must be a power of two from 32 to 512.',
     c.NO_PERMIT: (
-        'PTX ISA, "tcgen05.relinquish_alloc_permit": no thread of the block may allocate after it.'
+        'PTX ISA, "tcgen05.relinquish_alloc_permit": no thread of the block may allocate '
+        "after this instruction."
     ),
     c.GROWING_ALLOCATION: (
         'PTX ISA, "tcgen05.alloc": an allocation of a block must not be larger than the previous '
         "one.\n    Allocate the largest first."
     ),
     c.NO_COLUMNS: (
-        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free; nothing that '
-        "runs before frees them.\n    Free columns that are no longer needed (tcgen05.dealloc), "
-        "or allocate fewer."
+        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no code '
+        "that can run before then frees any.\n    Free columns that are no longer needed "
+        "(tcgen05.dealloc), or allocate fewer."
     ),
     c.NOT_AN_ALLOCATION: (
         'PTX ISA, "tcgen05.dealloc": the address and nCols must be those of one tcgen05.alloc '
@@ -68,11 +76,11 @@ ADVICE = {
     c.NO_SUCH_PRODUCT: 'PTX ISA, "Instruction Descriptor", "Matrix Shape" and "Data Types".',
     c.STILL_ALLOCATED: (
         'PTX ISA, "tcgen05.alloc": a kernel must free all its allocations before it exits.\n    '
-        "Free it (tcgen05.dealloc) after the last access."
+        "Free each allocation (tcgen05.dealloc) after its last access."
     ),
     c.NO_SUCH_LANE: (
-        'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, of 128.\n '
-        "   Choose the first lane so that enough lanes follow for the access of the instruction."
+        'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, 0 to 127.\n'
+        "    Choose the first lane so that enough lanes follow for the access of the instruction."
     ),
     c.NO_PAIR: (
         'PTX ISA, "CTA pair": with .cta_group::2, the two blocks of a cluster whose ranks differ '
@@ -99,7 +107,7 @@ def _problem(kind: int, address: int, size: int) -> str:
     instruction descriptor and the code of its problem (DESCRIPTOR_PROBLEMS)."""
     if kind == c.NO_SUCH_PRODUCT:
         text = DESCRIPTOR_PROBLEMS[size].format(rows=rows_of(address), columns=columns_of(address))
-        return f"instruction descriptor {address:#010x} has {text}"
+        return f"instruction descriptor {address:#010x} {text}"
     return {
         c.NOT_ALLOCATED: f"column {size} of tensor memory is not allocated (address "
         f"{address:#010x})",

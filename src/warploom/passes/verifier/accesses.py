@@ -42,13 +42,13 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
     }
     planned = {key for key, access_type in types.items() if access_type is not None}
     if ir.plans and set(ir.plans) != planned:
-        yield "its plans are not those of its program's accesses"
+        yield "its access plans do not match the accesses of its program"
         return
     for key, plan in ir.plans.items():
         access_type = types[key]
         assert access_type is not None
         if plan not in (select(access_type, ANYWHERE, ir.accesses.facts), general(access_type)):
-            yield f"no row of the table has the plan of operation {key[0]}"
+            yield f"no row of the plan table has the plan of operation {key[0]}"
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
@@ -57,7 +57,10 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     range cache does not."""
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
-        yield "it has a fast version but no group that exits to the slow version, or the reverse"
+        yield (
+            "it has a fast version but no group that exits to the slow version, or such a group "
+            "but no fast version"
+        )
     stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
     if exiting and not all(group in exiting for group in stays):
         yield "a group guarded by the range cache does not exit to the slow version"
@@ -79,7 +82,10 @@ def group_errors(
     for group in groups:
         members = {member for member, _ in group.members}
         if not members or not members <= free or not inside.issuperset(group.crossed):
-            yield f"group {sorted(members)} has members elsewhere, or also in another group"
+            yield (
+                f"group {sorted(members)} has members in another block, or members that are also "
+                "in another group"
+            )
             return
         free -= members
         yield from _member_errors(ir, operand_shapes, group)
@@ -88,7 +94,7 @@ def group_errors(
         # choose a slower plan, but none that is wrong for these addresses.
         rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
         if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
-            yield f"no row of the table has the plan of group {sorted(members)}"
+            yield f"no row of the plan table has the plan of group {sorted(members)}"
 
 
 def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup) -> Iterator[str]:

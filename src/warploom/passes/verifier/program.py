@@ -57,7 +57,7 @@ def _operand_errors(program: Program) -> Iterator[str]:
             yield f"operation {index} has {count} operands"
         for operand in _leaves(instruction.operands):
             if isinstance(operand, Immediate) and operand.float_bits not in FLOAT_BITS:
-                yield f"operation {index} has a number of {operand.float_bits} bits"
+                yield f"operation {index} has a {operand.float_bits}-bit number"
             if isinstance(operand, Special) and operand.name not in SPECIAL_REGISTERS:
                 yield f"operation {index} names {operand.name}, which is not a special register"
             if isinstance(operand, Address) and isinstance(operand.base, Symbol):
@@ -76,7 +76,10 @@ def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[s
     if slot is None:
         yield f"operation {index} names {symbol.name}, which is not a variable"
     elif space_of(program.instructions[index]) not in (slot.space, Space.GENERIC):
-        yield f"operation {index} does not access {slot.space.value} memory, where {symbol.name} is"
+        yield (
+            f"operation {index} names {symbol.name}, which is in {slot.space.value} memory, but "
+            "accesses a different space"
+        )
 
 
 def _block_errors(program: Program) -> Iterator[str]:
@@ -140,10 +143,10 @@ def _register_errors(program: Program) -> Iterator[str]:
             if declared.get(register.name) != register:
                 yield f"operation {index} names {register.name}, which is not declared"
     if program.depth is not None and program.depth not in program.registers:
-        yield f"the depth of calls is in {program.depth.name}, which is not declared"
+        yield f"the register of the call depth, {program.depth.name}, is not declared"
     for name, marked in (("hidden", program.hidden), ("private", program.private)):
         if not marked <= set(range(len(program.instructions))):
-            yield f"an operation that does not exist is {name}"
+            yield f"an operation that is marked {name} does not exist"
 
 
 def _registers(instruction: Instruction) -> Iterator[Register]:
@@ -184,7 +187,7 @@ def _memory_errors(program: Program) -> Iterator[str]:
         if slot.space in (Space.GLOBAL, Space.CONST):
             at_end = name == PARAMETERS and slot.offset == len(program.globals)
             if slot.frame or not (at_end or _global(program, slot.offset) == name):
-                yield f"the global variable {name} is not number {slot.offset}"
+                yield f"the global variable {name} does not have the number {slot.offset}"
         elif storage not in taken:
             yield f"the variable {name} is in {slot.space.value} memory"
         elif slot.space is Space.SHARED and slot.size == 0:

@@ -99,4 +99,4 @@ def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) ->
     if region.written != written_after_exits(program, inside, region.exits):
         yield "its list of registers written after lanes have left is wrong"
     if region.merged != region.written & ir.live(region.point):
-        yield "its list of registers to merge after it is wrong"
+        yield "its list of registers that are merged after the region is wrong"

@@ -205,7 +205,7 @@ def check_alignment(scope: Scope, operation: Operation, operand: Operand) -> Non
 def check_registers(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a constant number of registers (PTX ISA, setmaxnreg)."""
     if not isinstance(operand, Immediate) or operand.value not in range(24, 257, 8):
-        message = f"`{operation.text}` requires a constant multiple of 8 from 24 to 256"
+        message = f"`{operation.text}` requires a constant from 24 to 256 that is a multiple of 8"
         raise scope.error(message, operand.span)
 
 

@@ -83,8 +83,8 @@ def check_axes(scope: Scope, operation: Operation, spec: OperandSpec, operand: O
     first = given[0] if given else operand
     if spec.name == "offset" and isinstance(first, Register) and first.type.is_float:
         message = (
-            "depth comparisons need a depth texture, which CUDA cannot create; fetch the texel "
-            "and compare it"
+            "depth comparisons require a depth texture, which CUDA cannot create; fetch the "
+            "texel and compare its value"
         )
         raise scope.error(message, operand.span)
     if len(given) != (wanted := 4 if needed == 3 else needed):

@@ -122,7 +122,7 @@ def _transposition(stride: int) -> Pattern:
     return Pattern(
         "strided access",
         f"lanes are {stride:,} bytes apart, as in a column of a matrix, and another access of "
-        "the kernel reads or writes along rows: a transpose",
+        "the kernel reads or writes along rows, as in a transpose",
         "Stage a tile of 32 rows of 33 elements in shared memory: read rows into it, and after "
         "__syncthreads() write rows out of it, so that both global accesses are coalesced.",
     )
@@ -161,8 +161,8 @@ def misaligned(access: Wasteful) -> Pattern | None:
         "misaligned access",
         f"the lanes' addresses are contiguous, but start {beyond} bytes after a sector boundary",
         f"Align arrays and rows to {SECTOR} bytes (pad rows, or use cudaMallocPitch). If the "
-        "offset is intended (in[i + 1]), stage the elements in shared memory if several lines "
-        "read them.",
+        "offset is intended (in[i + 1]) and several lines read the elements, stage them in "
+        "shared memory.",
     )
 
 
@@ -176,9 +176,7 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
     if example.size not in map(abs, access.strides.loops) and not is_unrolled:
         return None
     how = (
-        f"loads {unrolled} elements in a row"
-        if is_unrolled
-        else ("accesses one element after the other")
+        f"loads {unrolled} elements in a row" if is_unrolled else ("accesses consecutive elements")
     )
     return Pattern(
         "strided access",
@@ -227,7 +225,7 @@ def structures(access: Wasteful) -> Pattern | None:
     return Pattern(
         "array of structures",
         f"lanes are {size} bytes apart, and accesses at offsets {', '.join(map(str, offsets))}"
-        f" share that stride: an array of structures of {size} bytes",
+        f" share that stride, as in an array of structures of {size} bytes",
         "Keep each field in a separate array (structure of arrays), or load whole structures "
         f"{whole}.",
     )
@@ -324,7 +322,7 @@ def scattered(access: Wasteful) -> Pattern:
         "scattered access",
         "the lanes' addresses have no constant stride; the index is computed",
         "Compute the index so that neighboring lanes (threadIdx.x) access neighboring "
-        "elements; a remainder or product in the last dimension of an index scatters them.",
+        "elements; a remainder or product in the last dimension of an index scatters the accesses.",
     )
 
 

@@ -87,7 +87,7 @@ def exited_members(case: Case) -> Iterator[Advice]:
                 "shuffle with lanes that exited",
                 case.program.line(index),
                 f"in {named:,} of the {counts.warp_instructions:,} times that a warp executed "
-                "it, the mask included lanes that had exited",
+                "this shuffle, its mask included lanes that had exited",
                 "A value read from such a lane is undefined. Keep all lanes active until after "
                 "the shuffle (guard only the work, and give lanes without work a neutral value), "
                 "or compute the mask with __ballot_sync(0xffffffff, i < n).",

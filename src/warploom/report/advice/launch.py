@@ -55,8 +55,8 @@ def small_blocks(case: Case) -> Iterator[Advice]:
             "small blocks",
             None,
             f"{case.threads_per_block} threads per block; an SM holds at most "
-            f"{case.spec.max_blocks_per_sm} blocks: {occupancy.active_warps} of its "
-            f"{occupancy.max_warps} warps",
+            f"{case.spec.max_blocks_per_sm} blocks, which have only {occupancy.active_warps} of "
+            f"its {occupancy.max_warps} warps",
             f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs.",
         )
 

@@ -65,7 +65,7 @@ def _combined(space: Space, *, is_total: bool) -> str:
     if is_total:
         return (
             "First combine the values of a warp (__reduce_add_sync or shuffles), then those of "
-            "the block in shared memory, and let one thread per block do the atomic."
+            "the block in shared memory, and have one thread per block execute the atomic."
         )
     if space is Space.SHARED:
         return (
@@ -112,9 +112,9 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
         yield Advice(
             "narrow access",
             case.program.line(index),
-            f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane: a 4-byte register "
-            f"holds {count}",
-            f"Let each thread load or store {count} neighboring elements at once ({vector}): "
-            f"{part} of the requests.",
+            f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane, but a 4-byte "
+            f"register has space for {count} elements",
+            f"Let each thread load or store {count} neighboring elements at once ({vector}), "
+            f"with {part} of the requests.",
             requests - requests // count,
         )

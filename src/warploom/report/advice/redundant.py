@@ -45,7 +45,7 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
                 program.line(index),
                 f"{stored:,} stores by warps to an address that the loop does not change",
                 "Keep the value in a local variable, and store it once after the loop. The "
-                "compiler cannot do this: another pointer might refer to the same element.",
+                "compiler cannot do this, because another pointer might refer to the same element.",
                 max(stored, moved) - case.counters.by_instruction()[0].warp_instructions,
             )
 
@@ -117,10 +117,10 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
             yield Advice(
                 "unnecessary barrier",
                 program.line(index),
-                f"warps executed it {executed:,} times; after it, no thread reads or overwrites "
-                "anything that another thread read or wrote before it",
+                f"warps executed the barrier {executed:,} times; after it, no thread reads or "
+                "overwrites anything that another thread read or wrote before it",
                 "Remove the barrier: __syncthreads() is needed only between accesses of "
-                "different threads to the same bytes if at least one of them writes.",
+                "different threads to the same bytes, at least one of which is a write.",
                 executed,
                 LEAST_OF_BARRIERS,
             )

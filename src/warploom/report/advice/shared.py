@@ -47,7 +47,8 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
             "bank conflicts",
             example.line,
             f"{conflicts:,} extra wavefronts in {requests:,} requests; the worst took "
-            f"{example.cost} where {example.best} would do: lanes {_lane_list(worst)} access the "
+            f"{example.cost} where {example.best} would do, because lanes {_lane_list(worst)} "
+            "access the "
             "same bank",
             _padding_advice(case, example),
             conflicts,

@@ -92,8 +92,8 @@ def parse_line(
         addresses = _addresses(parts, mask) if width else ()
     except (StopIteration, ValueError, IndexError):
         raise WarploomError(
-            f"{text!r} is not an instruction of a trace: PC, mask, destinations, opcode, sources, "
-            "width and addresses"
+            f"{text!r} is not an instruction of a trace, which has a PC, a mask, destinations, "
+            "an opcode, sources, a width and addresses"
         ) from None
     if not 0 <= mask < 1 << LANES:
         raise WarploomError(f"{text!r} has a mask of more than {LANES} lanes")

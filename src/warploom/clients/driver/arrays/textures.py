@@ -36,7 +36,8 @@ def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
     if not linear and resource.pitch != resource.width * texel:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            f"a texture requires contiguous rows here: a pitch of {resource.width * texel} "
+            f"the rows of a texture must be contiguous here, with a pitch of "
+            f"{resource.width * texel} "
             f"bytes, not {resource.pitch}",
         )
     size = texel
@@ -94,8 +95,9 @@ def _most_level(d: TextureDescriptor) -> int:
     if d.mipmap_bias or d.mipmap_least > 0 or d.mipmap_most % 1:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            "texture levels support only a whole number as the maximum level: not a bias of "
-            f"{d.mipmap_bias:g} with levels from {d.mipmap_least:g} to {d.mipmap_most:g}",
+            "mipmaps require a bias of 0, a minimum level of 0 and a whole number as the maximum "
+            "level, not a bias of {d.mipmap_bias:g} with levels from {d.mipmap_least:g} to "
+            "{d.mipmap_most:g}",
         )
     return max(0, int(d.mipmap_most))
 

@@ -199,7 +199,7 @@ def finish() -> None:
     if left:
         print(
             f"warploom: the program ended before {len(left)} of its launches and copies had "
-            "finished: call cudaDeviceSynchronize() before the end to get their results",
+            "finished. To get their results, call cudaDeviceSynchronize() before the program ends",
             file=sys.stderr,
             flush=True,
         )
