@@ -127,8 +127,9 @@ time, one that the scheduler considers each cycle."""
 MOST_WARPS = 64
 """Warps of a scheduler at most."""
 
-GROUPS = 8
-"""Groups of asynchronous copies, or of matrix products, of a warp whose ends are remembered."""
+GROUPS, GROUP_END_BITS = 8, 48
+"""Groups of asynchronous copies, or of matrix products, of a warp whose ends are remembered; and
+the bits of a word that hold such an end."""
 BARRIERS = 16
 """Barriers of a block."""
 IN_FLIGHT = REASON_COUNT

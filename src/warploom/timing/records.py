@@ -284,8 +284,9 @@ class WarpSlot(WordRecord, align=w.LINE):
     barrier: int
     copy_group: int  # the open group of asynchronous copies
     event: int  # 1 plus the index of its last event of the timeline
-    groups: Annotated[Words, w.GROUPS]  # a ring buffer of when each group ends
-    group_flights: Annotated[Words, w.GROUPS]  # and of its flights whose end is not known
+    # A ring buffer of when each group ends and, from bit GROUP_END_BITS on, how many of its flights
+    # have no known end.
+    groups: Annotated[Words, w.GROUPS]
     product_group: int  # the same for matrix products
     products: Annotated[Words, w.GROUPS]
 

@@ -48,13 +48,13 @@ def blocked_until(
     access it is NEVER if the scheduler's share of the load/store queue is full (BULK does not use
     it) or no flight record is free. If it is not `now`, sets `warp.blocked_by` to the stall reason:
     the throttle of the unit (math pipe, texture, MIO; LG for accesses off chip) or, of banks,
-    DISPATCH_STALL."""
+    DISPATCH_STALL. PRODUCT, which is asynchronous, does not wait for its unit."""
     operation = TimedOperation(arrays.ops, 0, warp.op)
     unit = operation.unit
     free = sm.words[unit_at(arrays, warp, unit)]
     # A unit that becomes free within this cycle accepts the operation: some units take a warp in
-    # less than a cycle.
-    if free >= (now + 1) * TICKS:
+    # less than a cycle. Asynchronous products queue there (PTX ISA, "wgmma.mma_async").
+    if free >= (now + 1) * TICKS and operation.kind != w.PRODUCT:
         warp.blocked_by = w.MATH_PIPE_THROTTLE
         if unit == TEXTURE:
             warp.blocked_by = w.TEX_THROTTLE
@@ -313,7 +313,7 @@ def start_flight(
     joins = operation.joins_group
     flight.group = warp.copy_group if joins else w.NEVER
     if joins:
-        sm.words[warp.at + WarpSlot.group_flights + warp.copy_group % w.GROUPS] += 1
+        sm.words[warp.at + WarpSlot.groups + warp.copy_group % w.GROUPS] += 1 << w.GROUP_END_BITS
     flight.arrivals = flight.next = 0
     flight.block_number = BlockSlot(sm, warp.block).launch_number
     flight.warp_number = warp.warp

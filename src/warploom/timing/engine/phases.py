@@ -266,8 +266,11 @@ def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int)
         warp.flights -= 1
     if flight.group != w.NEVER:
         group_end = warp.at + WarpSlot.groups + flight.group % w.GROUPS
-        sm.words[group_end] = max(sm.words[group_end], time)
-        sm.words[warp.at + WarpSlot.group_flights + flight.group % w.GROUPS] -= 1
+        group = sm.words[group_end]
+        # None is left in a slot of the ring buffer that a later group has taken.
+        left = max(0, (group >> w.GROUP_END_BITS) - 1)
+        end = max(group & ((1 << w.GROUP_END_BITS) - 1), time)
+        sm.words[group_end] = left << w.GROUP_END_BITS | end
     recheck_waits(arrays, sm, warp, now)
 
 

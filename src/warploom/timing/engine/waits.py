@@ -236,7 +236,7 @@ def awaited_flights(sm: SmState, warp: WarpSlot, pending_wait: int) -> int:
     for age in range((pending_wait >> 1) - 2, w.GROUPS - 1):
         number = warp.copy_group - 1 - age
         if number >= 0:
-            count += sm.words[warp.at + WarpSlot.group_flights + number % w.GROUPS]
+            count += sm.words[warp.at + WarpSlot.groups + number % w.GROUPS] >> w.GROUP_END_BITS
     return int(count)
 
 
@@ -250,5 +250,6 @@ def groups_end(sm: SmState, end_times: int, group: int, pending: int, now: int) 
         number = group - 1 - age
         # Groups older than the ring buffer have ended.
         if number >= 0:
-            until = max(until, sm.words[end_times + number % w.GROUPS])
+            end = sm.words[end_times + number % w.GROUPS] & ((1 << w.GROUP_END_BITS) - 1)
+            until = max(until, end)
     return int(until)
