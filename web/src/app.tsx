@@ -19,6 +19,7 @@ import { Time } from "./views/Time.tsx";
 import { Timeline } from "./views/Timeline.tsx";
 import { Transport } from "./views/Transport.tsx";
 import { Warp } from "./views/Warp.tsx";
+import { ExplainerPanel } from "./views/Watching.tsx";
 
 const TABS: readonly (readonly [Pane, string])[] = [
   ["code", "Code"],
@@ -41,7 +42,7 @@ export function App() {
   );
   const shown = model.value;
   if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
-  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", launchOpen.value ? "launching" : ""];
+  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", launchOpen.value ? "launching" : ""];
   return (
     <div class={classes.join(" ")}>
       <Top />
@@ -51,6 +52,7 @@ export function App() {
       <main style={split.value ? { "--split": `${split.value}%` } : {}}>
         <div class="left">
           <LessonPanel />
+          <ExplainerPanel />
           <Code model={shown} />
         </div>
         <Splitter />

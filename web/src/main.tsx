@@ -3,12 +3,15 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { startKeys } from "./keys.ts";
-import { progress, startLesson } from "./lesson.tsx";
+import { progress } from "./captions.ts";
+import { openLesson, startLesson } from "./lesson.tsx";
 import { followLink, keepLink, linkedLaunch } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
-import { labels, modelled, open, pane, request, show, shownLaunch, showWrong } from "./state.ts";
+import type { Model } from "./model.ts";
+import { labels, lesson, modelled, open, pane, request, show, shownLaunch, showWrong } from "./state.ts";
 import { startTheme } from "./theme.ts";
 import { startTips } from "./tips.ts";
+import { cut, frames, models, seek, startWatching, watching } from "./watch.ts";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
@@ -24,21 +27,42 @@ async function begin(): Promise<void> {
   try {
     shownLaunch.value = linkedLaunch();
     const first = await readTrace(shownLaunch.value, given.live);
-    const second = given.traces > 1 ? await readTrace(1, given.live) : null;
+    const second = given.traces > 1 && !given.explainer ? await readTrace(1, given.live) : null;
     request.value = given.request;
     if (given.lesson) startLesson(given.lesson);
     else labels.value = given.labels;
     progress.value = given.progress;
     open(first, second);
-    if (!given.lesson) {
+    startWatching(() => void nextOfCourse());
+    if (given.explainer) await openExplainer(first);
+    else if (!given.lesson) {
       if (modelled.value) pane.value = "time";
       showWrong();
       followLink();
     }
     keepLink();
+    cut.value = given.watch === "cut";
+    watching.value = given.watch !== "" && document.visibilityState === "visible";
   } catch (error) {
     root.textContent = `The trace cannot be shown: ${String(error)}`;
   }
 }
 
+/** Reads the other traces of an explainer, and shows its first stop. */
+async function openExplainer(first: Model): Promise<void> {
+  const { names } = show.value!.explainer!;
+  const others = names.slice(1).map((_, number) => readTrace(number + 1, show.value!.live));
+  models.value = [first, ...(await Promise.all(others))];
+  seek(0);
+}
+
+/** Goes on with the lesson after this one, where the whole course is watched. */
+async function nextOfCourse(): Promise<void> {
+  const next = lesson.value?.next;
+  if (show.value?.watch !== "course" || !next) return;
+  await openLesson(next);
+  watching.value = true;
+}
+
+Object.assign(window, { warploomFilm: frames });
 void begin();

@@ -548,6 +548,21 @@ export interface LessonHead {
   has_task: boolean;
 }
 
+export interface Stop {
+  topic: string;
+  text: string;
+  figure: string;
+  at: Anchor;
+  trace: number;
+  look: string;
+}
+
+export interface Explainer {
+  title: string;
+  stops: readonly Stop[];
+  names: readonly string[];
+}
+
 export interface DeviceChoice {
   name: string;
   title: string;
@@ -567,4 +582,6 @@ export interface Show {
   progress: Readonly<Record<string, string>>;
   devices: readonly DeviceChoice[];
   schedules: readonly string[];
+  watch: string;
+  explainer: Explainer | null;
 }

@@ -71,7 +71,7 @@ def learn(
             raise WarploomError("--export writes the page of a lesson: add the lesson's name")
         _list()
         return
-    lesson = _lesson(name or (file.name.partition(".")[0] if file else ""))
+    lesson = lesson_named(name or (file.name.partition(".")[0] if file else ""))
     if start is not None:
         _write_new(start, starting_source(lesson))
         print(
@@ -81,8 +81,7 @@ def learn(
     if check is not None:
         _grade(lesson, check, page.limits(), as_json=as_json)
         return
-    with confined(NOTHING):  # the kernels are from whoever wrote the lesson
-        traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    traces = recorded_lesson(lesson)
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
@@ -110,7 +109,13 @@ def _list() -> None:
     print("Open one with `warploom learn NAME`. ✓ task done, · read.", file=sys.stderr)
 
 
-def _lesson(name: str) -> Lesson:
+def recorded_lesson(lesson: Lesson) -> list[bytes]:
+    """Returns the traces of a lesson's launches."""
+    with confined(NOTHING):  # the kernels are from whoever wrote the lesson
+        return [record(request).to_bytes() for request in requests_of(lesson)]
+
+
+def lesson_named(name: str) -> Lesson:
     """Returns the lesson of that name, or in that file. Raises WarploomError where there is
     none."""
     if name.endswith(SUFFIX):

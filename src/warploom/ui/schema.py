@@ -220,6 +220,11 @@ class Assignment(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+WHOLE, CUT, COURSE = "whole", "cut", "course"
+"""What plays when a page opens: the lesson, its cut of at most 60 seconds, or the lesson and those
+after it."""
+
+
 class LessonHead(msgspec.Struct, frozen=True):
     """A lesson in the syllabus; `part` is the part of it."""
 
@@ -228,6 +233,26 @@ class LessonHead(msgspec.Struct, frozen=True):
     summary: str
     part: str
     has_task: bool
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text of an explainer and the step of trace number `trace` that it is about. `figure` is
+    what was counted there, `look` the view that shows it."""
+
+    topic: str
+    text: str
+    figure: str
+    at: Anchor
+    trace: int = 0
+    look: str = ""
+
+
+class Explainer(msgspec.Struct, frozen=True, kw_only=True):
+    """A short film through several launches; `names` are those of their lessons, by trace."""
+
+    title: str
+    stops: tuple[Stop, ...]
+    names: tuple[str, ...]
 
 
 class DeviceChoice(msgspec.Struct, frozen=True):
@@ -242,7 +267,9 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     """The content that a page opens with. `live`: a server is there that runs kernels. `traces` is
     how many there are to begin with: one, or two to compare; `labels` are what they are called.
     `launches` names the launches of a program whose traces can be chosen, by number, if several.
-    `progress` has "read" or "done" for the lessons that the user has been through."""
+    `progress` has "read" or "done" for the lessons that the user has been through. `watch` says
+    what plays when the page opens: WHOLE, CUT, COURSE, or nothing if empty.
+    An `explainer` has a trace for each of its `names`."""
 
     title: str
     live: bool
@@ -256,3 +283,5 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     progress: dict[str, str] = {}
     devices: tuple[DeviceChoice, ...] = ()
     schedules: tuple[str, ...] = ()
+    watch: str = ""
+    explainer: Explainer | None = None
