@@ -1,4 +1,4 @@
-"""Exports every lesson as a static page, with an index: a gallery for a web site.
+"""Exports every lesson and the explainer as static pages, with an index: a gallery for a web site.
 
 python tools/gallery.py FOLDER
 """
@@ -9,6 +9,7 @@ import html
 import sys
 from pathlib import Path
 
+from warploom.ui.explainer import explainer_show, recorded_explainer
 from warploom.ui.lessons import SYLLABUS, find_lesson, labels_of, requests_of
 from warploom.ui.page import export
 from warploom.ui.record import record
@@ -22,6 +23,10 @@ li { margin: 0.5rem 0; }
 """
 
 
+EXPLAINER = "simt"
+"""The name of the explainer's page, beside those of the lessons."""
+
+
 def lesson_sections() -> list[tuple[str, list[Lesson]]]:
     """Returns the lessons by the parts of the syllabus."""
     sections: list[tuple[str, list[Lesson]]] = []
@@ -32,12 +37,16 @@ def lesson_sections() -> list[tuple[str, list[Lesson]]]:
 
 
 def write_gallery(folder: Path, *, index: bool = True) -> list[Path]:
-    """Write a page for each lesson, and the index where it is wanted; returns the files."""
+    """Write a page for each lesson, one for the explainer, and the index where it is wanted;
+    returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [
-        _write_lesson(lesson, folder / f"{lesson.id}.html")
-        for _, lessons in lesson_sections()
-        for lesson in lessons
+        _write_explainer(folder / f"{EXPLAINER}.html"),
+        *(
+            _write_lesson(lesson, folder / f"{lesson.id}.html")
+            for _, lessons in lesson_sections()
+            for lesson in lessons
+        ),
     ]
     return [*written, _write_index(folder / "index.html")] if index else written
 
@@ -51,10 +60,18 @@ def _write_index(index: Path) -> Path:
     index.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Warploom lessons</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-        f"<h1>Warploom lessons</h1>{''.join(sections)}</html>",
+        f'<h1>Warploom lessons</h1><p><a href="{EXPLAINER}.html">SIMT in 60 seconds</a></p>'
+        f"{''.join(sections)}</html>",
         "utf-8",
     )
     return index
+
+
+def _write_explainer(file: Path) -> Path:
+    """Write the page of the explainer, which waits for its button; returns its file."""
+    told, traces = recorded_explainer()
+    file.write_text(export(explainer_show(told, watch="", gallery=True), traces), "utf-8")
+    return file
 
 
 def _write_lesson(lesson: Lesson, file: Path) -> Path:

@@ -26,8 +26,8 @@ async function begin(): Promise<void> {
   startKeys();
   try {
     shownLaunch.value = linkedLaunch();
-    const first = await readTrace(shownLaunch.value, given.live);
-    const second = given.traces > 1 && !given.explainer ? await readTrace(1, given.live) : null;
+    const first = await readTrace(shownLaunch.value);
+    const second = given.traces > 1 && !given.explainer ? await readTrace(1) : null;
     request.value = given.request;
     if (given.lesson) startLesson(given.lesson);
     else labels.value = given.labels;
@@ -51,7 +51,7 @@ async function begin(): Promise<void> {
 /** Reads the other traces of an explainer, and shows its first stop. */
 async function openExplainer(first: Model): Promise<void> {
   const { names } = show.value!.explainer!;
-  const others = names.slice(1).map((_, number) => readTrace(number + 1, show.value!.live));
+  const others = names.slice(1).map((_, number) => readTrace(number + 1));
   models.value = [first, ...(await Promise.all(others))];
   seek(0);
 }

@@ -264,5 +264,6 @@ export const frames = {
     if (shown.scenes[shot.scene]!.kind === "answer") predicted.value = lesson.value!.question.answer;
     watching.value = true;
     seek(shot.start);
+    document.documentElement.style.setProperty("--played", String(shot.end / shown.seconds));
   },
 };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +12,51 @@ from warploom.cli.learn import lesson_named, recorded_lesson
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
+from warploom.ui.chromium import find_chromium
+from warploom.ui.explainer import explainer_show, recorded_explainer
+from warploom.ui.film import check_video_name, find_ffmpeg, write_gif, write_video
 from warploom.ui.lessons import ORDER, labels_of
-from warploom.ui.schema import COURSE, CUT, WHOLE
+from warploom.ui.schema import COURSE, CUT, WHOLE, Show
 from warploom.ui.shows import exported_show, live_show
+
+
+@dataclass(frozen=True)
+class WrittenFilm:
+    """Files that are written instead of serving the page."""
+
+    export: Export = None
+    export_video: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILM.webm", help="Write a video (.webm or .mp4); needs Chromium and ffmpeg."
+        ),
+    ] = None
+    export_gif: Annotated[
+        Path | None,
+        typer.Option(metavar="FILM.gif", help="Write an animated GIF; needs Chromium and ffmpeg."),
+    ] = None
+
+    @property
+    def any(self) -> bool:
+        """Returns whether there is one."""
+        return any((self.export, self.export_video, self.export_gif))
+
+    def check(self) -> None:
+        """Raises WarploomError where a film cannot be written, before anything is recorded."""
+        if self.export_video is not None:
+            check_video_name(self.export_video)
+        if self.export_video is not None or self.export_gif is not None:
+            find_chromium()
+            find_ffmpeg()
+
+    def write(self, show: Show, traces: list[bytes]) -> None:
+        """Writes the files."""
+        if self.export is not None:
+            write_page(self.export, show, traces)
+        if self.export_video is not None:
+            write_video(self.export_video, show, traces)
+        if self.export_gif is not None:
+            write_gif(self.export_gif, show, traces)
 
 
 @grouped
@@ -22,24 +66,38 @@ def tour(
     ] = None,
     *,
     short: Annotated[
-        bool, typer.Option("--short", help="Play the cut of the lesson, at most 60 seconds.")
+        bool,
+        typer.Option(
+            "--short", help="Play the explainer, or the cut of a lesson: at most 60 seconds."
+        ),
     ] = False,
     page: PageOptions,
-    export: Export = None,
+    written: WrittenFilm,
 ) -> None:
     """Watch a lesson as a film: captions stay as long as they take to be read, the steps between
-    them play, and the question waits for an answer. Without a LESSON, watch all of them in order.
+    them play, and the question waits for an answer. Without a LESSON, watch all of them in order
+    or, with --short, an explainer of warps, masks, divergence and memory.
 
-    Examples: `warploom tour`, `warploom tour branch`, `warploom tour branch --short`.
+    Examples: `warploom tour --short`, `warploom tour`, `warploom tour branch`, `warploom tour
+    branch --short`.
     """
-    if name is None and (short or export is not None):
-        raise WarploomError("a film of all lessons plays from a server: add the name of a lesson")
-    lesson = lesson_named(name or ORDER[0])
-    watch = COURSE if name is None else CUT if short else WHOLE
-    traces = recorded_lesson(lesson)
-    if export is not None:
-        show = exported_show(lesson.title, labels_of(lesson), lesson=lesson, watch=watch)
-        write_page(export, show, traces)
-        return
-    show = live_show(lesson.title, len(traces), request=lesson.request, lesson=lesson, watch=watch)
-    page.serve(show, traces)
+    written.check()
+    if name is None and short:
+        told, traces = recorded_explainer()
+        shown = served = explainer_show(told, watch=CUT)
+    elif name is None and written.any:
+        raise WarploomError(
+            "a film of all lessons plays from a server: add --short, or the name of a lesson"
+        )
+    else:
+        lesson = lesson_named(name or ORDER[0])
+        watch = COURSE if name is None else CUT if short else WHOLE
+        traces = recorded_lesson(lesson)
+        shown = exported_show(lesson.title, labels_of(lesson), lesson=lesson, watch=watch)
+        served = live_show(
+            lesson.title, len(traces), request=lesson.request, lesson=lesson, watch=watch
+        )
+    if written.any:
+        written.write(shown, traces)
+    else:
+        page.serve(served, traces)

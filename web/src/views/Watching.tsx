@@ -74,7 +74,7 @@ export function ExplainerPanel() {
         <p>
           <Prose text={now.text} />
         </p>
-        <p class="figure">{now.figure}</p>
+        <p class="counted">{now.figure}</p>
       </div>
       <WatchControls />
       <footer>
