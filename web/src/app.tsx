@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LaunchChoice } from "./launches.tsx";
+import { copied, copyLink, embedded, hasLink, onlyPane } from "./link.ts";
 import { LessonPanel, Lessons } from "./lesson.tsx";
 import { editable, editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
@@ -20,6 +21,7 @@ import { Timeline } from "./views/Timeline.tsx";
 import { Transport } from "./views/Transport.tsx";
 import { Warp } from "./views/Warp.tsx";
 import { ExplainerPanel } from "./views/Watching.tsx";
+import { Sheet } from "./views/Sheet.tsx";
 
 const TABS: readonly (readonly [Pane, string])[] = [
   ["code", "Code"],
@@ -42,7 +44,7 @@ export function App() {
   );
   const shown = model.value;
   if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
-  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", launchOpen.value ? "launching" : ""];
+  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", launchOpen.value ? "launching" : "", show.value?.explainer ? "explaining" : "", embedded ? "embedded" : "", onlyPane ? "alone" : ""];
   return (
     <div class={classes.join(" ")}>
       <Top />
@@ -67,6 +69,7 @@ export function App() {
       </section>
       <Lessons />
       <Keys />
+      <Sheet />
     </div>
   );
 }
@@ -180,6 +183,14 @@ function Top() {
           </button>
         </>
       )}
+      {hasLink && (
+        <button class="icon" onClick={() => void copyLink()} title="Copy a link to what is shown" aria-label="Copy link">
+          {copied.value ? "✓" : <LinkIcon />}
+        </button>
+      )}
+      <span class="unseen" role="status">
+        {copied.value ? "The link is copied" : ""}
+      </span>
       <button class="icon" aria-pressed={projector.value} onClick={() => (projector.value = !projector.value)} title="Larger type, for a projector" aria-label="Projector">
         A
       </button>
@@ -190,6 +201,14 @@ function Top() {
         ?
       </button>
     </header>
+  );
+}
+
+function LinkIcon() {
+  return (
+    <svg class="link" viewBox="0 0 16 16" aria-hidden="true">
+      <path d="M6.5 9.5l3-3M7 4.5l1.6-1.6a3 3 0 0 1 4.3 4.3L11.3 8.8M9 11.5l-1.6 1.6a3 3 0 0 1-4.3-4.3L4.7 7.2" />
+    </svg>
   );
 }
 

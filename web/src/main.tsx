@@ -5,7 +5,7 @@ import { App } from "./app.tsx";
 import { startKeys } from "./keys.ts";
 import { progress } from "./captions.ts";
 import { openLesson, startLesson } from "./lesson.tsx";
-import { followLink, keepLink, linkedLaunch } from "./link.ts";
+import { followLink, keepLink, linkedLaunch, onlyPane } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
 import type { Model } from "./model.ts";
 import { labels, lesson, modelled, open, pane, request, show, shownLaunch, showWrong } from "./state.ts";
@@ -38,8 +38,9 @@ async function begin(): Promise<void> {
     else if (!given.lesson) {
       if (modelled.value) pane.value = "time";
       showWrong();
-      followLink();
     }
+    followLink();
+    if (onlyPane) pane.value = onlyPane;
     keepLink();
     cut.value = given.watch === "cut";
     watching.value = given.watch !== "" && document.visibilityState === "visible";

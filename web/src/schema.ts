@@ -584,4 +584,5 @@ export interface Show {
   schedules: readonly string[];
   watch: string;
   explainer: Explainer | null;
+  place: string;
 }

@@ -269,7 +269,8 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     `launches` names the launches of a program whose traces can be chosen, by number, if several.
     `progress` has "read" or "done" for the lessons that the user has been through. `watch` says
     what plays when the page opens: WHOLE, CUT, COURSE, or nothing if empty.
-    An `explainer` has a trace for each of its `names`."""
+    An `explainer` has a trace for each of its `names`. `place` is where the page opens, as its URL
+    says it behind `#`, unless the URL says otherwise."""
 
     title: str
     live: bool
@@ -285,3 +286,4 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[str, ...] = ()
     watch: str = ""
     explainer: Explainer | None = None
+    place: str = ""
