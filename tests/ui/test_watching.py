@@ -229,3 +229,19 @@ def test_on_a_small_screen_a_caption_about_the_warp_shows_the_warp(
     page.keyboard.press("n")
     assert page.locator("#below").is_visible()
     page.close()
+
+
+def test_a_word_of_the_glossary_explains_itself_once_in_a_lesson(page: Any, folder: Path) -> None:
+    """The lesson's first caption with "lanes" explains the word; later ones do not."""
+    lesson = open_film(page, folder, "branch")
+    page.keyboard.press("n")
+    assert "lanes" in lesson.captions[0].text
+    words = page.locator(".caption dfn")
+    lanes = words.filter(has_text="lanes")
+    assert lanes.count() == 1
+    lanes.focus()
+    tip = page.locator("[role=tooltip]")
+    assert "a thread's position in its warp" in tip.inner_text()
+    page.keyboard.press("n")
+    assert "lanes" in lesson.captions[1].text
+    assert words.filter(has_text="lanes").count() == 0

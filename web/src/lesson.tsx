@@ -144,7 +144,7 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
   const beside = its && said.beside ? resolve(its, said.beside) : 0;
   return (
     <div class={moving.value ? "caption moving" : "caption"} aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
-      <p><Prose text={said.text} /></p>
+      <p><Prose text={said.text} before={taught.captions.slice(0, caption.value).map((one) => one.text)} /></p>
       {step === null && <p class="missing">The launch has no step that this caption's `at` describes: {described(said.at)}.</p>}
       {beside === null && <p class="missing">The other run has no step that this caption's `beside` describes: {described(said.beside!)}.</p>}
       {step !== time.value && step !== null && !moving.value && (
@@ -318,6 +318,8 @@ export function Lessons() {
                     {one.title} {mark(progress.value[one.id])}
                   </b>
                   <span><Prose text={one.summary} /></span>
+                  {one.aim && <span class="aim">{one.aim}</span>}
+                  {one.needs.length > 0 && <span class="aim">After: {one.needs.map((name) => lessons.find((other) => other.id === name)?.title ?? name).join(" · ")}</span>}
                 </button>
               </li>
             ))}

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.learn import lesson_named, recorded_lesson
+from warploom.cli.learn import recorded_lesson
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.ui.chromium import find_chromium
 from warploom.ui.explainer import explainer_show, recorded_explainer
 from warploom.ui.film import check_video_name, find_ffmpeg, write_gif, write_video
-from warploom.ui.lessons import ORDER, labels_of
+from warploom.ui.lessons import ORDER, labels_of, lesson_named
 from warploom.ui.schema import COURSE, CUT, WHOLE, Show
 from warploom.ui.shows import exported_show, live_show
 

@@ -197,7 +197,8 @@ class ProgressNote(msgspec.Struct, frozen=True):
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A small kernel: a question, captions that lead through its steps, a recap, a task. `next`
-    is the lesson after it, empty for the last."""
+    is the lesson after it, empty for the last. `aim` is what the learner can do afterwards, `needs`
+    are the lessons to take before."""
 
     id: str
     title: str
@@ -210,6 +211,8 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     task: Task | None = None
     versus: Variant | None = None
     next: str = ""
+    aim: str = ""
+    needs: tuple[str, ...] = ()
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -233,6 +236,8 @@ class LessonHead(msgspec.Struct, frozen=True):
     summary: str
     part: str
     has_task: bool
+    aim: str = ""
+    needs: tuple[str, ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ export function Sheet() {
   return (
     <section class="printed" aria-hidden="true">
       <h2>{taught.title}</h2>
+      {taught.aim && <p>Aim: {taught.aim}</p>}
       <p>
         <Prose text={taught.summary} />
       </p>

@@ -72,7 +72,7 @@ export function ExplainerPanel() {
       </header>
       <div class={moving.value ? "caption moving" : "caption"} aria-live="polite">
         <p>
-          <Prose text={now.text} />
+          <Prose text={now.text} before={told.stops.slice(0, place.value).map((one) => one.text)} />
         </p>
         <p class="counted">{now.figure}</p>
       </div>
