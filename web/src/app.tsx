@@ -12,6 +12,7 @@ import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
 import { Data } from "./views/Data.tsx";
+import { ExplorablePanel } from "./views/Explorable.tsx";
 import { Findings } from "./views/Findings.tsx";
 import { Machine } from "./views/Machine.tsx";
 import { Memory } from "./views/Memory.tsx";
@@ -44,7 +45,7 @@ export function App() {
   );
   const shown = model.value;
   if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
-  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", launchOpen.value ? "launching" : "", show.value?.explainer ? "explaining" : "", embedded ? "embedded" : "", onlyPane ? "alone" : ""];
+  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", launchOpen.value ? "launching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", embedded ? "embedded" : "", onlyPane ? "alone" : ""];
   return (
     <div class={classes.join(" ")}>
       <Top />
@@ -55,6 +56,7 @@ export function App() {
         <div class="left">
           <LessonPanel />
           <ExplainerPanel />
+          <ExplorablePanel />
           <Code model={shown} />
         </div>
         <Splitter />
@@ -107,7 +109,7 @@ function Splitter() {
 function Single() {
   const shown = model.value!;
   return (
-    <div class="single">
+    <div class="single" role="group" aria-label="Warp and view" tabIndex={0}>
       {!other.value && <Warp model={shown} moment={moment.value!} warp={warp.value} />}
       <section class="view below" id="below" role="tabpanel" aria-label={pane.value}>
         <h2 class="unseen">{TABS.find(([name]) => name === pane.value)?.[1]}</h2>

@@ -4,6 +4,7 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { startKeys } from "./keys.ts";
 import { progress } from "./captions.ts";
+import { openExplorable } from "./explore.ts";
 import { openLesson, startLesson } from "./lesson.tsx";
 import { followLink, keepLink, linkedLaunch, onlyPane } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
@@ -27,7 +28,7 @@ async function begin(): Promise<void> {
   try {
     shownLaunch.value = linkedLaunch();
     const first = await readTrace(shownLaunch.value);
-    const second = given.traces > 1 && !given.explainer ? await readTrace(1) : null;
+    const second = given.traces > 1 && !given.explainer && !given.explorable ? await readTrace(1) : null;
     request.value = given.request;
     if (given.lesson) startLesson(given.lesson);
     else labels.value = given.labels;
@@ -35,6 +36,7 @@ async function begin(): Promise<void> {
     open(first, second);
     startWatching(() => void nextOfCourse());
     if (given.explainer) await openExplainer(first);
+    else if (given.explorable) await openExplorable();
     else if (!given.lesson) {
       if (modelled.value) pane.value = "time";
       showWrong();

@@ -575,6 +575,26 @@ export interface Assignment {
   name: string;
 }
 
+export interface Control {
+  name: string;
+  label: string;
+  values: readonly string[];
+  start: number;
+  buttons: boolean;
+}
+
+export interface Explorable {
+  id: string;
+  title: string;
+  text: readonly string[];
+  controls: readonly Control[];
+  at: Anchor;
+  look: string;
+  figures: readonly string[];
+  curve: readonly number[];
+  curve_label: string;
+}
+
 export interface LessonHead {
   id: string;
   title: string;
@@ -622,4 +642,5 @@ export interface Show {
   watch: string;
   explainer: Explainer | null;
   place: string;
+  explorable: Explorable | null;
 }

@@ -20,6 +20,13 @@ from warploom.core.printable import printable
 from warploom.core.source_files import printable_name
 from warploom.host.programs.confinement import Confinement
 from warploom.host.programs.sources import read_source
+from warploom.ui.explorables import (
+    EXPLORABLES,
+    explorable_of,
+    explorable_show,
+    read_explorable,
+    requests_of_explorable,
+)
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
     SYLLABUS,
@@ -63,7 +70,8 @@ def learn(
     page: PageOptions,
     export: Export = None,
 ) -> None:
-    """List the lessons, open one in the browser, or grade a kernel in its task.
+    """List the lessons, open one in the browser, or grade a kernel in its task. NAME can also be a
+    page to explore, with sliders (`warploom learn` lists them).
 
     With --start and --check, NAME defaults to the name of the file (banks for banks.cu). With
     --check, the exit status is 0 if the kernel passes, otherwise 1. A folder with --check is a
@@ -82,6 +90,9 @@ def learn(
             raise WarploomError("--export writes the page of a lesson: add the lesson's name")
         _list(as_json=as_json)
         return
+    if name in EXPLORABLES and file is None:
+        _explore(name, page, export)
+        return
     lesson = lesson_named(name or (file.name.partition(".")[0] if file else ""))
     if start is not None:
         _write_new(start, starting_source(lesson))
@@ -98,6 +109,17 @@ def learn(
         return
     show = live_show(lesson.title, len(traces), request=lesson.request, lesson=lesson)
     page.serve(show, traces)
+
+
+def _explore(name: str, page: PageOptions, export: Path | None) -> None:
+    """Writes the page of an explorable, or serves it."""
+    traces = [record(request) for request in requests_of_explorable(name)]
+    show = explorable_show(explorable_of(name, traces))
+    data = [trace.to_bytes() for trace in traces]
+    if export is not None:
+        write_page(export, show, data)
+    else:
+        page.serve(show, data)
 
 
 def _write_new(file: Path, text: str) -> None:
@@ -121,6 +143,10 @@ def _list(*, as_json: bool) -> None:
             one = by_name[name]
             print(f"{MARKS.get(kept.get(name, ''), ' ')} {name:<{width}}  {one.title}")
         print()
+    print("To explore, with sliders")
+    for name in EXPLORABLES:
+        print(f"  {name:<{width}}  {read_explorable(name).title}")
+    print()
     print("Open one with `warploom learn NAME`. ✓ task done, · read.", file=sys.stderr)
 
 

@@ -223,6 +223,34 @@ class Assignment(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A slider, or buttons where `buttons` is set, over the values of one parameter of a launch.
+    `start` is the number of the value that it begins with."""
+
+    name: str
+    label: str
+    values: tuple[str, ...]
+    start: int = 0
+    buttons: bool = False
+
+
+class Explorable(msgspec.Struct, frozen=True, kw_only=True):
+    """A page to play with: a text, and controls whose values each have a launch that was recorded
+    beforehand. Launches are in the order of the controls' values, the last control's fastest. `at`
+    and `look` say what is shown of each; `figures` say what was counted there, and `curve` is one
+    of these numbers, called `curve_label`."""
+
+    id: str
+    title: str
+    text: tuple[str, ...]
+    controls: tuple[Control, ...]
+    at: Anchor
+    look: str
+    figures: tuple[str, ...]
+    curve: tuple[float, ...]
+    curve_label: str
+
+
 WHOLE, CUT, COURSE = "whole", "cut", "course"
 """What plays when a page opens: the lesson, its cut of at most 60 seconds, or the lesson and those
 after it."""
@@ -275,7 +303,8 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     `progress` has "read" or "done" for the lessons that the user has been through. `watch` says
     what plays when the page opens: WHOLE, CUT, COURSE, or nothing if empty.
     An `explainer` has a trace for each of its `names`. `place` is where the page opens, as its URL
-    says it behind `#`, unless the URL says otherwise."""
+    says it behind `#`, unless the URL says otherwise. An `explorable` has a trace for each
+    combination of its controls' values."""
 
     title: str
     live: bool
@@ -292,3 +321,4 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     watch: str = ""
     explainer: Explainer | None = None
     place: str = ""
+    explorable: Explorable | None = None
