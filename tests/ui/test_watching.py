@@ -78,6 +78,7 @@ def open_film(page: Any, folder: Path, name: str, watch: str = "") -> Lesson:
         traces = [record(request).to_bytes() for request in requests_of(lesson)]
         show = exported_show(lesson.title, labels_of(lesson), lesson=lesson, watch=watch)
         file.write_text(export(show, traces), "utf-8")
+        assert file.stat().st_size < 1_000_000
     page.goto(file.as_uri())
     page.wait_for_selector(".tabs")
     return lesson
