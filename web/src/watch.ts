@@ -241,6 +241,7 @@ interface Frame {
   readonly seconds: number;
   readonly kind: string;
   readonly number: number;
+  readonly text: string;
   /** The steps that lead to the next scene are playing. */
   readonly moves: boolean;
 }
@@ -254,8 +255,8 @@ export const frames = {
     const shown = film.value;
     if (!shown) return [];
     return shown.shots.map((shot) => {
-      const { kind, number } = shown.scenes[shot.scene]!;
-      return { seconds: shot.end - shot.start, kind, number, moves: shot.step !== null };
+      const { kind, number, text } = shown.scenes[shot.scene]!;
+      return { seconds: shot.end - shot.start, kind, number, text, moves: shot.step !== null };
     });
   },
   show(number: number): void {

@@ -16,6 +16,7 @@ from warploom.ui.chromium import find_chromium
 from warploom.ui.explainer import explainer_show, recorded_explainer
 from warploom.ui.film import check_video_name, find_ffmpeg, write_gif, write_video
 from warploom.ui.lessons import ORDER, labels_of, lesson_named
+from warploom.ui.narration import find_voice
 from warploom.ui.schema import COURSE, CUT, WHOLE, Show
 from warploom.ui.shows import exported_show, live_show
 
@@ -31,6 +32,10 @@ class WrittenFilm:
             metavar="FILM.webm", help="Write a video (.webm or .mp4); needs Chromium and ffmpeg."
         ),
     ] = None
+    voice: Annotated[
+        bool,
+        typer.Option("--voice", help="Speak the captions in the video; needs espeak-ng."),
+    ] = False
     export_gif: Annotated[
         Path | None,
         typer.Option(metavar="FILM.gif", help="Write an animated GIF; needs Chromium and ffmpeg."),
@@ -43,8 +48,12 @@ class WrittenFilm:
 
     def check(self) -> None:
         """Raises WarploomError where a film cannot be written, before anything is recorded."""
+        if self.voice and self.export_video is None:
+            raise WarploomError("--voice is for --export-video; in the page, press V")
         if self.export_video is not None:
             check_video_name(self.export_video)
+        if self.voice:
+            find_voice()
         if self.export_video is not None or self.export_gif is not None:
             find_chromium()
             find_ffmpeg()
@@ -54,7 +63,7 @@ class WrittenFilm:
         if self.export is not None:
             write_page(self.export, show, traces)
         if self.export_video is not None:
-            write_video(self.export_video, show, traces)
+            write_video(self.export_video, show, traces, spoken=self.voice)
         if self.export_gif is not None:
             write_gif(self.export_gif, show, traces)
 
