@@ -3,27 +3,23 @@ begins with fails the task, and the solution passes it."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from browser import BROWSER, NO_BROWSER, REQUIRED, launched
 from claims_on_screen import wait_for_claim
 from lesson_claims import CLAIMS
+from run_here import run_here
 
-from warploom.host.programs.confinement import Confinement
 from warploom.ui import server
-from warploom.ui.child import Job, Requested, answer_to
 from warploom.ui.lessons import ORDER, find_lesson, requests_of
 from warploom.ui.page import BUNDLE
 from warploom.ui.progress import read_progress
 from warploom.ui.record import record
-from warploom.ui.runner import Limits
-from warploom.ui.schema import Lesson, Refusal
+from warploom.ui.schema import Lesson
 from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import live_show
 
@@ -34,14 +30,6 @@ pytestmark = [
 ]
 
 PATIENCE = 10_000
-
-
-async def run_here(request: Requested, limits: Limits, confinement: Confinement) -> bytes | Refusal:
-    """Does what a process of the server would do, in a thread of this one, which is quicker."""
-    answer = await asyncio.to_thread(answer_to, Job.of(request, confinement), 1 << 30)
-    if answer[:1] == b"R":
-        return msgspec.json.decode(answer[1:], type=Refusal)
-    return answer[1:]
 
 
 @pytest.fixture(scope="module")
