@@ -86,8 +86,8 @@ def _write_index(index: Path) -> Path:
 
 def _write_explainer(file: Path) -> Path:
     """Write the page of the explainer, which waits for its button; returns its file."""
-    told, traces = recorded_explainer()
-    file.write_text(export(explainer_show(told, watch="", gallery=True), traces), "utf-8")
+    explained, traces = recorded_explainer()
+    file.write_text(export(explainer_show(explained, watch="", gallery=True), traces), "utf-8")
     return file
 
 

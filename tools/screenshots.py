@@ -137,8 +137,8 @@ def main() -> None:
                 take_sheet(browser, size)
         browser.close()
     if not named or "simt" in named:
-        told, traces = recorded_explainer()
-        write_gif(FOLDER / "simt.gif", explainer_show(told, watch=CUT), traces)
+        explained, traces = recorded_explainer()
+        write_gif(FOLDER / "simt.gif", explainer_show(explained, watch=CUT), traces)
 
 
 def take(browser: Browser, picture: Picture) -> None:

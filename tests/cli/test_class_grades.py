@@ -1,4 +1,4 @@
-"""`warploom learn --check FOLDER`: the kernels of a class in a table, and the course as data."""
+"""`warploom learn --check FOLDER`: the kernels of a class in a table, and the syllabus as data."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def test_grading_a_class_keeps_no_progress_of_the_teacher(
     monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path / "data"))
     note_progress("saxpy", READ)
     invoke("learn", "--check", str(school))
-    listed = {one["id"]: one["progress"] for one in json.loads(invoke("learn", "--json"))}
-    assert listed["saxpy"] == READ
-    assert {name for name, state in listed.items() if state} == {"saxpy"}
+    heads = {one["id"]: one["progress"] for one in json.loads(invoke("learn", "--json"))}
+    assert heads["saxpy"] == READ
+    assert {name for name, state in heads.items() if state} == {"saxpy"}
 
 
 def test_every_lesson_has_an_aim_and_comes_after_what_it_needs() -> None:
@@ -107,7 +107,7 @@ def test_a_lesson_of_ones_own_needs_no_aim(tmp_path: Path) -> None:
     assert read_lesson(file).needs == ()
 
 
-def test_the_table_of_the_course_is_current() -> None:
-    import course
+def test_the_table_of_the_syllabus_is_current() -> None:
+    import syllabus_table
 
-    assert course.TARGET.read_text("utf-8") == course.page()
+    assert syllabus_table.TARGET.read_text("utf-8") == syllabus_table.page()

@@ -61,9 +61,9 @@ def recorded() -> tuple[Explainer, list[bytes]]:
 
 @pytest.fixture(scope="module")
 def url(recorded: tuple[Explainer, list[bytes]], tmp_path_factory: pytest.TempPathFactory) -> str:
-    told, traces = recorded
+    explained, traces = recorded
     file = tmp_path_factory.mktemp("pages") / "simt.html"
-    file.write_text(export(explainer_show(told, watch=""), traces), "utf-8")
+    file.write_text(export(explainer_show(explained, watch=""), traces), "utf-8")
     assert file.stat().st_size < 1_000_000
     return file.as_uri()
 
@@ -77,11 +77,11 @@ def chromium() -> Iterator[Any]:
 def test_each_claim_stands_beside_its_number(
     chromium: Any, url: str, recorded: tuple[Explainer, list[bytes]]
 ) -> None:
-    told, _ = recorded
+    explained, _ = recorded
     page = chromium.new_page(viewport={"width": 1280, "height": 800})
     page.goto(url)
     page.wait_for_selector(".explainer")
-    assert len(told.stops) == len(STOPS)
+    assert len(explained.stops) == len(STOPS)
     for number, (topic, said, counted, claim) in enumerate(STOPS):
         if number:
             page.keyboard.press("n")
@@ -98,8 +98,10 @@ def test_each_claim_stands_beside_its_number(
 def test_a_load_takes_hundreds_of_cycles_and_sixteen_warps_hardly_longer(
     recorded: tuple[Explainer, list[bytes]],
 ) -> None:
-    told, traces = recorded
-    alone, together = (Trace.from_bytes(traces[told.stops[n].trace]).modelled for n in (-2, -1))
+    explained, traces = recorded
+    alone, together = (
+        Trace.from_bytes(traces[explained.stops[n].trace]).modelled for n in (-2, -1)
+    )
     assert alone is not None
     assert together is not None
     # Eight loads, each of which needs the one before.
@@ -116,9 +118,9 @@ def test_it_is_read_and_played_in_60_seconds(
     shots = page.evaluate("warploomFilm.begin(true)")
     page.close()
     assert sum(shot["seconds"] for shot in shots) <= 60
-    told, _ = recorded
+    explained, _ = recorded
     stops = [shot["seconds"] for shot in shots if not shot["moves"]]
-    for stop, seconds in zip(told.stops, stops, strict=True):
+    for stop, seconds in zip(explained.stops, stops, strict=True):
         assert seconds >= 60 * len(stop.text.split()) / 160
 
 

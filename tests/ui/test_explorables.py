@@ -98,9 +98,9 @@ def test_lanes_that_share_a_counter_take_turns() -> None:
 
 
 def test_there_are_eight_and_the_list_names_them() -> None:
-    listed = CliRunner().invoke(app, ["learn"]).stdout
+    printed = CliRunner().invoke(app, ["learn"]).stdout
     assert len(EXPLORABLES) >= 8
-    assert all(f"  {name} " in listed for name in EXPLORABLES)
+    assert all(f"  {name} " in printed for name in EXPLORABLES)
 
 
 @pytest.fixture(scope="module")

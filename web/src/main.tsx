@@ -34,7 +34,7 @@ async function begin(): Promise<void> {
     else labels.value = given.labels;
     progress.value = given.progress;
     open(first, second);
-    startWatching(() => void nextOfCourse());
+    startWatching(() => void nextOfAll());
     if (given.explainer) await openExplainer(first);
     else if (given.explorable) await openExplorable();
     else if (!given.lesson) {
@@ -59,10 +59,10 @@ async function openExplainer(first: Model): Promise<void> {
   seek(0);
 }
 
-/** Goes on with the lesson after this one, where the whole course is watched. */
-async function nextOfCourse(): Promise<void> {
+/** Goes on with the lesson after this one, where all of them are watched. */
+async function nextOfAll(): Promise<void> {
   const next = lesson.value?.next;
-  if (show.value?.watch !== "course" || !next) return;
+  if (show.value?.watch !== "all" || !next) return;
   await openLesson(next);
   watching.value = true;
 }

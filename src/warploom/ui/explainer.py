@@ -1,5 +1,5 @@
 """Makes the explainer: a minute about warps, masks, divergence, reconvergence, coalescing and
-latency, told beside steps of the lessons' launches.
+latency, shown beside steps of the lessons' launches.
 
 In: `explainer.toml`. Out: an `Explainer` whose numbers were counted in the launches, and their
 traces. How long each text stays is left to the page (`web/src/film.ts`).
@@ -51,17 +51,17 @@ def recorded_explainer() -> tuple[Explainer, list[bytes]]:
         _counted(stop, launches.index((stop.lesson, stop.run)), traces) for stop in script.stops
     )
     names = tuple(name for name, _ in launches)
-    told = Explainer(title=script.title, stops=tuple(stops), names=names)
-    return told, [trace.to_bytes() for trace in traces]
+    explained = Explainer(title=script.title, stops=tuple(stops), names=names)
+    return explained, [trace.to_bytes() for trace in traces]
 
 
-def explainer_show(told: Explainer, *, watch: str, gallery: bool = False) -> Show:
+def explainer_show(explained: Explainer, *, watch: str, gallery: bool = False) -> Show:
     """Returns what the page of an explainer shows. In a `gallery` the pages of the lessons are
     beside it."""
     from warploom.ui.shows import exported_show
 
-    show = exported_show(told.title, told.names, gallery=gallery, watch=watch)
-    return msgspec.structs.replace(show, explainer=told)
+    show = exported_show(explained.title, explained.names, gallery=gallery, watch=watch)
+    return msgspec.structs.replace(show, explainer=explained)
 
 
 def _recorded(name: str, run: int) -> Trace:

@@ -63,5 +63,5 @@ def _spoken(text: str, sound: Path, rate: int) -> float:
     run = subprocess.run(command, input=plain, capture_output=True, check=False)
     if run.returncode:
         raise WarploomError(f"espeak-ng failed: {run.stderr.decode(errors='replace').strip()}")
-    with wave.open(str(sound)) as made:
+    with wave.Wave_read(str(sound)) as made:
         return made.getnframes() / made.getframerate()

@@ -125,7 +125,7 @@ def show(
 ) -> Shown:
     """Shows a trace in a notebook, or two side by side, at a step of the launch, a warp of the
     trace and a view ("memory", "data", "machine", "numbers", "time", "warp" or "code"). Raises
-    WarploomError for more traces, and for a view that there is not."""
+    WarploomError for more traces, and for an unknown view."""
     if view not in ("", *VIEWS):
         raise WarploomError(f"there is no view {view!r}. {nearest(view, VIEWS)}")
     if not 1 <= len(traces) <= 2:

@@ -251,7 +251,7 @@ class Explorable(msgspec.Struct, frozen=True, kw_only=True):
     curve_label: str
 
 
-WHOLE, CUT, COURSE = "whole", "cut", "course"
+WHOLE, CUT, ALL = "whole", "cut", "all"
 """What plays when a page opens: the lesson, its cut of at most 60 seconds, or the lesson and those
 after it."""
 
@@ -301,7 +301,7 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     how many there are to begin with: one, or two to compare; `labels` are what they are called.
     `launches` names the launches of a program whose traces can be chosen, by number, if several.
     `progress` has "read" or "done" for the lessons that the user has been through. `watch` says
-    what plays when the page opens: WHOLE, CUT, COURSE, or nothing if empty.
+    what plays when the page opens: WHOLE, CUT, ALL, or nothing if empty.
     An `explainer` has a trace for each of its `names`. `place` is where the page opens, as its URL
     says it behind `#`, unless the URL says otherwise. An `explorable` has a trace for each
     combination of its controls' values."""

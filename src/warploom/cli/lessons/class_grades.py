@@ -28,7 +28,7 @@ class HandedIn:
 
 
 class Grade(msgspec.Struct, frozen=True):
-    """How a student's kernel did."""
+    """The result of a student's kernel."""
 
     student: str
     file: str

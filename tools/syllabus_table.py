@@ -1,5 +1,5 @@
-"""Writes the table of the course into docs/teaching.md, from what the lessons' files say of aims
-and prerequisites: `python tools/course.py`."""
+"""Writes the table of the syllabus into docs/teaching.md, from what the lessons' files say of aims
+and prerequisites: `python tools/syllabus_table.py`."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from warploom.ui.lessons import lesson_heads
 
 TARGET = Path(__file__).parents[1] / "docs" / "teaching.md"
 
-BEGIN, END = "<!-- course -->", "<!-- end of the course -->"
+BEGIN, END = "<!-- syllabus -->", "<!-- end of the syllabus -->"
 
 
-def course_table() -> str:
+def syllabus_table() -> str:
     """Returns the table: the lessons in order, by the parts of the syllabus."""
     lines = ["| part | lesson | afterwards, you can | take before |", "| --- | --- | --- | --- |"]
     part = ""
@@ -27,7 +27,7 @@ def page() -> str:
     """Returns the text of the page with the table as it is now."""
     before, _, rest = TARGET.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{course_table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{syllabus_table()}\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.learn import recorded_lesson
+from warploom.cli.lessons.learn import recorded_lesson
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
@@ -17,7 +17,7 @@ from warploom.ui.explainer import explainer_show, recorded_explainer
 from warploom.ui.film import check_video_name, find_ffmpeg, write_gif, write_video
 from warploom.ui.lessons import ORDER, labels_of, lesson_named
 from warploom.ui.narration import find_voice
-from warploom.ui.schema import COURSE, CUT, WHOLE, Show
+from warploom.ui.schema import ALL, CUT, WHOLE, Show
 from warploom.ui.shows import exported_show, live_show
 
 
@@ -92,15 +92,15 @@ def tour(
     """
     written.check()
     if name is None and short:
-        told, traces = recorded_explainer()
-        shown = served = explainer_show(told, watch=CUT)
+        explained, traces = recorded_explainer()
+        shown = served = explainer_show(explained, watch=CUT)
     elif name is None and written.any:
         raise WarploomError(
             "a film of all lessons plays from a server: add --short, or the name of a lesson"
         )
     else:
         lesson = lesson_named(name or ORDER[0])
-        watch = COURSE if name is None else CUT if short else WHOLE
+        watch = ALL if name is None else CUT if short else WHOLE
         traces = recorded_lesson(lesson)
         shown = exported_show(lesson.title, labels_of(lesson), lesson=lesson, watch=watch)
         served = live_show(

@@ -1,4 +1,4 @@
-"""The course watched from a server: where a lesson's film ends, the next one's begins."""
+"""All lessons watched from a server: where a lesson's film ends, the next one's begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warploom.ui.lessons import ORDER, find_lesson, requests_of
 from warploom.ui.page import BUNDLE
 from warploom.ui.progress import read_progress
 from warploom.ui.record import record
-from warploom.ui.schema import COURSE
+from warploom.ui.schema import ALL
 from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import live_show
 
@@ -31,7 +31,7 @@ def served(monkeypatch: pytest.MonkeyPatch, watch: str) -> str:
     lesson = find_lesson(ORDER[0])
     assert lesson is not None
     traces = [record(request).to_bytes() for request in requests_of(lesson)]
-    show = live_show("course", 1, request=lesson.request, lesson=lesson, watch=watch)
+    show = live_show("lessons", 1, request=lesson.request, lesson=lesson, watch=watch)
     urls: list[str] = []
     ready = threading.Event()
 
@@ -58,7 +58,7 @@ def title_of(name: str) -> str:
     return lesson.title
 
 
-@pytest.mark.parametrize("watch", [COURSE, "whole"])
+@pytest.mark.parametrize("watch", [ALL, "whole"])
 def test_the_next_lesson_begins_where_one_ends(
     watch: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
@@ -71,7 +71,7 @@ def test_the_next_lesson_begins_where_one_ends(
         assert heading.inner_text() == title_of(ORDER[0])
         page.locator(".question fieldset button").first.click()
         to_the_end(page)
-        if watch == COURSE:
+        if watch == ALL:
             page.locator(".lesson h2", has_text=title_of(ORDER[1])).wait_for()
             page.get_by_role("button", name="Pause").first.wait_for()
         else:

@@ -11,7 +11,7 @@ import msgspec
 import typer
 from msgspec import structs
 
-from warploom.cli.class_grades import grades_json, grades_of_class, grades_table
+from warploom.cli.lessons.class_grades import grades_json, grades_of_class, grades_table
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
@@ -132,8 +132,8 @@ def _write_new(file: Path, text: str) -> None:
 def _list(*, as_json: bool) -> None:
     kept = read_progress()
     if as_json:
-        listed = [{**structs.asdict(one), "progress": kept.get(one.id)} for one in lesson_heads()]
-        print(msgspec.json.format(msgspec.json.encode(listed)).decode())
+        heads = [{**structs.asdict(one), "progress": kept.get(one.id)} for one in lesson_heads()]
+        print(msgspec.json.format(msgspec.json.encode(heads)).decode())
         return
     width = max(len(one.id) for one in lessons())
     by_name = {one.id: one for one in lessons()}
