@@ -117,7 +117,7 @@ docs: $(VENV)/installed
 
 # The pages and golden files that are written from the code, which tests compare with it.
 reference: $(VENV)/helpers
-	for page in command_reference architecture access_plans instruction_table glossary; do \
+	for page in command_reference architecture access_plans instruction_table glossary syllabus_table; do \
 	  $(BIN)/python tools/$$page.py || exit 1; done
 
 # Every lesson as a page that needs no server, in build/gallery.

@@ -1,4 +1,5 @@
-"""Exports every lesson as a static page, with an index: a gallery for a web site.
+"""Exports every lesson, the explainer and the explorables as static pages, with an index: a gallery
+for a web site.
 
 python tools/gallery.py FOLDER
 """
@@ -9,6 +10,14 @@ import html
 import sys
 from pathlib import Path
 
+from warploom.ui.explainer import explainer_show, recorded_explainer
+from warploom.ui.explorables import (
+    EXPLORABLES,
+    explorable_of,
+    explorable_show,
+    read_explorable,
+    requests_of_explorable,
+)
 from warploom.ui.lessons import SYLLABUS, find_lesson, labels_of, requests_of
 from warploom.ui.page import export
 from warploom.ui.record import record
@@ -22,6 +31,14 @@ li { margin: 0.5rem 0; }
 """
 
 
+EXPLAINER = "simt"
+"""The name of the explainer's page, beside those of the lessons."""
+
+
+EXPLORE = "explore-"
+"""What the names of the explorables' pages begin with."""
+
+
 def lesson_sections() -> list[tuple[str, list[Lesson]]]:
     """Returns the lessons by the parts of the syllabus."""
     sections: list[tuple[str, list[Lesson]]] = []
@@ -32,12 +49,17 @@ def lesson_sections() -> list[tuple[str, list[Lesson]]]:
 
 
 def write_gallery(folder: Path, *, index: bool = True) -> list[Path]:
-    """Write a page for each lesson, and the index where it is wanted; returns the files."""
+    """Write a page for each lesson and each explorable, one for the explainer, and the index where
+    it is wanted; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [
-        _write_lesson(lesson, folder / f"{lesson.id}.html")
-        for _, lessons in lesson_sections()
-        for lesson in lessons
+        _write_explainer(folder / f"{EXPLAINER}.html"),
+        *(_write_explorable(name, folder / f"{EXPLORE}{name}.html") for name in EXPLORABLES),
+        *(
+            _write_lesson(lesson, folder / f"{lesson.id}.html")
+            for _, lessons in lesson_sections()
+            for lesson in lessons
+        ),
     ]
     return [*written, _write_index(folder / "index.html")] if index else written
 
@@ -48,13 +70,33 @@ def _write_index(index: Path) -> Path:
         f"<h2>{html.escape(part)}</h2><ol>{''.join(map(_item, lessons))}</ol>"
         for part, lessons in lesson_sections()
     ]
+    explored = [
+        f'<li><a href="{EXPLORE}{name}.html"><b>{read_explorable(name).title}</b></a></li>'
+        for name in EXPLORABLES
+    ]
     index.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Warploom lessons</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-        f"<h1>Warploom lessons</h1>{''.join(sections)}</html>",
+        f'<h1>Warploom lessons</h1><p><a href="{EXPLAINER}.html">SIMT in 60 seconds</a></p>'
+        f"{''.join(sections)}<h2>To explore</h2><ol>{''.join(explored)}</ol></html>",
         "utf-8",
     )
     return index
+
+
+def _write_explainer(file: Path) -> Path:
+    """Write the page of the explainer, which waits for its button; returns its file."""
+    explained, traces = recorded_explainer()
+    file.write_text(export(explainer_show(explained, watch="", gallery=True), traces), "utf-8")
+    return file
+
+
+def _write_explorable(name: str, file: Path) -> Path:
+    """Write the page of an explorable; returns its file."""
+    traces = [record(request) for request in requests_of_explorable(name)]
+    show = explorable_show(explorable_of(name, traces))
+    file.write_text(export(show, [trace.to_bytes() for trace in traces]), "utf-8")
+    return file
 
 
 def _write_lesson(lesson: Lesson, file: Path) -> Path:

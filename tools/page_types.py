@@ -19,7 +19,7 @@ import msgspec
 from warploom.cost.fields import FIELDS
 from warploom.machine import lanes_off, placement
 from warploom.observe import schema, trace
-from warploom.report.terms import CODE_PHRASES, PHRASES
+from warploom.report.terms import CODE_PHRASES, PHRASES, meanings
 from warploom.ui import schema as page
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "schema.ts"
@@ -42,6 +42,8 @@ def page_types() -> str:
     parts.append(f"export const COSTS = [{costs}] as const;")
     parts.append(f"export const PHRASES: Words = {json.dumps(PHRASES, indent=2)};")
     parts.append(f"export const CODE_PHRASES: Words = {json.dumps(CODE_PHRASES, indent=2)};")
+    glossary = json.dumps(meanings(), indent=2)
+    parts.append(f"export const GLOSSARY: Readonly<Record<string, string>> = {glossary};")
     parts.append("type Words = Readonly<Record<string, Readonly<Record<string, string>>>>;")
     parts.append("")
     parts += [_interface(one) for one in found if not one.__name__.startswith("_")]

@@ -1,4 +1,5 @@
-"""Compiles the kernels of the lessons and of `examples/` to PTX, for installations without NVRTC.
+"""Compiles the kernels of lessons, explorables and `examples/` to PTX, for installations without
+NVRTC.
 
 python tools/precompile.py
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda, header_folders
 from warploom.frontends.precompiled import ARCHIVE, PLACEHOLDER, digest_of, member_of
+from warploom.ui.explorables import EXPLORABLES, requests_of_explorable
 from warploom.ui.grading import starting_source, task_request
 from warploom.ui.lessons import changed, lessons, requests_of
 from warploom.ui.schema import LaunchRequest
@@ -44,7 +46,7 @@ class Unit:
 
 
 def units() -> Iterator[Unit]:
-    """Yield all that lessons, their tasks and solutions, and examples compile."""
+    """Yield all that lessons, their tasks and solutions, explorables and examples compile."""
     for lesson in lessons():
         launches = list(requests_of(lesson))
         if lesson.task is not None:
@@ -52,6 +54,8 @@ def units() -> Iterator[Unit]:
                 task = task_request(lesson, source)
                 launches += [task, *(changed(task, variant) for variant in lesson.task.also)]
         yield from (_unit(one) for one in launches if not one.ptx)
+    for name in EXPLORABLES:
+        yield from map(_unit, requests_of_explorable(name))
     for file in sorted(EXAMPLES.glob("*.cu")):
         for capability in EXAMPLE_CAPABILITIES:
             yield Unit(file.read_text("utf-8"), (), capability)

@@ -1,4 +1,5 @@
-"""Makes the pictures of the documentation: each view of the page, in Chromium.
+"""Makes the pictures of the documentation: each view of the page, in Chromium. The picture `simt`
+is the explainer as a moving picture, which also needs ffmpeg.
 
 python tools/screenshots.py [NAME ...]
 """
@@ -18,10 +19,12 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from warploom.observe.trace import Trace
+from warploom.ui.explainer import explainer_show, recorded_explainer
+from warploom.ui.film import write_gif
 from warploom.ui.lessons import find_lesson, labels_of, requests_of
 from warploom.ui.page import export
 from warploom.ui.record import record
-from warploom.ui.schema import LaunchRequest, Show
+from warploom.ui.schema import CUT, LaunchRequest, Show
 from warploom.ui.shows import exported_show
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
@@ -133,6 +136,9 @@ def main() -> None:
             if not named or "sheets" in named:
                 take_sheet(browser, size)
         browser.close()
+    if not named or "simt" in named:
+        explained, traces = recorded_explainer()
+        write_gif(FOLDER / "simt.gif", explainer_show(explained, watch=CUT), traces)
 
 
 def take(browser: Browser, picture: Picture) -> None:

@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gallery import lesson_sections, write_gallery
+from gallery import EXPLORE, lesson_sections, write_gallery
 from mkdocs.structure.files import File  # pyright: ignore[reportMissingImports]
+
+from warploom.ui.explorables import EXPLORABLES, read_explorable
 
 _OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#]+)(?:#[^)]*)?\)")
 
@@ -55,4 +57,8 @@ def _lessons() -> str:
         lines += [f"## {part}", ""]
         lines += [f"1. [{one.title}]({FOLDER}/{one.id}.html): {one.summary}" for one in lessons]
         lines.append("")
+    lines += ["## To explore", ""]
+    lines += [
+        f"1. [{read_explorable(name).title}]({FOLDER}/{EXPLORE}{name}.html)" for name in EXPLORABLES
+    ]
     return "\n".join(lines)

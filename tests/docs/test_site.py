@@ -1,4 +1,4 @@
-"""The documentation site shows: a live lesson on its home, pictures where pages speak of the view,
+"""The documentation site shows: the explainer on its home, pictures where pages speak of the view,
 and the list of lessons."""
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ def pages() -> list[Path]:
     return [*sorted(DOCS.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
 
 
-def test_the_home_has_a_live_lesson_and_three_pictures() -> None:
+def test_the_home_has_the_explainer_a_lesson_and_three_pictures() -> None:
+    from gallery import EXPLAINER
+
     home = (DOCS / "index.md").read_text("utf-8")
     [shown] = re.findall(r'<iframe[^>]+src="lessons/([\w-]+)\.html"', home)
-    assert shown in NAMES
+    assert shown == EXPLAINER
+    assert set(re.findall(r"\(lessons/([\w-]+)\.html\)", home)) & NAMES
     assert len(_PICTURE.findall(home)) == 3
     assert home.count("```sh") == 1
 

@@ -26,7 +26,7 @@ PAGES = (
     *sorted(f"docs/howto/{path.name}" for path in (DOCS / "howto").glob("*.md")),
 )
 
-KNOWN = {"sh", "python", "text", "console", "toml", "yaml", "cuda", "output"}
+KNOWN = {"sh", "python", "text", "console", "toml", "yaml", "cuda", "html", "output"}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:

@@ -3,26 +3,23 @@ begins with fails the task, and the solution passes it."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from browser import BROWSER, NO_BROWSER, REQUIRED, lanes_in, launched
-from lesson_claims import CLAIMS, Claim
+from browser import BROWSER, NO_BROWSER, REQUIRED, launched
+from claims_on_screen import wait_for_claim
+from lesson_claims import CLAIMS
+from run_here import run_here
 
-from warploom.host.programs.confinement import Confinement
 from warploom.ui import server
-from warploom.ui.child import Job, Requested, answer_to
 from warploom.ui.lessons import ORDER, find_lesson, requests_of
 from warploom.ui.page import BUNDLE
 from warploom.ui.progress import read_progress
 from warploom.ui.record import record
-from warploom.ui.runner import Limits
-from warploom.ui.schema import Lesson, Refusal
+from warploom.ui.schema import Lesson
 from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import live_show
 
@@ -33,15 +30,6 @@ pytestmark = [
 ]
 
 PATIENCE = 10_000
-DRAWINGS = 10
-
-
-async def run_here(request: Requested, limits: Limits, confinement: Confinement) -> bytes | Refusal:
-    """Does what a process of the server would do, in a thread of this one, which is quicker."""
-    answer = await asyncio.to_thread(answer_to, Job.of(request, confinement), 1 << 30)
-    if answer[:1] == b"R":
-        return msgspec.json.decode(answer[1:], type=Refusal)
-    return answer[1:]
 
 
 @pytest.fixture(scope="module")
@@ -118,55 +106,6 @@ def answer_question(page: Any, lesson: Lesson) -> None:
     right = lesson.question.choices[lesson.question.answer]
     assert right in page.locator(".question .right").inner_text()
     assert page.locator(".because").inner_text() == lesson.question.because
-
-
-def wait_for_claim(page: Any, claim: Claim, said: str) -> None:
-    """Everything that a claim names is on the screen, now or when the page has been drawn."""
-    for _ in range(DRAWINGS):
-        try:
-            return check_claim(page, claim, said)
-        except AssertionError:
-            page.wait_for_timeout(50)
-    return check_claim(page, claim, said)
-
-
-def check_claim(page: Any, claim: Claim, said: str) -> None:
-    """Everything that a claim names is on the screen."""
-    for side, lanes in ((0, claim.lanes), (1, claim.right_lanes)):
-        for state, mask in lanes.items():
-            assert hex(lanes_in(page, state, side)) == hex(mask), (said, state, side)
-    for side, code, values in (
-        (0, claim.code, claim.values),
-        (1, claim.right_code, claim.right_values),
-    ):
-        warp = page.locator("section.warp").nth(side)
-        if code:
-            assert warp.locator(".now code").inner_text().startswith(code), (said, code, side)
-        for lane, value in values.items():
-            shown = warp.locator(".lane").nth(lane).locator("b").inner_text()
-            assert shown == value, (said, lane, side)
-    if claim.active is not None:
-        assert lanes_in(page, "active").bit_count() == claim.active, said
-    views = page.locator(".side") if page.locator(".compare").count() else page.locator("#below")
-    for side, texts in ((0, claim.view), (1, claim.right)):
-        if texts:
-            shown = " ".join(views.nth(side).inner_text().replace("\t", " ").split())
-            for text in texts:
-                assert " ".join(text.split()) in shown, (said, text, shown)
-    everything = " ".join(page.locator("#app").inner_text().split())
-    for text in claim.anywhere:
-        assert text in everything, (said, text)
-    if claim.tree:
-        assert claim.tree in page.locator(".tree").first.inner_text()
-    for side, cells in ((0, claim.cells), (1, claim.right_cells)):
-        for (array, element), text in cells.items():
-            view = page.locator(".data").nth(side)
-            chosen = view.locator(".arrays button", has_text=array)
-            if chosen.first.get_attribute("aria-pressed") != "true":
-                chosen.first.click()
-            view.locator(".cell input").fill(str(element))
-            page.evaluate("document.activeElement.blur()")
-            assert text in view.locator(".cell output").inner_text() + " ", said
 
 
 def do_task(page: Any, lesson: Lesson) -> None:

@@ -5,12 +5,14 @@ import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LaunchChoice } from "./launches.tsx";
+import { copied, copyLink, embedded, hasLink, onlyPane } from "./link.ts";
 import { LessonPanel, Lessons } from "./lesson.tsx";
 import { editable, editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
 import { Data } from "./views/Data.tsx";
+import { ExplorablePanel } from "./views/Explorable.tsx";
 import { Findings } from "./views/Findings.tsx";
 import { Machine } from "./views/Machine.tsx";
 import { Memory } from "./views/Memory.tsx";
@@ -19,6 +21,8 @@ import { Time } from "./views/Time.tsx";
 import { Timeline } from "./views/Timeline.tsx";
 import { Transport } from "./views/Transport.tsx";
 import { Warp } from "./views/Warp.tsx";
+import { ExplainerPanel } from "./views/Watching.tsx";
+import { Sheet } from "./views/Sheet.tsx";
 
 const TABS: readonly (readonly [Pane, string])[] = [
   ["code", "Code"],
@@ -41,7 +45,7 @@ export function App() {
   );
   const shown = model.value;
   if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
-  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", launchOpen.value ? "launching" : ""];
+  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", launchOpen.value ? "launching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", embedded ? "embedded" : "", onlyPane ? "alone" : ""];
   return (
     <div class={classes.join(" ")}>
       <Top />
@@ -51,6 +55,8 @@ export function App() {
       <main style={split.value ? { "--split": `${split.value}%` } : {}}>
         <div class="left">
           <LessonPanel />
+          <ExplainerPanel />
+          <ExplorablePanel />
           <Code model={shown} />
         </div>
         <Splitter />
@@ -65,6 +71,7 @@ export function App() {
       </section>
       <Lessons />
       <Keys />
+      <Sheet />
     </div>
   );
 }
@@ -102,7 +109,7 @@ function Splitter() {
 function Single() {
   const shown = model.value!;
   return (
-    <div class="single">
+    <div class="single" role="group" aria-label="Warp and view" tabIndex={0}>
       {!other.value && <Warp model={shown} moment={moment.value!} warp={warp.value} />}
       <section class="view below" id="below" role="tabpanel" aria-label={pane.value}>
         <h2 class="unseen">{TABS.find(([name]) => name === pane.value)?.[1]}</h2>
@@ -178,6 +185,14 @@ function Top() {
           </button>
         </>
       )}
+      {hasLink && (
+        <button class="icon" onClick={() => void copyLink()} title="Copy a link to what is shown" aria-label="Copy link">
+          {copied.value ? "✓" : <LinkIcon />}
+        </button>
+      )}
+      <span class="unseen" role="status">
+        {copied.value ? "The link is copied" : ""}
+      </span>
       <button class="icon" aria-pressed={projector.value} onClick={() => (projector.value = !projector.value)} title="Larger type, for a projector" aria-label="Projector">
         A
       </button>
@@ -188,6 +203,14 @@ function Top() {
         ?
       </button>
     </header>
+  );
+}
+
+function LinkIcon() {
+  return (
+    <svg class="link" viewBox="0 0 16 16" aria-hidden="true">
+      <path d="M6.5 9.5l3-3M7 4.5l1.6-1.6a3 3 0 0 1 4.3 4.3L11.3 8.8M9 11.5l-1.6 1.6a3 3 0 0 1-4.3-4.3L4.7 7.2" />
+    </svg>
   );
 }
 

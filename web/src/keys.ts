@@ -1,8 +1,8 @@
 // The keyboard: everything can be done with it.
 
-import { showCaption } from "./lesson.tsx";
 import { runNow } from "./launch.tsx";
-import { choose, editable, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, modelled, pane, playing, ptxOpen, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { choose, editable, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, pane, ptxOpen, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { canSpeak, film, place as placeInFilm, skipQuestion, spoken, togglePlaying, toggleWatching, turnTo, waiting } from "./watch.ts";
 
 export const KEYS: readonly (readonly [string, string])[] = [
   ["Space", "play or pause"],
@@ -13,6 +13,8 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["Home End", "the first step, the end"],
   ["1 – 7", "memory, data, machine, numbers, time, warp, code"],
   ["N P", "the lesson's next or previous caption"],
+  ["W", "watch: captions and steps in their time; pause; go on without an answer"],
+  ["V", "speak the captions"],
   ["E", "edit the kernel; Esc leaves the editor"],
   ["Ctrl ⏎", "run what was edited"],
   ["R", "the launch: arguments, device, schedule"],
@@ -55,7 +57,7 @@ function actionOf(key: string, shift: boolean): (() => void) | null {
   if (place >= 0) return () => (pane.value = PANES[place]!);
   switch (key) {
     case " ":
-      return () => (playing.value = !playing.value);
+      return togglePlaying;
     case "ArrowRight":
       return () => (shift ? toEvent(false) : stepBy(1));
     case "ArrowLeft":
@@ -80,8 +82,11 @@ function actionOf(key: string, shift: boolean): (() => void) | null {
 
 function letter(key: string): (() => void) | null {
   const live = show.value?.live ?? false;
-  if (key === "n" && lesson.value) return () => showCaption(caption.value + 1);
-  if (key === "p" && lesson.value) return () => showCaption(caption.value - 1);
+  const told = lesson.value ?? show.value?.explainer;
+  if (key === "n" && told) return () => turnTo(placeInFilm.value + 1);
+  if (key === "p" && told) return () => turnTo(placeInFilm.value - 1);
+  if (key === "w" && film.value) return waiting.value ? skipQuestion : toggleWatching;
+  if (key === "v" && film.value && canSpeak) return () => (spoken.value = !spoken.value);
   if (key === "r" && live) return () => (launchOpen.value = !launchOpen.value);
   if (key === "x") return () => (ptxOpen.value = !ptxOpen.value);
   if (key === "l" && live) return () => (lessonsOpen.value = !lessonsOpen.value);

@@ -1,7 +1,8 @@
 // What is launched, to be changed and run again, and what the compiler or the launch says to that.
 
 import { batch, signal } from "@preact/signals";
-import { changed, working } from "./lesson.tsx";
+import { working } from "./captions.ts";
+import { changed } from "./lesson.tsx";
 import { run } from "./load.ts";
 import { Model } from "./model.ts";
 import type { LaunchRequest } from "./schema.ts";

@@ -11,7 +11,7 @@ export async function showLaunch(number: number): Promise<void> {
   running.value = true;
   refusal.value = null;
   try {
-    const chosen = await readTrace(number, given.live);
+    const chosen = await readTrace(number);
     batch(() => {
       shownLaunch.value = number;
       open(chosen, null);

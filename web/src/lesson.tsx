@@ -1,71 +1,20 @@
 // The lessons: a question, captions that lead through the steps of a kernel, a recap, and a task.
 
-import { batch, computed, signal } from "@preact/signals";
-import { check, noteRead, readLesson, run } from "./load.ts";
+import { batch, signal } from "@preact/signals";
+import { resolve } from "./anchors.ts";
+import { finished, progress, showCaption, working } from "./captions.ts";
+import { check, readLesson, run } from "./load.ts";
 import { Model } from "./model.ts";
 import type { Anchor, LaunchRequest, Lesson, Refusal, Variant, Verdict } from "./schema.ts";
-import { align, caption, choose, chosenArray, editing, goTo, labels, lesson, lessonsOpen, model, open, other, pane, playing, predicted, refusal, request, running, show, showEnd, showWrong, time, type Pane } from "./state.ts";
+import { caption, editing, labels, lesson, lessonsOpen, model, open, other, predicted, refusal, request, running, show, showEnd, showWrong, time } from "./state.ts";
+import { Prose } from "./views/Prose.tsx";
+import { WatchControls } from "./views/Watching.tsx";
+import { film, moving, turnTo } from "./watch.ts";
 
-/** The task is worked on: the kernel in the editor is the learner's. */
-export const working = signal(false);
 const checking = signal(false);
 const verdict = signal<Verdict | null>(null);
 const hints = signal(0);
 const solved = signal(false);
-/** "read" or "done" for each lesson that the user has been through. */
-export const progress = signal<Readonly<Record<string, string>>>({});
-
-/** The captions are behind; the recap and the task are shown. */
-const finished = computed(() => lesson.value !== null && caption.value >= lesson.value.captions.length);
-
-/** The step that an anchor means; null where there is none. */
-export function resolve(model: Model, anchor: Anchor): number | null {
-  const warp = warpOf(model, anchor);
-  if (warp < 0) return null;
-  const found: number[] = [];
-  for (const step of model.stepsOf(warp)) if (fits(model, step, anchor)) found.push(step);
-  return found[anchor.nth > 0 ? anchor.nth - 1 : found.length + anchor.nth] ?? null;
-}
-
-function warpOf(model: Model, anchor: Anchor): number {
-  return model.trace.warps.findIndex((one) => one.block === anchor.block && one.warp === anchor.warp);
-}
-
-function fits(model: Model, step: number, anchor: Anchor): boolean {
-  if (anchor.event && !model.eventsAt(step).some((kind) => kind === anchor.event)) return false;
-  const code = model.code(step);
-  if (anchor.ptx && !code.text.replace(/^@!?%\w+ /, "").startsWith(anchor.ptx)) return false;
-  if (!anchor.line) return true;
-  const text = model.trace.sources[code.file]?.text.split("\n")[code.line - 1] ?? "";
-  return text.includes(anchor.line);
-}
-
-/** Show caption number `number`: -1 is the question, the number of captions the recap. */
-export function showCaption(number: number): void {
-  const [taught, shown] = [lesson.value, model.value];
-  if (!taught || !shown || working.value) return;
-  batch(() => {
-    playing.value = false;
-    caption.value = Math.max(-1, Math.min(number, taught.captions.length));
-    if (finished.value) return end(taught);
-    const said = taught.captions[caption.value];
-    const step = said ? resolve(shown, said.at) : null;
-    if (!said || step === null) return;
-    choose(warpOf(shown, said.at));
-    goTo(step);
-    chosenArray.value = null;
-    const beside = other.value ? resolve(other.value, said.beside ?? said.at) : null;
-    if (beside !== null) align(beside);
-    if (said.look) pane.value = said.look as Pane;
-  });
-}
-
-/** The captions of a lesson have been read. */
-function end(taught: Lesson): void {
-  if (progress.value[taught.id]) return;
-  progress.value = { ...progress.value, [taught.id]: "read" };
-  if (show.value?.live) void noteRead(taught.id);
-}
 
 export function startLesson(taught: Lesson): void {
   batch(() => {
@@ -153,11 +102,6 @@ async function checkTask(taught: Lesson): Promise<void> {
   });
 }
 
-/** A text of a lesson; what stands between backticks is code. */
-function Prose({ text }: { text: string }) {
-  return <>{text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
-}
-
 export function LessonPanel() {
   const taught = lesson.value;
   const shown = model.value;
@@ -173,9 +117,10 @@ export function LessonPanel() {
         </button>
       </header>
       {finished.value ? <Finish taught={taught} /> : said ? <Said taught={taught} shown={shown} /> : <Ask taught={taught} />}
+      {film.value && !finished.value && <WatchControls />}
       {!working.value && (
         <footer>
-          <button onClick={() => showCaption(caption.value - 1)} disabled={caption.value < 0} aria-label="Previous caption" title="Previous (P)">
+          <button onClick={() => turnTo(caption.value - 1)} disabled={caption.value < 0} aria-label="Previous caption" title="Previous (P)">
             ‹
           </button>
           <span class="dots" role="img" aria-label={finished.value ? "Recap" : `Caption ${caption.value + 1} of ${count}`}>
@@ -183,7 +128,7 @@ export function LessonPanel() {
               <i key={index} class={`${index === count ? "last " : ""}${index === caption.value ? "on" : index < caption.value ? "past" : ""}`} />
             ))}
           </span>
-          <button class="primary" onClick={() => showCaption(caption.value + 1)} disabled={finished.value} title="Next (N)">
+          <button class="primary" onClick={() => turnTo(caption.value + 1)} disabled={finished.value} title="Next (N)">
             {caption.value < 0 ? "Show me" : caption.value === count - 1 ? (taught.task ? "The task" : "Recap") : "Next"}
           </button>
         </footer>
@@ -198,11 +143,11 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
   const its = other.value;
   const beside = its && said.beside ? resolve(its, said.beside) : 0;
   return (
-    <div class="caption" aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
-      <p><Prose text={said.text} /></p>
+    <div class={moving.value ? "caption moving" : "caption"} aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
+      <p><Prose text={said.text} before={taught.captions.slice(0, caption.value).map((one) => one.text)} /></p>
       {step === null && <p class="missing">The launch has no step that this caption's `at` describes: {described(said.at)}.</p>}
       {beside === null && <p class="missing">The other run has no step that this caption's `beside` describes: {described(said.beside!)}.</p>}
-      {step !== time.value && step !== null && (
+      {step !== time.value && step !== null && !moving.value && (
         <button class="back" onClick={() => showCaption(caption.value)}>
           back to this step
         </button>
@@ -373,6 +318,8 @@ export function Lessons() {
                     {one.title} {mark(progress.value[one.id])}
                   </b>
                   <span><Prose text={one.summary} /></span>
+                  {one.aim && <span class="aim">{one.aim}</span>}
+                  {one.needs.length > 0 && <span class="aim">After: {one.needs.map((name) => lessons.find((other) => other.id === name)?.title ?? name).join(" · ")}</span>}
                 </button>
               </li>
             ))}

@@ -14,12 +14,10 @@ export function readShow(): Show {
   return JSON.parse(found.textContent) as Show;
 }
 
-/** Trace number `number`, as the page came with it. */
-export async function readTrace(number: number, live: boolean): Promise<Model> {
-  if (!live) {
-    const text = document.getElementById(`warploom-trace${number}`)?.textContent ?? "";
-    return opened(bytesOf(text));
-  }
+/** Trace number `number`: as the page came with it, else from the server. */
+export async function readTrace(number: number): Promise<Model> {
+  const own = document.getElementById(`warploom-trace${number}`);
+  if (own) return opened(bytesOf(own.textContent));
   const answer = await ask(`/trace/${number}`);
   if (!answer.ok) throw new Error(answer.status === 422 ? ((await answer.json()) as Refusal).message : GONE.message);
   return opened(new Uint8Array(await answer.arrayBuffer()));

@@ -61,6 +61,39 @@ export const CODE_PHRASES: Words = {
     "threadIdx": "get_local_id()"
   }
 };
+export const GLOSSARY: Readonly<Record<string, string>> = {
+  "thread": "one execution of the kernel's code",
+  "lane": "a thread's position in its warp, 0 to 31 (63 with warp_size=64)",
+  "warp": "the threads for which one instruction is issued together: 32 (64 on AMD's GCN and CDNA)",
+  "block": "threads that share memory and barriers",
+  "grid": "all blocks of a launch",
+  "active mask": "the lanes for which an instruction takes effect",
+  "SM": "the processor that runs a block",
+  "CUDA core": "the unit that computes one lane's single-precision result per cycle",
+  "register": "on-chip storage private to a thread",
+  "global memory": "memory that all blocks can access",
+  "shared memory": "on-chip memory of a block",
+  "local memory": "memory private to a thread, in device memory",
+  "constant memory": "read-only memory that serves one word at a time to all lanes",
+  "barrier": "a point where the threads of a block wait for each other",
+  "atomic": "a read-modify-write performed as one operation",
+  "sector": "32 aligned bytes of memory: the unit of a cache transfer",
+  "line": "128 bytes of memory, aligned",
+  "bank": "a part of shared memory that serves one word at a time",
+  "occupancy": "resident warps on an SM as a share of the maximum",
+  "divergence": "lanes of a warp that take different branches",
+  "SIMT": "Single instruction, multiple threads: one instruction is issued for all threads of a warp, but the program is written for one thread.",
+  "half-warp": "16 and 8 neighboring lanes: before compute capability 2.0, memory served half-warps; accesses of 8 and 16 bytes per lane are still served by halves and quarters.",
+  "quarter-warp": "16 and 8 neighboring lanes: before compute capability 2.0, memory served half-warps; accesses of 8 and 16 bytes per lane are still served by halves and quarters.",
+  "active block": "A block that is resident on a multiprocessor, and its warps: they hold their registers and shared memory until the block ends.",
+  "active warp": "A block that is resident on a multiprocessor, and its warps: they hold their registers and shared memory until the block ends.",
+  "selected": "A warp for which the scheduler issues an instruction in this cycle.",
+  "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
+  "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and timing.md list Nsight Compute's stall reasons.",
+  "coalescing": "Combining the accesses of a warp into as few transactions as their addresses allow.",
+  "convergence": "The point at which lanes that had diverged execute together again.",
+  "reconvergence": "The point at which lanes that had diverged execute together again."
+};
 type Words = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export interface LanesOff {
@@ -532,6 +565,8 @@ export interface Lesson {
   task: Task | null;
   versus: Variant | null;
   next: string;
+  aim: string;
+  needs: readonly string[];
 }
 
 export interface Assignment {
@@ -540,12 +575,49 @@ export interface Assignment {
   name: string;
 }
 
+export interface Control {
+  name: string;
+  label: string;
+  values: readonly string[];
+  start: number;
+  buttons: boolean;
+}
+
+export interface Explorable {
+  id: string;
+  title: string;
+  text: readonly string[];
+  controls: readonly Control[];
+  at: Anchor;
+  look: string;
+  figures: readonly string[];
+  curve: readonly number[];
+  curve_label: string;
+}
+
 export interface LessonHead {
   id: string;
   title: string;
   summary: string;
   part: string;
   has_task: boolean;
+  aim: string;
+  needs: readonly string[];
+}
+
+export interface Stop {
+  topic: string;
+  text: string;
+  figure: string;
+  at: Anchor;
+  trace: number;
+  look: string;
+}
+
+export interface Explainer {
+  title: string;
+  stops: readonly Stop[];
+  names: readonly string[];
 }
 
 export interface DeviceChoice {
@@ -567,4 +639,8 @@ export interface Show {
   progress: Readonly<Record<string, string>>;
   devices: readonly DeviceChoice[];
   schedules: readonly string[];
+  watch: string;
+  explainer: Explainer | null;
+  place: string;
+  explorable: Explorable | null;
 }

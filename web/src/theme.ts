@@ -12,6 +12,9 @@ function apply(): void {
 export function startTheme(): void {
   apply();
   system.addEventListener("change", apply);
+  // Paper is light.
+  addEventListener("beforeprint", () => (root.dataset["theme"] = "light"));
+  addEventListener("afterprint", apply);
 }
 
 export function changeTheme(): void {

@@ -63,7 +63,12 @@ COMMANDS = {
     "tune": Command("tune", "tune", MEASURE, "Try many configurations and rank them."),
     "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
     "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
-    "learn": Command("learn", "learn", WATCH, "Open a lesson, or grade a kernel for its task."),
+    "learn": Command(
+        "lessons.learn", "learn", WATCH, "Open a lesson, or grade a kernel for its task."
+    ),
+    "tour": Command(
+        "lessons.tour", "tour", WATCH, "Watch lessons as films, with captions and voice."
+    ),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),

@@ -40,13 +40,12 @@ class PageOptions:
 
         return Limits(self.seconds, self.memory << 20)
 
-    def serve(self, show: Show, traces: Traces, place: str = "") -> None:
-        """Serves the page until Ctrl-C; it opens at a position, the part of its address after
-        `#`."""
+    def serve(self, show: Show, traces: Traces) -> None:
+        """Serves the page until Ctrl-C."""
         # The web server, which a page that is written does without.
         from warploom.ui.server import Viewer, serve
 
-        serve(Viewer(show, traces, self.limits()), lambda url: self._opened(url + place))
+        serve(Viewer(show, traces, self.limits()), self._opened)
 
     def _opened(self, url: str) -> None:
         print(f"The page is at {url}\nPress Ctrl-C to stop.", flush=True)

@@ -105,11 +105,13 @@ def view(
     title = printable_name(file.name)
     if outputs.save is not None:
         write_bytes(outputs.save, first)
+    place = f"step={step}&warp={warp}" if step or warp else ""
     if outputs.export is not None:
-        write_page(outputs.export, exported_show(title, (title,), launches=launches), traces)
+        exported = exported_show(title, (title,), launches=launches)
+        write_page(outputs.export, replace(exported, place=place), traces)
     if outputs.save is None and outputs.export is None:
-        place = f"#step={step}&warp={warp}" if step or warp else ""
-        page.serve(live_show(title, 1, request=shown.request, launches=launches), traces, place)
+        served = live_show(title, 1, request=shown.request, launches=launches)
+        page.serve(replace(served, place=place), traces)
 
 
 def _shown(

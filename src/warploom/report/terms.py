@@ -216,6 +216,15 @@ def _like(found: str, word: str) -> str:
     return word
 
 
+def meanings() -> dict[str, str]:
+    """Returns the meaning of each of CUDA's terms and of the architecture's, as plain text."""
+    found = {entry.cuda: entry.meaning for entry in GLOSSARY}
+    for names, meaning in ARCHITECTURE.items():
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", meaning)
+        found |= {name: plain for name in names.split(", ") if name not in found}
+    return {name: meaning.replace("`", "") for name, meaning in found.items()}
+
+
 def glossary_page() -> str:
     """Returns the text of docs/glossary.md."""
     lines = [

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from warploom.core.errors import WarploomError
-from warploom.core.options import checked
+from warploom.core.options import checked, nearest
 from warploom.core.output_files import write_text
 from warploom.observe.trace import Trace
+from warploom.ui.lesson_rules import VIEWS
 from warploom.ui.page import export
 from warploom.ui.shows import exported_show
 
@@ -45,17 +48,20 @@ export default {
 
 @dataclass(frozen=True)
 class Shown:
-    """One trace, or two to compare, as a page; `labels` are what they are called."""
+    """One trace, or two to compare, as a page; `labels` are what they are called. `place` is where
+    the page opens (`ui.schema.Show`)."""
 
     traces: tuple[Trace, ...]
     labels: tuple[str, ...]
     height: int = HEIGHT
+    place: str = ""
 
     @property
     def page(self) -> str:
         """Returns the page, as one file."""
         title = " and ".join(self.labels)
-        return export(exported_show(title, self.labels), [t.to_bytes() for t in self.traces])
+        shown = replace(exported_show(title, self.labels), place=self.place)
+        return export(shown, [t.to_bytes() for t in self.traces])
 
     def save(self, path: str | Path) -> None:
         """Writes the page to a file."""
@@ -109,9 +115,21 @@ def unpacking(page: str) -> str:
 
 
 @checked("show(...)")
-def show(*traces: Trace, labels: tuple[str, ...] = (), height: int = HEIGHT) -> Shown:
-    """Shows a trace in a notebook, or two side by side. Raises WarploomError for more."""
+def show(
+    *traces: Trace,
+    labels: tuple[str, ...] = (),
+    height: int = HEIGHT,
+    step: int = 0,
+    warp: int = 0,
+    view: str = "",
+) -> Shown:
+    """Shows a trace in a notebook, or two side by side, at a step of the launch, a warp of the
+    trace and a view ("memory", "data", "machine", "numbers", "time", "warp" or "code"). Raises
+    WarploomError for more traces, and for an unknown view."""
+    if view not in ("", *VIEWS):
+        raise WarploomError(f"there is no view {view!r}. {nearest(view, VIEWS)}")
     if not 1 <= len(traces) <= 2:
         raise WarploomError(f"one trace or two traces side by side can be shown, not {len(traces)}")
     named = labels or tuple(f"{t.launch.name} on {t.device.title}" for t in traces)
-    return Shown(traces, named, height)
+    place = f"step={step}&warp={warp}" + (f"&view={view}" if view else "")
+    return Shown(traces, named, height, place if step or warp or view else "")

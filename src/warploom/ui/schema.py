@@ -197,7 +197,8 @@ class ProgressNote(msgspec.Struct, frozen=True):
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A small kernel: a question, captions that lead through its steps, a recap, a task. `next`
-    is the lesson after it, empty for the last."""
+    is the lesson after it, empty for the last. `aim` is what the learner can do afterwards, `needs`
+    are the lessons to take before."""
 
     id: str
     title: str
@@ -210,6 +211,8 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     task: Task | None = None
     versus: Variant | None = None
     next: str = ""
+    aim: str = ""
+    needs: tuple[str, ...] = ()
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -220,6 +223,39 @@ class Assignment(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A slider, or buttons where `buttons` is set, over the values of one parameter of a launch.
+    `start` is the number of the value that it begins with."""
+
+    name: str
+    label: str
+    values: tuple[str, ...]
+    start: int = 0
+    buttons: bool = False
+
+
+class Explorable(msgspec.Struct, frozen=True, kw_only=True):
+    """A page to play with: a text, and controls whose values each have a launch that was recorded
+    beforehand. Launches are in the order of the controls' values, the last control's fastest. `at`
+    and `look` say what is shown of each; `figures` say what was counted there, and `curve` is one
+    of these numbers, called `curve_label`."""
+
+    id: str
+    title: str
+    text: tuple[str, ...]
+    controls: tuple[Control, ...]
+    at: Anchor
+    look: str
+    figures: tuple[str, ...]
+    curve: tuple[float, ...]
+    curve_label: str
+
+
+WHOLE, CUT, ALL = "whole", "cut", "all"
+"""What plays when a page opens: the lesson, its cut of at most 60 seconds, or the lesson and those
+after it."""
+
+
 class LessonHead(msgspec.Struct, frozen=True):
     """A lesson in the syllabus; `part` is the part of it."""
 
@@ -228,6 +264,28 @@ class LessonHead(msgspec.Struct, frozen=True):
     summary: str
     part: str
     has_task: bool
+    aim: str = ""
+    needs: tuple[str, ...] = ()
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text of an explainer and the step of trace number `trace` that it is about. `figure` is
+    what was counted there, `look` the view that shows it."""
+
+    topic: str
+    text: str
+    figure: str
+    at: Anchor
+    trace: int = 0
+    look: str = ""
+
+
+class Explainer(msgspec.Struct, frozen=True, kw_only=True):
+    """A short film through several launches; `names` are those of their lessons, by trace."""
+
+    title: str
+    stops: tuple[Stop, ...]
+    names: tuple[str, ...]
 
 
 class DeviceChoice(msgspec.Struct, frozen=True):
@@ -242,7 +300,11 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     """The content that a page opens with. `live`: a server is there that runs kernels. `traces` is
     how many there are to begin with: one, or two to compare; `labels` are what they are called.
     `launches` names the launches of a program whose traces can be chosen, by number, if several.
-    `progress` has "read" or "done" for the lessons that the user has been through."""
+    `progress` has "read" or "done" for the lessons that the user has been through. `watch` says
+    what plays when the page opens: WHOLE, CUT, ALL, or nothing if empty.
+    An `explainer` has a trace for each of its `names`. `place` is where the page opens, as its URL
+    says it behind `#`, unless the URL says otherwise. An `explorable` has a trace for each
+    combination of its controls' values."""
 
     title: str
     live: bool
@@ -256,3 +318,7 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     progress: dict[str, str] = {}
     devices: tuple[DeviceChoice, ...] = ()
     schedules: tuple[str, ...] = ()
+    watch: str = ""
+    explainer: Explainer | None = None
+    place: str = ""
+    explorable: Explorable | None = None

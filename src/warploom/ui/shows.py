@@ -16,9 +16,11 @@ def live_show(
     request: LaunchRequest | None = None,
     lesson: Lesson | None = None,
     launches: tuple[str, ...] = (),
+    watch: str = "",
 ) -> Show:
     """Returns what a page shows that a server serves: it can run kernels and open lessons.
-    `launches` are the names of a program's launches, each of which has a trace to choose."""
+    `launches` are the names of a program's launches, each of which has a trace to choose. `watch`
+    is what plays when the page opens."""
     devices = (DeviceChoice(d.name, d.title, d.cc) for d in catalog().values())
     return Show(
         title=title,
@@ -31,6 +33,7 @@ def live_show(
         progress=read_progress(),
         devices=tuple(devices),
         schedules=POLICIES,
+        watch=watch,
     )
 
 
@@ -41,9 +44,11 @@ def exported_show(
     lesson: Lesson | None = None,
     launches: tuple[str, ...] = (),
     gallery: bool = False,
+    watch: str = "",
 ) -> Show:
     """Returns what a page shows that has nothing but its traces, called by these labels. In a
-    `gallery` the pages of the other lessons are beside it."""
+    `gallery` the pages of the other lessons are beside it; `watch` is what plays when the page
+    opens."""
     return Show(
         title=title,
         live=False,
@@ -52,4 +57,5 @@ def exported_show(
         lesson=lesson,
         launches=launches,
         lessons=lesson_heads() if gallery else (),
+        watch=watch,
     )

@@ -203,7 +203,7 @@ function Source({ model }: { model: Model }) {
       effect(() => view.dispatch({ effects: readOnly.reconfigure(lock(editing.value)) })),
       effect(() => view.dispatch({ effects: wrapping.reconfigure(wrapped.value ? EditorView.lineWrapping : []) })),
       effect(() => {
-        const now = moment.value;
+        const now = first.value === model ? moment.value : null;
         const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
         const made: [number, string][] = [...lines.keys()].map((line) => [line, hue(line, lines)]);
         const beside = besideLine(model);
@@ -214,7 +214,7 @@ function Source({ model }: { model: Model }) {
         view.dispatch({ effects: setMarks.of({ lines: made }) });
       }),
       effect(() => {
-        const now = moment.value;
+        const now = first.value === model ? moment.value : null;
         const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
         if (here && !editing.peek()) reveal(view, here);
       }),
@@ -243,6 +243,8 @@ function lock(open: boolean): Extension {
   return [EditorState.readOnly.of(!open), EditorView.editable.of(open)];
 }
 
+/** The line of a step. Effects that ask for it run before the views have another launch's model, so
+ * they leave moments of another one out. */
 function lineOf(model: Model, step: number): number {
   const code = model.code(step);
   return model.trace.sources.length === 0 ? code.ptx_line : code.file === 0 ? code.line : 0;
@@ -301,11 +303,11 @@ function Ptx({ model }: { model: Model }) {
     const rows = byInstruction(model).map((row) => together([row]));
     view.dispatch({ effects: setCounts.of(rows) });
     const follow = effect(() => {
-      const now = moment.value;
+      const now = first.value === model ? moment.value : null;
       if (now && now.step >= 0) reveal(view, model.instruction[now.step]! + 1);
     });
     const stop = effect(() => {
-      const now = moment.value;
+      const now = first.value === model ? moment.value : null;
       const here = now && now.step >= 0 ? model.instruction[now.step]! + 1 : 0;
       const made = [...fixed];
       for (const index of lines.get(pointed.value) ?? []) made.push([index + 1, "is-linked"]);

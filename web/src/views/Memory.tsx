@@ -134,7 +134,7 @@ function Transactions({ model, access, labels }: { model: Model; access: Access;
       </defs>
       <LaneRow lanes={shape.lanes} />
       {parts.map((part, index) => (
-        <g key={index} {...tip("transaction", `${part.size} bytes at ${model.where(site.space, base + part.start)}, for ${named(part.mask)}.`)}>
+        <g key={index} role="img" {...tip("transaction", `${part.size} bytes at ${model.where(site.space, base + part.start)}, for ${named(part.mask)}.`)}>
           <rect class="t-moved" x={part.x} y={BELOW} width={part.width} height="18" rx="2" />
           <rect fill="url(#hatch)" x={part.x} y={BELOW} width={part.width} height="18" rx="2" />
           {lanesOf(part.mask).map((lane) => {
@@ -189,7 +189,7 @@ function Banks({ model, access }: { model: Model; access: Access }) {
       {Array.from({ length: banks }, (_, bank) => {
         const here = lanes.filter((lane) => bankOf(lane) === bank);
         return (
-          <g key={bank} class={here.length ? "bank on" : "bank"} {...tip("bank", `Bank ${bank}: ${here.length ? named(here.reduce((m, l) => m | (1 << l), 0)) : "no lane"}.`)}>
+          <g key={bank} class={here.length ? "bank on" : "bank"} role="img" {...tip("bank", `Bank ${bank}: ${here.length ? named(here.reduce((m, l) => m | (1 << l), 0)) : "no lane"}.`)}>
             <rect x={bankX(bank) - 1} y={bottom} width={width} height="13" rx="2" />
             <text x={bankX(bank) - 1 + width / 2} y={bottom + 10}>
               {bank}
@@ -198,7 +198,7 @@ function Banks({ model, access }: { model: Model; access: Access }) {
         );
       })}
       {shape.served.map(([, , mask], turn) => (
-        <g key={turn} {...tip("pass", `Pass ${turn + 1} of ${shape.served.length} serves ${named(mask)}.`)}>
+        <g key={turn} role="img" {...tip("pass", `Pass ${turn + 1} of ${shape.served.length} serves ${named(mask)}.`)}>
           <rect class="p-row" x="0" y={bottom + 18 + row * turn} width={WIDTH} height={row} />
           {lanesOf(mask).map((lane) => (
             <g key={lane} class={`p-cell turn-${Math.min(3, turn)}`}>

@@ -1,6 +1,7 @@
 // The controls of time: play, step, jump; and where in time the page is.
 
-import { model, moment, other, otherTime, otherWarp, playing, speed, stepBy, time, toEvent, warp } from "../state.ts";
+import { model, moment, other, otherTime, otherWarp, speed, stepBy, time, toEvent, warp } from "../state.ts";
+import { plays, togglePlaying } from "../watch.ts";
 
 const SPEEDS = [1, 2, 4, 10, 30, 60];
 
@@ -17,8 +18,8 @@ export function Transport() {
       <button onClick={() => stepBy(-1)} title="Step back (←)" aria-label="Step back">
         <Icon path="M9.5 2v10L3.5 7z" />
       </button>
-      <button class="play" onClick={() => (playing.value = !playing.value)} title="Play or pause (Space)" aria-label={playing.value ? "Pause" : "Play"} aria-pressed={playing.value}>
-        <Icon path={playing.value ? "M3 2h3v10H3zM8 2h3v10H8z" : "M3 1.5v11l9-5.5z"} />
+      <button class="play" onClick={togglePlaying} title="Play or pause (Space)" aria-label={plays.value ? "Pause" : "Play"} aria-pressed={plays.value}>
+        <Icon path={plays.value ? "M3 2h3v10H3zM8 2h3v10H8z" : "M3 1.5v11l9-5.5z"} />
       </button>
       <button onClick={() => stepBy(1)} title="Step (→)" aria-label="Step">
         <Icon path="M4.5 2v10l6-5z" />

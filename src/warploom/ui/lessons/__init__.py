@@ -19,6 +19,7 @@ import msgspec
 
 from warploom.core.errors import WarploomError
 from warploom.core.input_files import InputFileError, read_text, reason_of
+from warploom.core.options import nearest
 from warploom.ui.lesson_rules import check_lesson
 from warploom.ui.schema import LaunchRequest, Lesson, LessonHead, Variant
 
@@ -59,7 +60,15 @@ def lesson_heads() -> tuple[LessonHead, ...]:
     """Returns all lessons, as a list shows them."""
     parts = {name: part for part, names in SYLLABUS.items() for name in names}
     return tuple(
-        LessonHead(one.id, one.title, one.summary, parts[one.id], one.task is not None)
+        LessonHead(
+            id=one.id,
+            title=one.title,
+            summary=one.summary,
+            part=parts[one.id],
+            has_task=one.task is not None,
+            aim=one.aim,
+            needs=one.needs,
+        )
         for one in lessons()
     )
 
@@ -67,6 +76,21 @@ def lesson_heads() -> tuple[LessonHead, ...]:
 def find_lesson(name: str) -> Lesson | None:
     """Returns the lesson of that name, None where there is none."""
     return next((one for one in lessons() if one.id == name), None)
+
+
+def lesson_named(name: str) -> Lesson:
+    """Returns the lesson of that name, or in that file. Raises WarploomError where there is
+    none."""
+    if name.endswith(SUFFIX):
+        return read_lesson(Path(name))
+    lesson = find_lesson(name)
+    if lesson is None:
+        hint = nearest(name, ORDER)
+        raise WarploomError(
+            f"there is no lesson {name!r}. {hint} `warploom learn` lists the lessons; the name of "
+            f"a lesson file ends in {SUFFIX}."
+        )
+    return lesson
 
 
 def requests_of(lesson: Lesson) -> tuple[LaunchRequest, ...]:

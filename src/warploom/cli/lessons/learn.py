@@ -9,24 +9,31 @@ from typing import Annotated
 
 import msgspec
 import typer
+from msgspec import structs
 
+from warploom.cli.lessons.class_grades import grades_json, grades_of_class, grades_table
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
-from warploom.core.options import nearest
 from warploom.core.output_files import writing
 from warploom.core.printable import printable
 from warploom.core.source_files import printable_name
 from warploom.host.programs.confinement import Confinement
 from warploom.host.programs.sources import read_source
+from warploom.ui.explorables import (
+    EXPLORABLES,
+    explorable_of,
+    explorable_show,
+    read_explorable,
+    requests_of_explorable,
+)
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
-    SUFFIX,
     SYLLABUS,
-    find_lesson,
     labels_of,
+    lesson_heads,
+    lesson_named,
     lessons,
-    read_lesson,
     requests_of,
 )
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
@@ -47,31 +54,46 @@ def learn(
     *,
     check: Annotated[
         Path | None,
-        typer.Option(metavar="KERNEL.cu", help="Grade a kernel for the lesson's task."),
+        typer.Option(
+            metavar="KERNEL.cu",
+            help="Grade a kernel, or all kernels of a folder, for the lesson's task.",
+        ),
     ] = None,
     start: Annotated[
         Path | None,
         typer.Option(metavar="KERNEL.cu", help="Write the task's starting kernel to a file."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the grade as JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print grades as JSON; or the lessons, and your progress."),
+    ] = False,
     page: PageOptions,
     export: Export = None,
 ) -> None:
-    """List the lessons, open one in the browser, or grade a kernel in its task.
+    """List the lessons, open one in the browser, or grade a kernel in its task. NAME can also be a
+    page to explore, with sliders (`warploom learn` lists them).
 
     With --start and --check, NAME defaults to the name of the file (banks for banks.cu). With
-    --check, the exit status is 0 if the kernel passes, otherwise 1.
+    --check, the exit status is 0 if the kernel passes, otherwise 1. A folder with --check is a
+    class: CLASS/STUDENT/banks.cu or, with NAME, CLASS/STUDENT.cu; a table shows who has done what.
 
     Examples: `warploom learn`, `warploom learn lock`, `warploom learn --start banks.cu`,
-    `warploom learn --check banks.cu --json`.
+    `warploom learn --check banks.cu --json`, `warploom learn --check class`.
     """
+    if check is not None and check.is_dir():
+        grades = grades_of_class(check, name, lambda one: _verdict(one, page.limits()))
+        print(grades_json(grades) if as_json else printable(grades_table(grades)))
+        return
     file = start or check
     if name is None and file is None:
         if export is not None:
             raise WarploomError("--export writes the page of a lesson: add the lesson's name")
-        _list()
+        _list(as_json=as_json)
         return
-    lesson = _lesson(name or (file.name.partition(".")[0] if file else ""))
+    if name in EXPLORABLES and file is None:
+        _explore(name, page, export)
+        return
+    lesson = lesson_named(name or (file.name.partition(".")[0] if file else ""))
     if start is not None:
         _write_new(start, starting_source(lesson))
         print(
@@ -81,13 +103,23 @@ def learn(
     if check is not None:
         _grade(lesson, check, page.limits(), as_json=as_json)
         return
-    with confined(NOTHING):  # the kernels are from whoever wrote the lesson
-        traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    traces = recorded_lesson(lesson)
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
     show = live_show(lesson.title, len(traces), request=lesson.request, lesson=lesson)
     page.serve(show, traces)
+
+
+def _explore(name: str, page: PageOptions, export: Path | None) -> None:
+    """Writes the page of an explorable, or serves it."""
+    traces = [record(request) for request in requests_of_explorable(name)]
+    show = explorable_show(explorable_of(name, traces))
+    data = [trace.to_bytes() for trace in traces]
+    if export is not None:
+        write_page(export, show, data)
+    else:
+        page.serve(show, data)
 
 
 def _write_new(file: Path, text: str) -> None:
@@ -97,8 +129,12 @@ def _write_new(file: Path, text: str) -> None:
         stream.write(text)
 
 
-def _list() -> None:
+def _list(*, as_json: bool) -> None:
     kept = read_progress()
+    if as_json:
+        heads = [{**structs.asdict(one), "progress": kept.get(one.id)} for one in lesson_heads()]
+        print(msgspec.json.format(msgspec.json.encode(heads)).decode())
+        return
     width = max(len(one.id) for one in lessons())
     by_name = {one.id: one for one in lessons()}
     for part, names in SYLLABUS.items():
@@ -107,22 +143,17 @@ def _list() -> None:
             one = by_name[name]
             print(f"{MARKS.get(kept.get(name, ''), ' ')} {name:<{width}}  {one.title}")
         print()
+    print("To explore, with sliders")
+    for name in EXPLORABLES:
+        print(f"  {name:<{width}}  {read_explorable(name).title}")
+    print()
     print("Open one with `warploom learn NAME`. ✓ task done, · read.", file=sys.stderr)
 
 
-def _lesson(name: str) -> Lesson:
-    """Returns the lesson of that name, or in that file. Raises WarploomError where there is
-    none."""
-    if name.endswith(SUFFIX):
-        return read_lesson(Path(name))
-    lesson = find_lesson(name)
-    if lesson is None:
-        hint = nearest(name, (one.id for one in lessons()))
-        raise WarploomError(
-            f"there is no lesson {name!r}. {hint} `warploom learn` lists the lessons; the name of "
-            f"a lesson file ends in {SUFFIX}."
-        )
-    return lesson
+def recorded_lesson(lesson: Lesson) -> list[bytes]:
+    """Returns the traces of a lesson's launches."""
+    with confined(NOTHING):  # the kernels are from whoever wrote the lesson
+        return [record(request).to_bytes() for request in requests_of(lesson)]
 
 
 def _grade(lesson: Lesson, file: Path, limits: Limits, *, as_json: bool) -> None:
