@@ -239,7 +239,14 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(
             lanes={"goes_on": 1, "jumps": 0xE}, right_lanes={"active": 1}, right=("global store",)
         ),
-        Claim(cells={("total", 0): "total[0] = 0 "}, right_cells={("total", 0): "total[0] = 4 "}),
+        # Lanes 1 to 3 have tried to take the lock since, and wrote nothing.
+        Claim(
+            cells={
+                ("total", 0): "total[0] = 0 ",
+                ("lock", 0): "by lane 0 of block 0, warp 0 · read at step",
+            },
+            right_cells={("total", 0): "total[0] = 4 "},
+        ),
     ),
     "warp-synchronous": (
         # The adversarial schedule runs the last lane first, and alone.
@@ -276,7 +283,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(view=("Blocks",)),
         # Words 51 to 82: the first and the last sector are used in part.
         Claim(lanes={"active": FULL}, view=("5 transactions",)),
-        Claim(view=("Occupancy",)),
+        # The least multiple of 8 that holds 52 values, addresses and an index, as half an SM does.
+        Claim(view=("Occupancy", "registers per thread (64 allocated)")),
         Claim(view=("50 % 32 of 64 warps", "limited by registers")),
     ),
     "latency": (
