@@ -355,4 +355,14 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(cells={("out", 3): "out[0][3] = 2 (before: 0)"}),
         Claim(view=("global load requests 32", "global store requests 16")),
     ),
+    "opencl": (
+        Claim(lanes={"active": FULL}, anywhere=("⟨2, 64⟩", "sub-group 0")),
+        Claim(
+            lanes={"active": FULL}, view=("4 transactions", "128 bytes requested, 128 moved: 100 %")
+        ),
+        Claim(lanes={"active": FULL}, code="st.shared", view=("local store",)),
+        Claim(code="bar", view=("2 resident", "Work-items")),
+        # 63 * 64 / 2
+        Claim(active=1, cells={("to", 0): "to[0] = 2016 (before: 0) · written now by lane 0"}),
+    ),
 }
