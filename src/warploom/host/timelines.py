@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from warploom.core.errors import Dim3
 from warploom.core.lazy import cached_property
@@ -16,13 +15,11 @@ from warploom.host.arguments import Arguments
 from warploom.host.loaded import LoadedKernel
 from warploom.host.repeated_launches import LaunchesOfShape, RecordedLaunch, inputs_of
 from warploom.host.run import Run
+from warploom.machine.launch import Launch
 from warploom.sanitize.stream_order import HOST, IssuedWork, StreamOrder
 from warploom.timing.timeline.demands import copy_demand, limits_of
 from warploom.timing.timeline.schedule import schedule
 from warploom.timing.timeline.work import Engine, ScheduledWork, TimelineWork
-
-if TYPE_CHECKING:  # imports this module
-    from warploom.host.ready_launch import ReadyLaunch
 
 
 @dataclass(frozen=True)
@@ -124,14 +121,14 @@ class Timeline:
 
         return timeline_page(self.spec.title, self.works, self.spec.sms)
 
-    def needs_record(self, ready: ReadyLaunch) -> bool:
+    def needs_record(self, kernel: LoadedKernel, launch: Launch, arguments: Arguments) -> bool:
         """Returns whether a launch is to be recorded for the timeline."""
-        shape, inputs = _described_launch(ready)
+        shape, inputs = _described_launch(kernel, launch, arguments)
         return self._launches[shape].needs(inputs)
 
-    def add_launch(self, issued: IssuedLaunch, ready: ReadyLaunch, run: Run) -> None:
+    def add_launch(self, issued: IssuedLaunch, arguments: Arguments, run: Run) -> None:
         """Adds a launch, which may still wait in its stream, and the copies of its arguments."""
-        shape, inputs = _described_launch(ready)
+        shape, inputs = _described_launch(run.kernel, run.launch, arguments)
         launches = self._launches[shape]
         if launches.needs(inputs) and not (run.done and run.record is None):
             recorded = RecordedLaunch(run, inputs)
@@ -172,8 +169,9 @@ class Timeline:
         return TimelineWork(name, issued, work.engine, demand)
 
 
-def _described_launch(ready: ReadyLaunch) -> tuple[Shape, Hashable]:
+def _described_launch(
+    kernel: LoadedKernel, launch: Launch, arguments: Arguments
+) -> tuple[Shape, Hashable]:
     """Returns the shape of a launch, and its arguments (`inputs_of`)."""
-    kernel, launch = ready.kernel, ready.launch
-    inputs = inputs_of(ready.arguments, kernel.context.memory), launch.dynamic_shared_bytes
+    inputs = inputs_of(arguments, kernel.context.memory), launch.dynamic_shared_bytes
     return (kernel, launch.grid, launch.block), inputs
