@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda, header_folders
+from warploom.frontends.opencl import compile_opencl
 from warploom.frontends.precompiled import ARCHIVE, PLACEHOLDER, digest_of, member_of
 from warploom.ui.explorables import EXPLORABLES, requests_of_explorable
 from warploom.ui.grading import starting_source, task_request
-from warploom.ui.lessons import changed, lessons, requests_of
+from warploom.ui.lessons import SUFFIXES, changed, lessons, requests_of
 from warploom.ui.schema import LaunchRequest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -38,11 +39,13 @@ _TARGET = re.compile(r"^\.target sm_(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Unit:
-    """A source to compile, with its options, for a compute capability."""
+    """A source to compile, with its options, for a compute capability, by the compiler of its
+    language."""
 
     text: str
     options: tuple[str, ...]
     compute_capability: tuple[int, int]
+    compile: Callable[..., str] = compile_cuda
 
 
 def units() -> Iterator[Unit]:
@@ -63,12 +66,13 @@ def units() -> Iterator[Unit]:
 
 def _unit(launch: LaunchRequest) -> Unit:
     capability = find_device(launch.device).compute_capability
-    return Unit(launch.source, launch.options, capability)
+    compiler = compile_opencl if launch.name.endswith(SUFFIXES["opencl"]) else compile_cuda
+    return Unit(launch.source, launch.options, capability, compiler)
 
 
 def compiled(unit: Unit) -> tuple[str, str]:
     """Return the archive's member for a unit, and its PTX without paths of this computer."""
-    ptx = compile_cuda(unit.text, PLACEHOLDER, unit.compute_capability, unit.options)
+    ptx = unit.compile(unit.text, PLACEHOLDER, unit.compute_capability, unit.options)
     for folder in (*header_folders(), Path.cwd()):
         ptx = ptx.replace(f'"{folder.as_posix()}/', f'"{TOOLKIT}')
     found = _TARGET.search(ptx)

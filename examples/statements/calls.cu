@@ -1,4 +1,4 @@
-// Each thread has a call stack of its own: lane n is n calls deep (see the Calls of the Warp view).
+// Each thread has a call stack of its own: lane n > 0 is at most n calls deep (see Calls in the Warp view).
 __device__ __noinline__ int fib(int n)
 {
     if (n < 2) return n;

@@ -103,7 +103,7 @@ def rootn(x: Array, n: Array) -> Array:
 
 
 def fract(x: Array) -> Array:
-    most = 1 - WIDE(2) ** (-24 if x.dtype == np.float32 else -53)
+    most = 1 - WIDE(2) ** -(np.finfo(x.dtype).nmant + 1)
     part = np.minimum(x.astype(WIDE) - np.floor(x), most)
     return np.where(np.isnan(x), x, np.where(np.floor(x) == x, np.copysign(0, x), part))
 
@@ -239,7 +239,8 @@ MATHEMATICS = {
     "maxmag": Model(largest, without=both_zero),
     "minmag": Model(smallest, without=both_zero),
     "modf": Model(modf, second=np.trunc),
-    "nextafter": Model(np.nextafter),
+    # NumPy keeps a -0.0 of halves where the result is the other operand, 0.0.
+    "nextafter": Model(lambda x, y: np.where(x == y, y, np.nextafter(x, y))),
     "pow": Model(wide(np.power), 16),
     "pown": Model(lambda x, n: np.power(x.astype(WIDE), n.astype(WIDE)), 16),
     "powr": Model(wide(powr), 16),
@@ -298,6 +299,61 @@ HALVES = {
         for name in ("sin", "cos", "tan")
     },
 }
+
+
+def beyond(most: float, least: float = 0) -> Callable[[Array], Array]:
+    """Returns where an operand is not of this size, at least and at most."""
+    return lambda x: ~((np.abs(x) <= most) & (np.abs(x) >= least))
+
+
+def one(*x: Array) -> Array:
+    """Returns 1 for each operand: the error is absolute, in units of 2^-23."""
+    return np.ones_like(x[0])
+
+
+def _natives() -> tuple[dict[str, Model], dict[str, Model]]:
+    """Returns the models of the `native_` functions, where CUDA states a bound of its intrinsics of
+    that name (programming guide, "Intrinsic Functions", table of maximum errors; PTX ISA of
+    `ex2.approx`, `sqrt.approx`, `rcp.approx`, `rsqrt.approx`). 2^-21.19 is 3.5 units of 2^-23."""
+    exact = {
+        name: MATHEMATICS[name].reference for name in ["sin", "cos", "tan", "exp", "exp2", "exp10"]
+    }
+    exact |= {
+        name: MATHEMATICS[name].reference for name in ["log", "log2", "log10", "rsqrt", "sqrt"]
+    }
+    turn, sizes = beyond(math.pi), beyond(2.0**126, 2.0**-126)
+    near, far = (lambda x: ~((x >= 0.5) & (x <= 2))), (lambda x: ~((x > 2) & (x < 1e30)))
+    logarithms = {
+        f"native_{name}": Model(exact[name], 4, without=near, scale=one)
+        for name in ("log", "log2", "log10")
+    }
+    return {
+        "native_sin": Model(exact["sin"], 4, without=turn, scale=one),
+        "native_cos": Model(exact["cos"], 4, without=turn, scale=one),
+        # A quotient of both: each is off by 3.5 units, the cosine of 1 is 0.54.
+        "native_tan": Model(exact["tan"], 32, without=beyond(1), scale=one),
+        # 2 + floor(1.173 |x|), or 2.97 of the second, at 20
+        "native_exp": Model(exact["exp"], 25, without=beyond(20)),
+        "native_exp10": Model(exact["exp10"], 61, without=beyond(20)),
+        "native_exp2": Model(exact["exp2"], 2, without=beyond(126)),
+        **logarithms,
+        "native_rsqrt": Model(exact["rsqrt"], 2, without=sizes),
+        "native_sqrt": Model(exact["sqrt"], 4, without=lambda x: sizes(x) | (x < 0)),
+        "native_recip": Model(wide(lambda x: 1 / x), 1, without=sizes),
+        "native_divide": Model(
+            wide(np.divide),
+            2,
+            without=lambda x, y: beyond(2.0**60, 2.0**-60)(x) | beyond(2.0**60, 2.0**-60)(y),
+        ),
+        # exp2(y * log2(x)): log2 is off by 2^-22 up to 2, which y multiplies by up to 4.
+        "native_powr": Model(
+            MATHEMATICS["powr"].reference, 16, without=lambda x, y: near(x) | beyond(4)(y)
+        ),
+    }, {name: Model(model.reference, 4, without=far) for name, model in logarithms.items()}
+
+
+NATIVES, NATIVE_LOGARITHMS = _natives()
+"""The `native_` functions; logarithms of arguments between 0.5 and 2, and of those above."""
 
 # ---- integers ------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,3 +40,14 @@ def test_counts_are_sums_and_the_costliest_access_stands_for_all(engine: str) ->
     _, gathered = [n for n, row in enumerate(tally.access_records) if row.op == "load"]
     assert tally.records[gathered, CostRecord.example_cost] == 8
     assert tally.records[gathered, CostRecord.example_mask] == 0xFFFF
+
+
+@pytest.mark.parametrize("options", [{"engine": "reference"}, {"record": True}, {}])
+def test_the_launches_that_were_added_up_keep_their_own_counts(options: dict[str, Any]) -> None:
+    """Each stores 16 times 4 bytes, two sectors."""
+    gpu = wl.Device("a100", **options)
+    kernel = gpu.compile(SOURCE)["gather"]
+    x, at, y = gpu.zeros(16, np.float32), gpu.zeros(16, np.int32), gpu.zeros(16, np.float32)
+    runs = [kernel[1, 32](x, at, y) for _ in range(3)]
+    combined_tally([run.counted for run in runs])
+    assert [run.counters.global_store_sectors for run in runs] == [2] * 3

@@ -162,6 +162,51 @@ KERNEL barrier_once(float *out, const float *in) {
     out[I] = s[255 - threadIdx.x];
 }
 
+KERNEL barrier_for_own(float *out, const float *in) {  // each thread uses its own element
+    __shared__ float s[256];
+    s[threadIdx.x] = in[I];
+    for (int k = 0; k < 64; k++) {
+        s[threadIdx.x] = s[threadIdx.x] * 2;
+        __syncthreads();
+    }
+    out[I] = s[threadIdx.x];
+}
+KERNEL barrier_for_rows(float *out, const float *in) {  // all threads of a row share an element
+    __shared__ float s[8];
+    s[threadIdx.y] = in[I];
+    for (int k = 0; k < 64; k++) {
+        s[threadIdx.y] = s[threadIdx.y] * 2;
+        __syncthreads();
+    }
+    out[I] = s[threadIdx.y];
+}
+
+KERNEL scaled(float *out, volatile float *scale) {
+#pragma unroll 1
+    for (int k = 0; k < 64; k++) out[k * 1024 + I] *= *scale;
+}
+KERNEL scaled_by_alias(float *out, float *scale) {
+#pragma unroll 1
+    for (int k = 0; k < 64; k++) out[k * 1024 + I] *= *scale;
+}
+KERNEL scaled_by_value(float *out, float *scale) {
+    float by = *scale;
+#pragma unroll 1
+    for (int k = 0; k < 64; k++) out[k * 1024 + I] *= by;
+}
+KERNEL waits(float *out, volatile float *flag) {
+    while (*flag == 0) out[I] += 1;
+}
+KERNEL scaled_in_steps(float *out, float *scale) {  // thread 0 changes it in each step
+#pragma unroll 1
+    for (int k = 0; k < 64; k++) {
+        out[k * 1024 + I] *= *scale;
+        __syncthreads();
+        if (threadIdx.x == 0) *scale += 1;
+        __syncthreads();
+    }
+}
+
 KERNEL tree_in_a_loop(float *out, const float *in) {
     __shared__ float s[256];
     s[threadIdx.x] = in[I];
@@ -418,6 +463,40 @@ PIXELS = small(np.uint8)
             "warps executed the barrier 2,048 times",
             "Remove the barrier",
         ),
+        # 8 warps in each of 256 blocks, 64 times.
+        (
+            "unnecessary barrier",
+            ("barrier_for_own", 256, 256, floats(), floats()),
+            "warps executed it 131,072 times",
+            "Remove the barrier",
+        ),
+        # 32 warps load in each of 64 iterations.
+        (
+            "load in each iteration",
+            ("scaled", 4, 256, floats(), np.ones(1, np.float32)),
+            "does not change the address of 2,048 loads",
+            "volatile makes each iteration load anew",
+        ),
+        (
+            "load in each iteration",
+            ("scaled_by_alias", 4, 256, floats(), np.ones(1, np.float32)),
+            "does not change the address of 2,048 loads",
+            "const and __restrict__",
+        ),
+        # 108 SMs hold 8 blocks of 256 threads each: 864. The second wave has 1, or 216.
+        (
+            "tail effect",
+            ("words", 865, 256, integers(), integers()),
+            "865 blocks run in 2 waves of 864 (108 SMs, 8 blocks each), and the last has only 1",
+            "Launch 864 blocks, or a little less than 1,728",
+        ),
+        (
+            "tail effect",
+            ("words", 1080, 256, integers(), integers()),
+            "1,080 blocks run in 2 waves of 864 (108 SMs, 8 blocks each), and the last has only "
+            "216",
+            "Launch 864 blocks, or a little less than 1,728",
+        ),
         # 20,000 bytes: 164 KiB hold 7 of them (of 21 KiB with the system's 1 KiB), 56 of 64 warps.
         (
             "unused shared memory",
@@ -460,6 +539,13 @@ def test_shared_memory_of_the_launch_that_no_access_touches() -> None:
         ("unnecessary barrier", ("barrier_once", 256, 256, floats(), floats())),
         # Each round reads what the one before has written: the loop's barrier leads to itself.
         ("unnecessary barrier", ("tree_in_a_loop", 256, 256, floats(), floats())),
+        ("unnecessary barrier", ("barrier_for_rows", 256, (32, 8), floats(), floats())),
+        ("load in each iteration", ("scaled_by_value", 4, 256, floats(), floats(1))),
+        ("load in each iteration", ("scaled_in_steps", 1, 256, floats(), floats(1))),
+        ("load in each iteration", ("waits", 4, 256, floats(), floats(1))),
+        # 864 at once; a last wave of 536 leaves 328 of 1,728 slots empty, 19 %.
+        ("tail effect", ("words", 1400, 256, integers(), integers())),
+        ("tail effect", ("words", 864, 256, integers(), integers())),
         ("unused shared memory", ("barrier_once", 256, 256, floats(), floats())),
     ],
 )

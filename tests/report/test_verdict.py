@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -105,6 +106,19 @@ def test_a_verdict_has_three_findings_and_a_first_screen_fifteen_lines(
     assert text.splitlines()[-1] == "Next: warploom time k.cu"
     assert len(text.splitlines()) <= 15 - 3  # three buffers are shown above it
     assert "Metric Name" not in text
+
+
+def test_a_finding_is_whole_where_the_first_screen_has_room_for_it() -> None:
+    """The transpose has one finding; with two more there is a line for the numbers of each."""
+    report = transpose()
+    [found] = [line for line in verdict(report) if "bank conflicts" in line.text]
+    text = render_text(report, parts=Parts(details=False))
+    assert " ".join(found.text.split()) in " ".join(text.split())
+    assert "…" not in text
+    many = replace(report, advice=tuple(replace(report.advice[0], line=f"a.cu:{n}") for n in "123"))
+    lines = render_text(many, parts=Parts(details=False)).splitlines()
+    assert sum(line.endswith("…") for line in lines) >= 1
+    assert len(lines) <= 15 - 3 - 1  # there is no next command
 
 
 def test_the_costliest_line_comes_with_its_number_and_its_remedy() -> None:

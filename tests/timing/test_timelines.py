@@ -7,6 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import WarploomError
+from warploom.report.timeline_fills import fills_of
 from warploom.report.timeline_page import WIDTH, timeline_page
 from warploom.sanitize.stream_order import HOST, StreamOrder
 from warploom.timing.timeline.residents import residents
@@ -80,14 +81,34 @@ def test_the_page_shows_streams_and_resident_kernels():
     issuing.kernel("a", 4, 0.5)
     issuing.kernel("b<&>", 4, 1.0)
     page = timeline_page("H100", schedule(issuing.works, MODERN), 4)
-    assert page.count("kernel: 50% of the block slots") == 2
-    assert page.count("kernel: 100% of the block slots") == 1
+    assert page.count(": 50% of the block slots") == 2
+    assert page.count("kernel, stream 2: 100% of the block slots") == 1
     widths = [float(text) for text in re.findall(r'height="80.0" width="([0-9.]+)"', page)]
     assert widths == [pytest.approx(WIDTH * 4 / 6, abs=0.1)] * 2
     assert "6,000,000.0 us; without overlap 8,000,000.0 us" in page
     assert "stream 1" in page
     assert "stream 2" in page
     assert "There were no launches and no copies" in timeline_page("H100", [], 4)
+
+
+def test_launches_of_several_streams_can_be_told_apart():
+    """Two kernels: the first has launches in three streams, so one colour in three hatches."""
+    issuing = Issuing()
+    for name, stream in (("k", "a"), ("k", "b"), ("k", "c"), ("other", "a"), ("k", "a")):
+        demand = Demand(1, (0.2,), 0.01)
+        issuing.works.append(TimelineWork(name, issuing.order.issue(stream), Engine.SMS, demand))
+    issuing.copy("a", Engine.TO_HOST, 1)
+    *kernels, copy = fills_of(schedule(issuing.works, MODERN))
+    assert len({fill.colour for fill in (*kernels, copy)}) == 3
+    assert len({fill.colour for fill in (*kernels[:3], kernels[4])}) == 1
+    assert len({fill.angle for fill in kernels[:3]}) == 3
+    assert kernels[4] == kernels[0]
+    assert copy.angle is None
+    page = timeline_page("H100", schedule(issuing.works, MODERN), 4)
+    for fill in kernels[:3]:
+        assert f'fill="{fill.svg}"' in page
+        assert fill.definition in page
+    assert re.search(r'<text class="in-bar"[^>]*>stream 3</text>', page)
 
 
 def test_blocks_of_resident_kernels_on_each_sm():
@@ -252,25 +273,73 @@ def test_copies_of_arguments_and_buffers_are_in_the_timeline():
 
 
 def test_further_launches_of_a_shape_get_the_mean_of_the_first() -> None:
-    """The last four of twelve are beyond the first eight; the one after them has another shape."""
-    gpu = wl.Device("h100", record=True)
+    """The last four of twelve are beyond the first eight, which differ in their paths: more blocks
+    have something to do in each. The one after them has another shape."""
+    gpu = wl.Device("h100")
     triad = gpu.compile(SOURCE)["triad"]
     n = 2048
     a, b, c = (gpu.zeros(n, np.float32) for _ in range(3))
     with gpu.timeline() as timeline:
         for launch in range(12):
-            triad[n // 256, 256](a, b, c, n if launch < 8 else 0)
+            triad[n // 256, 256](a, b, c, 256 * launch if launch < 8 else 7)
         triad[1, 256](a, b, c, n)
     works = [scheduled.work for scheduled in timeline.works]
     replayed = [work.demand.seconds for work in works[:8]]
+    assert len(set(replayed)) > 1
     assert [work.demand.seconds for work in works[8:12]] == [pytest.approx(np.mean(replayed))] * 4
-    assert works[9].name == "triad, as the first 8"
-    assert works[12].name == "triad"
+    assert works[9].title == "triad, as the first 8"
+    assert works[12].title == "triad"
     assert works[12].demand.block_share == works[0].demand.block_share
     assert works[12].demand.shares[0] == works[0].demand.block_share  # one block
 
 
-def test_a_timeline_needs_records():
-    gpu = wl.Device("v100")
-    with pytest.raises(WarploomError, match="record=True"), gpu.timeline():
+def test_equal_launches_are_replayed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten launches over arrays of one size are recorded until two are equal; one over fewer
+    elements is another launch."""
+    replays: list[int] = []
+    time = wl.Run.time
+    monkeypatch.setattr(wl.Run, "time", lambda run: (replays.append(0), time(run))[1])
+    gpu = wl.Device("h100")
+    triad = gpu.compile(SOURCE)["triad"]
+    n, parts = 2048, 10
+    runs = []
+    with gpu.timeline() as timeline:
+        for _ in range(parts):
+            a, b, c = (gpu.zeros(n, np.float32) for _ in range(3))
+            runs.append(triad[n // 256, 256](a, b, c, n))
+        for _ in range(2):
+            triad[n // 256, 256](a, b, c, n - 256)
+    works = [one.work for one in timeline.works if one.work.engine is Engine.SMS]
+    assert len(replays) == 2
+    assert [run.record is not None for run in runs] == [True] * 2 + [False] * 8
+    assert works[0].title == "triad"
+    assert {work.title for work in works[1:parts]} == {"triad, as an equal launch"}
+    assert len({work.demand.seconds for work in works[:parts]}) == 1
+    assert works[parts].title == "triad"
+    assert works[parts + 1].demand == works[parts].demand
+
+
+def test_launches_whose_data_lead_to_other_paths_are_not_equal() -> None:
+    """The arguments are the same buffer each time; what is in it decides how often a thread loops.
+    The fourth launch would be as the first two by its arguments, but is counted, and the fifth is
+    recorded."""
+    gpu = wl.Device("h100")
+    loops = gpu.compile(
+        "__global__ void loops(volatile int *n) { for (int i = *n; i > 0; i--) n[1] = i; }"
+    )["loops"]
+    n = gpu.zeros(2, np.int32)
+    with gpu.timeline() as timeline:
+        for count in (1, 1, 1, 1000, 1000):
+            n.view[0] = count
+            loops[1, 1](n)
+    works = [one.work for one in timeline.works if one.work.engine is Engine.SMS]
+    equal = "as an equal launch"
+    assert [work.basis for work in works] == ["", equal, equal, "as the first 3", ""]
+    assert works[4].demand.seconds > 3 * works[0].demand.seconds
+
+
+@pytest.mark.parametrize("options", [{"engine": "reference"}, {"sanitize": ("race",)}])
+def test_a_timeline_needs_the_engine_that_records(options):
+    gpu = wl.Device("v100", **options)
+    with pytest.raises(WarploomError, match="compiled engine records"), gpu.timeline():
         pass

@@ -239,7 +239,14 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(
             lanes={"goes_on": 1, "jumps": 0xE}, right_lanes={"active": 1}, right=("global store",)
         ),
-        Claim(cells={("total", 0): "total[0] = 0 "}, right_cells={("total", 0): "total[0] = 4 "}),
+        # Lanes 1 to 3 have tried to take the lock since, and wrote nothing.
+        Claim(
+            cells={
+                ("total", 0): "total[0] = 0 ",
+                ("lock", 0): "by lane 0 of block 0, warp 0 · read at step",
+            },
+            right_cells={("total", 0): "total[0] = 4 "},
+        ),
     ),
     "warp-synchronous": (
         # The adversarial schedule runs the last lane first, and alone.
@@ -276,7 +283,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(view=("Blocks",)),
         # Words 51 to 82: the first and the last sector are used in part.
         Claim(lanes={"active": FULL}, view=("5 transactions",)),
-        Claim(view=("Occupancy",)),
+        # The least multiple of 8 that holds 52 values, addresses and an index, as half an SM does.
+        Claim(view=("Occupancy", "registers per thread (64 allocated)")),
         Claim(view=("50 % 32 of 64 warps", "limited by registers")),
     ),
     "latency": (
@@ -346,5 +354,15 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(cells={("out", 3): "out[0][3] = 0 · not written yet"}),
         Claim(cells={("out", 3): "out[0][3] = 2 (before: 0)"}),
         Claim(view=("global load requests 32", "global store requests 16")),
+    ),
+    "opencl": (
+        Claim(lanes={"active": FULL}, anywhere=("⟨2, 64⟩", "sub-group 0")),
+        Claim(
+            lanes={"active": FULL}, view=("4 transactions", "128 bytes requested, 128 moved: 100 %")
+        ),
+        Claim(lanes={"active": FULL}, code="st.shared", view=("local store",)),
+        Claim(code="bar", view=("2 resident", "Work-items")),
+        # 63 * 64 / 2
+        Claim(active=1, cells={("to", 0): "to[0] = 2016 (before: 0) · written now by lane 0"}),
     ),
 }

@@ -75,6 +75,28 @@ def test_an_opencl_kernel_is_shown_in_opencls_words(page: Any, tmp_path: Path) -
     assert "Sub-group instructions" in texts["numbers"]
 
 
+@pytest.mark.parametrize(("name", "row"), [("reverse.cl", "wg1 sg0"), ("copy.cu", "b1 w0")])
+def test_rows_of_the_timeline_are_named_in_the_words_of_the_source(
+    page: Any, tmp_path: Path, name: str, row: str
+) -> None:
+    """It is drawn on a canvas: two blocks of two warps."""
+    copy = "__global__ void copy(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }"
+    is_opencl = name.endswith(".cl")
+    source = (STATEMENTS / name).read_text("utf-8") if is_opencl else copy
+    address = export_of(tmp_path / "rows.html", source, name)
+    context = page.context.browser.new_context()
+    drawing = context.new_page()
+    drawing.add_init_script(
+        "window.drawn = []; const draw = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, ...at)"
+        "{ window.drawn.push(text); return draw.call(this, text, ...at); };"
+    )
+    drawing.goto(f"{address}#step=5")
+    drawing.wait_for_selector(".lanes", state="attached")
+    drawing.wait_for_function(f"window.drawn.includes({row!r})", timeout=10_000)
+    context.close()
+
+
 def test_names_of_the_source_stay_as_they_are(page: Any, tmp_path: Path) -> None:
     source = "__kernel void warp(__global const int *in, __global int *out) { out[0] = in[0]; }"
     address = export_of(tmp_path / "name.html", source, "block.cl")

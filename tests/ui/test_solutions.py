@@ -136,6 +136,7 @@ EXPECTED: dict[str, Callable[[Arrays], Arrays]] = {
     "tensor-cores": lambda a: {"c": a["a"].astype(np.float64) @ a["b"].astype(np.float64)},
     "streams": lambda a: {"out": 2 * a["in"] + 1},
     "torch-compile": lambda a: {"out": np.maximum(a["x"] + a["bias"], 0) / 2},
+    "opencl": lambda a: {"to": a["x"].reshape(2, 64).sum(axis=1)},
 }
 
 

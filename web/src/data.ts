@@ -3,6 +3,7 @@
 
 import { lanesOf } from "./bits.ts";
 import { u32, upper, type Model } from "./model.ts";
+import { failedSwaps } from "./swaps.ts";
 import { say } from "./words.ts";
 
 /** An array: an allocation, or one in the shared memory of a block. */
@@ -211,13 +212,14 @@ export class Data {
       if (array.block >= 0 && this.#model.trace.warps[this.#model.warp[step]!]!.block !== array.block) return;
       const kind = site.op === "load" ? READ : site.op === "store" ? WRITE : READ | WRITE;
       const row = kind & WRITE ? (this.#rows.get(number) ?? -1) : -1;
+      const failed = kind === (READ | WRITE) ? failedSwaps(this.#model, step, shape.lanes) : 0;
       lanesOf(shape.lanes).forEach((lane, nth) => {
         const from = base + shape.offsets[nth]! - array.address;
         if (from + site.size <= 0 || from >= array.size) return;
         const last = Math.min(elements - 1, Math.floor((from + site.size - 1) / size));
         for (let element = Math.max(0, Math.floor(from / size)); element <= last; element++) {
           start[element + 1]!++;
-          rows.push([element, step, lane, kind, row, nth * site.size + element * size - from]);
+          rows.push([element, step, lane, (failed >>> lane) & 1 ? READ : kind, row, nth * site.size + element * size - from]);
         }
       });
     });

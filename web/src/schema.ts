@@ -157,6 +157,7 @@ export interface OccupancyFacts {
   registers: number;
   shared_bytes: number;
   limiters: readonly string[];
+  warp_registers: number;
 }
 
 export interface LaunchFacts {

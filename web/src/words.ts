@@ -23,6 +23,14 @@ export function say(text: string): string {
   return current ? current(text) : text;
 }
 
+/** The first letters of a word in the terms of the source: "b" for "block", "wg" for "work-group". */
+export function initials(word: string): string {
+  return say(word)
+    .split("-")
+    .map((part) => part[0])
+    .join("");
+}
+
 /** Translates as report/terms.py does; null where there is nothing to translate. */
 function translator(terms: string): Translate | null {
   const phrases = PHRASES[terms];

@@ -5,6 +5,7 @@ it hands over as a "cubin" is the linked PTX.
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,11 +17,14 @@ from warploom.clients.linking import linked
 from warploom.clients.nvidia_libraries import real_library
 from warploom.clients.registry import Registry
 from warploom.clients.session import session
+from warploom.clients.targets import lacks_fma, target_for
 from warploom.core.errors import WarploomError
 
 SUCCESS, UNRECOGNIZED, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 1, 4, 3, 6
 
 CUBIN, PTX, LTOIR, FATBIN, OBJECT, LIBRARY = 1, 2, 3, 4, 5, 6
+
+ARCHITECTURE = re.compile(rb"(-arch=(?:sm|compute)_)(\d+\w?)")
 
 
 def _failed(error: BaseException, name: str) -> int:
@@ -149,7 +153,9 @@ def _optimized(link: Link) -> str | None:
     fails."""
     real = real_library("libnvJitLink.so.13")
     kept = [option for option in link.options if option not in (b"-lto", b"-ptx")]
-    options = [b"-lto", b"-ptx", *kept]
+    options = [b"-lto", b"-ptx", *(ARCHITECTURE.sub(_target, option) for option in kept)]
+    if lacks_fma():
+        options.append(b"-fma=0")
     array = (ctypes.c_char_p * len(options))(*options)
     handle = ctypes.c_void_p()
     if real.nvJitLinkCreate(ctypes.byref(handle), len(options), array):
@@ -166,6 +172,11 @@ def _optimized(link: Link) -> str | None:
         return _text(real, handle, "LinkedPtx").rstrip(b"\0").decode()
     finally:
         real.nvJitLinkDestroy(ctypes.byref(handle))
+
+
+def _target(option: re.Match[bytes]) -> bytes:
+    """Returns the option for the architecture that NVIDIA's library optimizes for."""
+    return option[1] + target_for(option[2].decode()).encode()
 
 
 def _text(real: ctypes.CDLL, handle: ctypes.c_void_p, what: str) -> bytes:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from warploom.clients.nvidia_libraries import real_library
 from warploom.clients.registry import Registry
 from warploom.clients.session import session
+from warploom.clients.targets import lacks_fma, target_for
 
 INTERNAL_ERROR = 11
 
-ARCHITECTURE = re.compile(rb"(--gpu-architecture=|-arch=|--gpu-architecture |-arch )sm_(\d+\w?)")
+ARCHITECTURE = re.compile(rb"((?:--gpu-architecture|-arch)[= ]|^)(?:sm|compute)_(\d+\w?)")
 
 
 def _failed(error: BaseException, name: str) -> int:
@@ -34,17 +35,22 @@ registry = Registry(_failed, _real)
 
 @registry.entry("nvrtcCompileProgram")
 def compile_program(program: int, count: int, options: int) -> int:
-    """Compiles for the virtual architecture where machine code is asked for."""
+    """Compiles for the virtual architecture where machine code is asked for, and for the oldest
+    one where the device is older."""
     given = [
         ctypes.c_char_p.from_address(options + 8 * index).value or b"" for index in range(count)
     ]
-    changed = [ARCHITECTURE.sub(rb"\1compute_\2", option) for option in given]
-    for index, option in enumerate(changed):
-        if index and changed[index - 1] in (b"-arch", b"--gpu-architecture"):
-            changed[index] = re.sub(rb"^sm_", b"compute_", option)
+    changed = [ARCHITECTURE.sub(_virtual, option) for option in given]
+    if lacks_fma() and not any(b"fmad" in option for option in changed):
+        changed.append(b"-fmad=false")
     array = (ctypes.c_char_p * len(changed))(*changed)
     with session().compiling():
-        return _real("nvrtcCompileProgram", (program, count, ctypes.addressof(array)))
+        return _real("nvrtcCompileProgram", (program, len(changed), ctypes.addressof(array)))
+
+
+def _virtual(option: re.Match[bytes]) -> bytes:
+    """Returns the option for the virtual architecture that code is compiled for."""
+    return option[1] + b"compute_" + target_for(option[2].decode()).encode()
 
 
 @registry.entry("nvrtcGetCUBINSize")

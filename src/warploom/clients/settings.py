@@ -139,7 +139,6 @@ class Settings:
             on_run=on_run,
             sanitize=tuple(tool for tool in self.tools if tool in TOOLS),
             core=self.core or None,
-            record=self.timeline,
             capture=capture,
         )
 

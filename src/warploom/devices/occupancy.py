@@ -114,6 +114,14 @@ def registers_allocated(spec: DeviceSpec, demand: Demand) -> int:
     return warps * _up(each, unit)
 
 
+def registers_of_warp(spec: DeviceSpec, demand: Demand) -> int:
+    """Returns the registers that a warp of a block gets; on devices that give registers to whole
+    blocks, its share of them."""
+    return registers_allocated(spec, demand) // _up(
+        warps_of(spec, demand.threads), spec.warp_check_unit
+    )
+
+
 def _warp_limit(spec: DeviceSpec, demand: Demand) -> int:
     if demand.threads > spec.max_threads_per_block:
         return 0
@@ -136,8 +144,7 @@ def _register_limit(spec: DeviceSpec, demand: Demand) -> int | None:
     if spec.register_allocation == "block":
         return spec.registers_per_sm // block
     parts = spec.warp_allocation_unit
-    warp = block // _up(warps_of(spec, demand.threads), spec.warp_check_unit)
-    warps = spec.registers_per_sm // parts // warp * parts
+    warps = spec.registers_per_sm // parts // registers_of_warp(spec, demand) * parts
     return warps // warps_of(spec, demand.threads)
 
 

@@ -18,11 +18,17 @@ from warploom.core.errors import CompileError
 from warploom.core.output_files import write_text
 from warploom.core.temporary import temporary_folder
 from warploom.frontends.cuda_cpp import FIRST_WITH_FMA
-from warploom.frontends.opencl_compilers import architecture, clang, libdevice
+from warploom.frontends.opencl_compilers import (
+    architecture,
+    clang,
+    libdevice,
+    opencl_is_missing,
+)
 from warploom.frontends.opencl_features import SUB_GROUPS, standard_options
 from warploom.frontends.opencl_library.assemble import library_text, types_text
 from warploom.frontends.opencl_library.work_items import SHARED, SHARED_FUNCTION
 from warploom.frontends.opencl_metadata import DeclaredKernel, declared_kernels
+from warploom.frontends.precompiled import precompiled_ptx
 from warploom.frontends.register_limits import limit_registers
 
 TARGET = "nvptx64-nvidia-nvcl"
@@ -74,8 +80,12 @@ def compile_opencl(
     looks in its directory. `options` are clang's own, such as "-cl-std=CL2.0" or "-DN=4", and
     NVIDIA's "-cl-nv-maxrregcount=N"; NVIDIA's hints are accepted and change nothing. Raises
     CompileError with clang's messages where the text does not compile, and where clang or libdevice
-    is missing.
+    is missing and the text is none of the lessons'.
     """
+    if opencl_is_missing():
+        stored = precompiled_ptx(text, name, compute_capability, options)
+        if stored is not None:
+            return stored
     named = ["-Xclang", f"-cl-ext=+{SUB_GROUPS}", *options]
     return build_opencl(text, name, compute_capability, named).ptx
 

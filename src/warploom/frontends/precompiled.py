@@ -1,4 +1,5 @@
-"""PTX of the lessons and examples, compiled ahead of time: for installations without NVRTC.
+"""PTX of the lessons and examples, compiled ahead of time: for installations without NVRTC, or, for
+OpenCL C, without clang.
 
 `precompiled.zip` has a member `DIGEST/ARCHITECTURE.ptx` for each source and architecture;
 `tools/precompile.py` writes it.

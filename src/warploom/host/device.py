@@ -288,18 +288,19 @@ class Device(MakesTextures, MakesTensorMaps):
     @contextmanager
     def timeline(self) -> Generator[Timeline]:
         """Takes a timeline of the launches and copies within the context: when each runs on the
-        device, and which overlap (`Timeline`), on a device made with `record=True`.
+        device, and which overlap (`Timeline`). Launches are recorded for it as far as it needs.
 
         with gpu.timeline() as timeline:
             saxpy[grid, block, first](...)
             saxpy[grid, block, second](...)
         print(timeline.report())
 
-        Raises WarploomError on a device that records nothing.
+        Raises WarploomError on a device with another engine than the compiled one, or with checks.
         """
-        if not self._context.record:
+        if self.engine != "compiled" or self._context.sanitize:
             raise WarploomError(
-                "a timeline requires recorded launches: create the device with record=True"
+                "a timeline requires launches that the compiled engine records, without checks: "
+                "create the device without engine= and sanitize="
             )
         from warploom.host.timelines import Timeline
 

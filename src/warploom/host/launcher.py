@@ -133,7 +133,7 @@ class Launcher:
         def run_in_timelines() -> Run:
             done = run(issued.last)
             for timeline in timelines:
-                timeline.add_launch(issued, done)
+                timeline.add_launch(issued, ready.arguments, done)
             return done
 
         return run_in_timelines

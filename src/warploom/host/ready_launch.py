@@ -225,7 +225,8 @@ def work_of(
         return partial(_sanitized, ready, tuple(tools), issued, progress), issued
     if ready.launch.schedule.needs_reference:
         return partial(ready.execute, _reference(kernel, observation), progress), None
-    if context.record:
+    described = kernel, ready.launch, ready.arguments
+    if context.record or any(one.needs_record(*described) for one in kernel.hooks.timelines):
         return partial(_timed, ready, observation, progress), None
     if observation is not None:
         return partial(ready.execute, _observed(kernel, observation), progress), None

@@ -118,6 +118,11 @@ class Run:
         self._outcome.cancel()
 
     @property
+    def done(self) -> bool:
+        """Returns whether the launch has ended; on a stream, without waiting for it."""
+        return self._outcome.done()
+
+    @property
     def tally(self) -> Tally:
         """Returns the raw counts; `counters` has them by name."""
         return self._outcome.result().tally

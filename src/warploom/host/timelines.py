@@ -3,8 +3,9 @@ which the host issued them, with what orders them among streams."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from warploom.core.errors import Dim3
 from warploom.core.lazy import cached_property
@@ -12,11 +13,13 @@ from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import find_timing
 from warploom.host.arguments import Arguments
 from warploom.host.loaded import LoadedKernel
+from warploom.host.repeated_launches import LaunchesOfShape, RecordedLaunch, inputs_of
 from warploom.host.run import Run
+from warploom.machine.launch import Launch
 from warploom.sanitize.stream_order import HOST, IssuedWork, StreamOrder
-from warploom.timing.timeline.demands import copy_demand, launch_demand, limits_of
+from warploom.timing.timeline.demands import copy_demand, limits_of
 from warploom.timing.timeline.schedule import schedule
-from warploom.timing.timeline.work import Demand, Engine, ScheduledWork, TimelineWork
+from warploom.timing.timeline.work import Engine, ScheduledWork, TimelineWork
 
 
 @dataclass(frozen=True)
@@ -27,19 +30,18 @@ class Copy:
     size: int
 
 
-REPLAYED = 8
-"""Launches of a kernel in one shape that are replayed; further ones get the mean of their times, so
-that a program of thousands of launches needs neither their records nor their replays."""
-
 Shape = tuple[LoadedKernel, Dim3, Dim3]
 """A kernel, its grid and its block."""
 
 
 @dataclass(frozen=True)
-class RepeatedLaunch:
-    """Stands for a launch beyond the first REPLAYED of its shape."""
+class TimedLaunch:
+    """Describes a launch by its shape, and itself if it was recorded for the timeline, else a
+    recorded launch that it equals; None if it equals none (`repeated_launches`)."""
 
     shape: Shape
+    recorded: RecordedLaunch | None
+    is_recorded: bool
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class IssuedLaunch:
         return self.launch if self.after is None else self.after[0]
 
 
-Work = Run | RepeatedLaunch | Copy
+Work = TimedLaunch | Copy
 
 
 @dataclass(eq=False)
@@ -81,21 +83,19 @@ class Timeline:
     spec: DeviceSpec
     order: StreamOrder
     _works: list[tuple[IssuedWork, Work]] = field(default_factory=list[tuple[IssuedWork, "Work"]])
-    _launches: dict[Shape, list[Run]] = field(default_factory=dict[Shape, list[Run]])
+    _launches: defaultdict[Shape, LaunchesOfShape] = field(
+        default_factory=lambda: defaultdict(LaunchesOfShape)
+    )
 
     @cached_property
     def works(self) -> tuple[ScheduledWork, ...]:
         """Returns each launch and copy with its beginning and end, in seconds from the first
-        beginning; in the order of issue. Replays the first REPLAYED launches of each shape, once.
+        beginning; in the order of issue. Replays recorded launches, of equal ones the first.
         Raises WarploomError for a launch that cannot be timed."""
         timing = find_timing(self.spec)
-        demands = {
-            shape: [launch_demand(run.time()) for run in runs]
-            for shape, runs in self._launches.items()
-        }
         # Several threads of the host may add works; a work knows those issued before it.
         in_order = sorted(self._works, key=lambda item: item[0].moment)
-        works = [self._described(issued, work, demands) for issued, work in in_order]
+        works = [self._described(issued, work) for issued, work in in_order]
         return schedule(works, limits_of(self.spec, timing))
 
     @property
@@ -121,14 +121,21 @@ class Timeline:
 
         return timeline_page(self.spec.title, self.works, self.spec.sms)
 
-    def add_launch(self, issued: IssuedLaunch, run: Run) -> None:
+    def needs_record(self, kernel: LoadedKernel, launch: Launch, arguments: Arguments) -> bool:
+        """Returns whether a launch is to be recorded for the timeline."""
+        shape, inputs = _described_launch(kernel, launch, arguments)
+        return self._launches[shape].needs(inputs)
+
+    def add_launch(self, issued: IssuedLaunch, arguments: Arguments, run: Run) -> None:
         """Adds a launch, which may still wait in its stream, and the copies of its arguments."""
-        shape = run.kernel, run.launch.grid, run.launch.block
-        runs = self._launches.setdefault(shape, [])
-        launch: Run | RepeatedLaunch = RepeatedLaunch(shape)
-        if len(runs) < REPLAYED:
-            runs.append(run)
-            launch = run
+        shape, inputs = _described_launch(run.kernel, run.launch, arguments)
+        launches = self._launches[shape]
+        if launches.needs(inputs) and not (run.done and run.record is None):
+            recorded = RecordedLaunch(run, inputs)
+            launches.add(recorded)
+            launch = TimedLaunch(shape, recorded, is_recorded=True)
+        else:
+            launch = TimedLaunch(shape, launches.equal_to(inputs, run), is_recorded=False)
         for work in (issued.before, (issued.launch, launch), issued.after):
             if work is not None:
                 self._add(*work)
@@ -147,20 +154,24 @@ class Timeline:
         self.__dict__.pop("works", None)
         self._works.append((issued, work))
 
-    def _described(
-        self, issued: IssuedWork, work: Work, demands: Mapping[Shape, Sequence[Demand]]
-    ) -> TimelineWork:
-        """Returns a work with its demand; `demands` are those of the launches that are replayed."""
-        if isinstance(work, Run):
-            shape = work.kernel, work.launch.grid, work.launch.block
-            demand = demands[shape][self._launches[shape].index(work)]
-            return TimelineWork(work.kernel.program.title, issued, Engine.SMS, demand)
-        if isinstance(work, RepeatedLaunch):
-            replayed = demands[work.shape]
-            seconds = sum(demand.seconds for demand in replayed) / len(replayed)
-            demand = replace(replayed[-1], seconds=seconds)
-            name = f"{work.shape[0].program.title}, as the first {REPLAYED}"
-            return TimelineWork(name, issued, Engine.SMS, demand)
+    def _described(self, issued: IssuedWork, work: Work) -> TimelineWork:
+        """Returns a work with its demand."""
+        if isinstance(work, TimedLaunch):
+            launches, title = self._launches[work.shape], work.shape[0].program.title
+            if work.recorded is None:
+                demand, number = launches.mean_demand()
+                return TimelineWork(title, issued, Engine.SMS, demand, f"as the first {number}")
+            demand, replayed = launches.demand_of(work.recorded)
+            basis = "" if replayed and work.is_recorded else "as an equal launch"
+            return TimelineWork(title, issued, Engine.SMS, demand, basis)
         demand = copy_demand(work.engine, work.size, find_timing(self.spec))
         name = f"{work.engine.value}, {work.size:,} bytes"
         return TimelineWork(name, issued, work.engine, demand)
+
+
+def _described_launch(
+    kernel: LoadedKernel, launch: Launch, arguments: Arguments
+) -> tuple[Shape, Hashable]:
+    """Returns the shape of a launch, and its arguments (`inputs_of`)."""
+    inputs = inputs_of(arguments, kernel.context.memory), launch.dynamic_shared_bytes
+    return (kernel, launch.grid, launch.block), inputs

@@ -3,7 +3,7 @@ derived."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,11 @@ class Tally:
     def accesses(self) -> Counts:
         """Returns a view of the counters alone, shape (rows, FIELDS)."""
         return self.records[:, : len(FIELDS)]
+
+    def copied(self) -> Tally:
+        """Returns a tally with counts of its own."""
+        arrays = {name: getattr(self, name).copy() for name in (*COLUMNS, "records")}
+        return replace(self, **arrays)
 
     @classmethod
     def empty(

@@ -61,7 +61,8 @@ class DeviceFacts(msgspec.Struct, frozen=True):
 
 class OccupancyFacts(msgspec.Struct, frozen=True):
     """The modelled occupancy of the launch: the thread blocks that an SM holds, and what limits
-    them."""
+    them. `registers` are those of a thread, `warp_registers` those that an SM allocates for a
+    warp, in the units of the device."""
 
     active_blocks: int
     active_warps: int
@@ -69,6 +70,7 @@ class OccupancyFacts(msgspec.Struct, frozen=True):
     registers: int
     shared_bytes: int
     limiters: tuple[str, ...]
+    warp_registers: int = 0
 
 
 class LaunchFacts(msgspec.Struct, frozen=True):

@@ -156,17 +156,25 @@ REMEDY_INDENT = " " * 6
 
 
 def _print_verdict(report: Report, console: Console, say: Translate, next_command: str) -> None:
-    """Prints the verdict in at most VERDICT_LINES lines: numbers are cut to the width, remedies are
-    whole. The command is whole, too, to be copied."""
+    """Prints the verdict in at most VERDICT_LINES lines: as many findings as fit with their whole
+    remedies and a line of numbers each, which is cut to the width only if no line is left for its
+    end. The command is whole, too, to be copied."""
     left = VERDICT_LINES
+    findings: list[tuple[str, list[str]]] = []
     for line in verdict(report):
         remedy = textwrap.wrap(say(line.remedy), console.width - len(REMEDY_INDENT))
         left -= 1 + len(remedy)
         if left < 0:
+            left += 1 + len(remedy)
             break
-        text = Text(say(line.text))
-        text.highlight_regex(r"(?<=^  )[^ ]+", PLACE)
-        console.print(text, no_wrap=True, overflow="ellipsis")
+        findings.append((say(line.text), remedy))
+    for text, remedy in findings:
+        lines = textwrap.wrap(text, console.width, subsequent_indent=REMEDY_INDENT)
+        fits = len(lines) - 1 <= left
+        left -= len(lines) - 1 if fits else 0
+        shown = Text("\n".join(lines) if fits else text)
+        shown.highlight_regex(r"(?<=^  )[^ ]+", PLACE)
+        console.print(shown, no_wrap=True, overflow="ellipsis")
         for part in remedy:
             console.print(Text(REMEDY_INDENT + part, style=RULE))
     if next_command:

@@ -32,7 +32,7 @@ def timeline_text(device: str, works: Sequence[ScheduledWork]) -> str:
         stream = names[work.work.issued.stream]
         lines.append(
             f"{microseconds(work.begin):>12} {microseconds(work.end):>12}  {stream:<{width}}"
-            f"  {_bar(work, end)}  {work.work.name}"
+            f"  {_bar(work, end)}  {work.work.title}"
         )
     return "\n".join([*lines, ""])
 

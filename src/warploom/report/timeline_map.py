@@ -95,7 +95,7 @@ def multiprocessors(
         return ""
     data = {
         "moments": [_moment(one, sms) for one in found],
-        "names": [work.work.name for work in works],
+        "names": [work.work.title for work in works],
         "streams": [streams[work.work.issued.stream] for work in works],
         "colours": colours,
         "left": scale[0],

@@ -10,25 +10,25 @@ from html import escape
 from itertools import pairwise
 
 from warploom.report.timeline import microseconds, stream_names
+from warploom.report.timeline_fills import Fill, fills_of
 from warploom.report.timeline_map import MAP_STYLE, multiprocessors
 from warploom.timing.timeline.residents import change_moments, share_at
-from warploom.timing.timeline.work import Engine, ScheduledWork
+from warploom.timing.timeline.work import ScheduledWork
 
 WIDTH, LEFT, ROW, BAR, SLOTS, AXIS = 960, 96, 34, 22, 160, 26
 """Sizes in pixels: the time axis, the names before it, a row and a bar in it, the drawing of block
 slots, and the labels of times."""
 
-COLOURS = ("#3b6fb6", "#b65f3b", "#3b8f6a", "#8a5bb0", "#a3812a", "#4d8fa3", "#b0487a", "#667080")
-"""The colours of kernels, in the order of their first launch; then they repeat."""
-
-COPY = "#8c8c8c"
+LETTER = 7, 14
+"""The width and the height of a letter, about."""
 
 STYLE = """
 :root { color-scheme: light dark; font: 14px system-ui, sans-serif; }
 body { margin: 24px auto; max-width: 1080px; padding: 0 12px; }
 svg { width: 100%; height: auto; overflow: visible; }
 svg text { fill: currentColor; font-size: 12px; }
-svg .in-bar { fill: white; pointer-events: none; }
+svg .in-bar { fill: white; pointer-events: none; paint-order: stroke; stroke: rgb(0 0 0 / 0.55);
+  stroke-width: 3px; }
 svg .line { stroke: currentColor; opacity: 0.2; }
 svg g:focus rect, svg g:hover rect { stroke: currentColor; stroke-width: 2; }
 table { border-collapse: collapse; margin-top: 16px; }
@@ -39,28 +39,28 @@ td:last-child, th:last-child, td:first-child, th:first-child { text-align: left;
 
 @dataclass(frozen=True)
 class _Drawing:
-    """Holds what all parts of a page share: the works, their colours, and the scale of time."""
+    """Holds what all parts of a page share: the works, how each is filled, and the scale of
+    time."""
 
     works: Sequence[ScheduledWork]
     end: float
     streams: Mapping[Hashable, str]
-    colours: Mapping[str, str]
+    fills: Mapping[ScheduledWork, Fill]
     sms: int
 
     @classmethod
     def of(cls, works: Sequence[ScheduledWork], sms: int) -> _Drawing:
         """Returns the drawing of some works on a device of so many SMs."""
-        kernels = dict.fromkeys(w.work.name for w in works if w.work.engine is Engine.SMS)
-        colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(kernels)}
-        return cls(works, max(work.end for work in works), stream_names(works), colours, sms)
+        fills = dict(zip(works, fills_of(works), strict=True))
+        return cls(works, max(work.end for work in works), stream_names(works), fills, sms)
 
     def x(self, seconds: float) -> float:
         """Returns where a moment is drawn."""
         return LEFT + (WIDTH * seconds / self.end if self.end else 0.0)
 
-    def colour(self, work: ScheduledWork) -> str:
-        """Returns the colour of a work; copies and fills have one."""
-        return self.colours.get(work.work.name, COPY)
+    def stream(self, work: ScheduledWork) -> str:
+        """Returns the name of a work's stream."""
+        return self.streams[work.work.issued.stream]
 
 
 def timeline_page(device: str, works: Sequence[ScheduledWork], sms: int) -> str:
@@ -74,7 +74,8 @@ def timeline_page(device: str, works: Sequence[ScheduledWork], sms: int) -> str:
         title,
         f"<h1>{escape(title)}</h1><p>{microseconds(drawing.end)} us; without overlap "
         f"{microseconds(alone)} us. All times are modelled; the host's time between its calls is "
-        f"not counted.</p>{_svg(drawing)}{_map(drawing)}{_table(drawing)}",
+        "not counted. Each kernel has a colour, each stream that launches it a hatch.</p>"
+        f"{_svg(drawing)}{_map(drawing)}{_table(drawing)}",
     )
 
 
@@ -89,10 +90,12 @@ def _page(title: str, body: str) -> str:
 def _svg(drawing: _Drawing) -> str:
     """Returns the picture: streams, axis of time, block slots."""
     names = list(dict.fromkeys(drawing.streams.values()))
+    definitions = "".join(fill.definition for fill in dict.fromkeys(drawing.fills.values()))
     top = len(names) * ROW + AXIS
     parts = [
         f'<svg viewBox="0 0 {LEFT + WIDTH + 8} {top + SLOTS + 16}" role="img" aria-label="Work of '
-        'each stream over time, and the share of block slots of each kernel">'
+        'each stream over time, and the share of block slots of each kernel">',
+        f"<defs>{definitions}</defs>",
     ]
     for row, name in enumerate(names):
         parts.append(f'<text x="0" y="{row * ROW + 16}">stream {escape(name)}</text>')
@@ -114,7 +117,7 @@ def _svg(drawing: _Drawing) -> str:
 
 def _described(work: ScheduledWork) -> str:
     return (
-        f"{work.work.name}: {microseconds(work.begin)} to {microseconds(work.end)} us, alone"
+        f"{work.work.title}: {microseconds(work.begin)} to {microseconds(work.end)} us, alone"
         f" {microseconds(work.work.demand.seconds)} us"
     )
 
@@ -122,12 +125,12 @@ def _described(work: ScheduledWork) -> str:
 def _bar(drawing: _Drawing, work: ScheduledWork, y: float) -> str:
     """Returns the bar of a work, with its name where that fits."""
     x, width = drawing.x(work.begin), max(2.0, drawing.x(work.end) - drawing.x(work.begin))
-    shown = work.work.name[: int(width / 7)]
+    shown = work.work.title[: int(width / LETTER[0])]
     label = f'<text class="in-bar" x="{x + 4:.1f}" y="{y + 15}">{escape(shown)}</text>'
     return (
         f'<g tabindex="0"><title>{escape(_described(work))}</title>'
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" rx="3"'
-        f' fill="{drawing.colour(work)}"/>{label if len(shown) > 2 else ""}</g>'
+        f' fill="{drawing.fills[work].svg}"/>{label if len(shown) > 2 else ""}</g>'
     )
 
 
@@ -148,17 +151,30 @@ def _slots(drawing: _Drawing, top: float) -> list[str]:
                 continue
             y -= SLOTS * share
             parts.append(
-                f"<g><title>{escape(work.work.name)}: {share:.0%} of the block slots</title>"
+                f"<g><title>{escape(work.work.title)}, stream {escape(drawing.stream(work))}: "
+                f"{share:.0%} of the block slots</title>"
                 f'<rect x="{drawing.x(begin):.1f}" y="{y:.1f}" height="{SLOTS * share:.1f}"'
                 f' width="{max(1.0, drawing.x(end) - drawing.x(begin)):.1f}"'
-                f' fill="{drawing.colour(work)}"/></g>'
+                f' fill="{drawing.fills[work].svg}"/>'
+                f"{_label(drawing, work, begin, end, y, SLOTS * share)}</g>"
             )
     return parts
 
 
+def _label(
+    drawing: _Drawing, work: ScheduledWork, begin: float, end: float, y: float, height: float
+) -> str:
+    """Returns the stream of a resident kernel as text, where its column has the room."""
+    x, text = drawing.x(begin), f"stream {drawing.stream(work)}"
+    if height < LETTER[1] or drawing.x(end) - x < LETTER[0] * len(text) + 8:
+        return ""
+    at = y + height / 2 + 4
+    return f'<text class="in-bar" x="{x + 4:.1f}" y="{at:.1f}">{escape(text)}</text>'
+
+
 def _map(drawing: _Drawing) -> str:
     """Returns the SMs at a chosen moment."""
-    colours = {index: drawing.colour(work) for index, work in enumerate(drawing.works)}
+    colours = {index: drawing.fills[work].css for index, work in enumerate(drawing.works)}
     scale = LEFT, WIDTH / drawing.end if drawing.end else 0.0
     return multiprocessors(drawing.works, drawing.sms, drawing.streams, colours, scale)
 
@@ -166,9 +182,9 @@ def _map(drawing: _Drawing) -> str:
 def _table(drawing: _Drawing) -> str:
     """Returns the works as a table, which says in words what the picture shows."""
     rows = "".join(
-        f"<tr><td>{escape(drawing.streams[work.work.issued.stream])}</td>"
+        f"<tr><td>{escape(drawing.stream(work))}</td>"
         f"<td>{microseconds(work.begin)}</td><td>{microseconds(work.end)}</td>"
-        f"<td>{escape(work.work.name)}</td></tr>"
+        f"<td>{escape(work.work.title)}</td></tr>"
         for work in sorted(drawing.works, key=lambda work: work.begin)
     )
     head = "<tr><th>stream</th><th>begin (us)</th><th>end (us)</th><th>work</th></tr>"

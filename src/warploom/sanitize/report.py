@@ -264,11 +264,14 @@ class _FindingRow:
 
     def unwritten(self) -> str:
         """Describes a read of bytes that were not written."""
+        writers = "(a copy, cudaMemset, or another kernel)"
+        if self._space is Space.SHARED:
+            writers = "in the block, then __syncthreads()"
         return (
             f"Uninitialized __{self._space.value}__ memory read of size "
             f"{self.row[DetectorFinding.size]} bytes\n    at {self._own_place()}\n    in "
-            f"{self._place()}\n    These bytes were never written. Write them first (a copy, "
-            "cudaMemset, or another kernel), or read fewer bytes."
+            f"{self._place()}\n    These bytes were never written. Write them first "
+            f"{writers}, or read fewer bytes."
         )
 
     def skipped(self) -> str:

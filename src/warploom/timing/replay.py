@@ -1,7 +1,8 @@
 """Replays the record of a launch on a modelled device, quantum by quantum.
 
 In each quantum every SM runs on its own, distributed over workers where that saves time; then the
-requests of all SMs are served in order. So results do not depend on the number of workers.
+requests of all SMs are served in order. So results do not depend on the number of workers. Once all
+blocks have begun, quanta of few SMs run in one call of machine code, up to MOST_QUANTA.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from warploom.timing.work.operations import MachineWork
 HANDOVER_SECONDS = 0.0002
 """What a quantum on several workers has to save: handing it over to another thread and waiting for
 that one take 0.05 to 0.15 ms on two cores of an AMD EPYC."""
+
+MOST_QUANTA = 256
+"""Quanta that run in one call at most: Ctrl-C takes effect, and workers are chosen anew, after
+it."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ class Replay:
         is given."""
         with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
             while cycle is None or self.now < cycle:
-                if not self._quantum(pool):
+                left = None if cycle is None else -(-(cycle - self.now) // self.setting.quantum)
+                if not self._quanta(pool, min(left or MOST_QUANTA, MOST_QUANTA)):
                     return False
         return True
 
@@ -175,23 +181,34 @@ class Replay:
         offset `at` in the last dimension of `words` on, SET_STRIDE words a set."""
         return words[..., at : at + sets * w.SET_STRIDE]
 
-    def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Runs one quantum: reserves blocks, releases stalled warps, runs the busy SMs (those with
-        blocks, reserved ones or requests) on the workers, serves their requests, and delivers
-        messages between SMs; then advances `now`, and appends to `_ends` how many blocks have ended
-        by then. Stores the time of an SM in this thread, from which the next quantum's workers
-        follow (`_workers_for`). Returns True; False, at the same `now`, if no SM is busy, so
-        nothing is left to run."""
+    def _quanta(self, pool: ThreadPoolExecutor, most: int) -> bool:
+        """Runs a quantum, or up to `most` where nothing can happen between them: reserves blocks,
+        releases stalled warps, runs the busy SMs (those with blocks, reserved ones or requests) on
+        the workers, serves their requests, and delivers messages between SMs; then advances `now`,
+        and appends to `_ends` how many blocks have ended by then. Stores the time of an SM in this
+        thread, from which the next quantum's workers follow (`_workers_for`). Returns True; False,
+        at the same `now`, if no SM is busy, so nothing is left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]
         busy = np.flatnonzero(state.any(axis=1))
         if not len(busy):
             return False
-        stop = self.now + self.setting.quantum
         self.sms[busy, SmState.now] = self.now
-        # The first part runs on this thread, the others on the pool.
-        parts = np.array_split(busy, self._workers_for(len(busy)))
+        workers = self._workers_for(len(busy))
+        p = self.setting.parameters
+        alone = workers == 1 and not p.messages and not p.phases
+        if alone and self._dispatcher.has_reserved_all:
+            self._run_several(busy, most)
+        else:
+            self._run_one(pool, np.array_split(busy, workers))
+        self._ends.append((self.now, self._blocks_done()))
+        return True
+
+    def _run_one(self, pool: ThreadPoolExecutor, parts: list[Words]) -> None:
+        """Runs a quantum of the SMs in `parts`, the first of them on this thread and the others on
+        the pool, and advances `now`."""
+        stop = self.now + self.setting.quantum
         futures = [
             pool.submit(self._run, worker, part, stop) for worker, part in enumerate(parts[1:], 1)
         ]
@@ -207,8 +224,26 @@ class Replay:
         if self.setting.parameters.messages:
             deliver_messages(self.setting.parameters, self.sms, self._dispatcher.launched_blocks())
         self.now = stop
-        self._ends.append((stop, int(self.sms[:, SmState.blocks_done].sum())))
-        return True
+
+    def _run_several(self, busy: Words, most: int) -> None:
+        """Runs up to `most` quanta of these SMs in this thread, up to the first in which a block
+        ends, a warp polls memory, or an SM has nothing left; advances `now`. All blocks have been
+        reserved and launched."""
+        quantum, done = self.setting.quantum, self._blocks_done()
+        began = time.perf_counter()
+        own = self.totals[0].ctypes.data, self.sms.ctypes.data, busy.ctypes.data
+        words = len(busy), self.now, quantum, most
+        number = functions()["run_quanta"](
+            *self._array_addresses, *own, self.memory.ctypes.data, *words
+        )
+        self._seconds_of_sm = (time.perf_counter() - began) / (number * len(busy))
+        self.now += number * quantum
+        if number > 1:
+            self._ends.append((self.now - quantum, done))
+
+    def _blocks_done(self) -> int:
+        """Returns how many blocks have ended."""
+        return int(self.sms[:, SmState.blocks_done].sum())
 
     def _workers_for(self, sms: int) -> int:
         """Returns how many workers run the next quantum of `sms` SMs: one, if several would not

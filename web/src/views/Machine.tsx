@@ -135,6 +135,7 @@ function Left({ model }: { model: Model }) {
 function Occupancy({ model }: { model: Model }) {
   const found = model.trace.occupancy;
   const share = found.active_warps / found.max_warps;
+  const allocated = found.warp_registers / model.trace.device.warp_size;
   return (
     <div class="occupancy" {...tip("occupancy")} tabIndex={0}>
       <h3>
@@ -146,6 +147,7 @@ function Occupancy({ model }: { model: Model }) {
       <p>
         <b>{Math.round(100 * share)} %</b> {found.active_warps} of {found.max_warps} warps, {found.active_blocks} blocks per SM; limited by{" "}
         <b>{found.limiters.join(" and ")}</b>. {found.registers} registers per thread
+        {allocated > found.registers ? ` (${allocated} allocated)` : ""}
         {found.shared_bytes ? `, ${found.shared_bytes.toLocaleString()} bytes of shared memory a block` : ""}.
       </p>
     </div>

@@ -29,6 +29,7 @@ export function Multiprocessor({ model, sizes, sm, resident, beside, moments }: 
   const slots = slotsOf(model, sizes, resident, beside);
   const [bx, by, bz] = trace.launch.block;
   const threads = bx * by * bz * resident.length;
+  const warps = Math.ceil((bx * by * bz) / trace.device.warp_size);
   const parts = Array.from({ length: sizes.schedulers }, (_, part) => part);
   return (
     <section class="mp" aria-label={`SM ${sm}`}>
@@ -42,7 +43,7 @@ export function Multiprocessor({ model, sizes, sm, resident, beside, moments }: 
       </div>
       <div class="mp-rows">
         <Row name="Threads" used={threads} total={sizes.max_threads} />
-        <Row name="Registers" used={threads * trace.occupancy.registers} total={sizes.registers} />
+        <Row name="Registers" used={resident.length * warps * trace.occupancy.warp_registers} total={sizes.registers} />
         <Row name="Shared memory" used={resident.length * trace.occupancy.shared_bytes} total={sizes.shared_bytes} unit="bytes" />
         {sizes.l1_bytes > 0 && <Row name={sizes.l1_holds_shared ? "L1 cache, with shared memory" : "L1 cache"} total={sizes.l1_bytes} unit="bytes" />}
         {sizes.texture_cache_bytes > 0 && <Row name="Texture cache" total={sizes.texture_cache_bytes} unit="bytes" />}

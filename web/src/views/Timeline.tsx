@@ -7,6 +7,7 @@ import { EVENTS, upper, type EventKind, type Model } from "../model.ts";
 import { stepOf } from "./tracks.ts";
 import { batchGo, goTo, time, warp as chosenWarp, zoom } from "../state.ts";
 import { tip } from "../help.ts";
+import { initials } from "../words.ts";
 
 const LEFT = 92;
 const MARKS = 20;
@@ -242,7 +243,7 @@ function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scroll
     const y = MARKS + row * height - scrolled;
     pen.fillStyle = colours.soft;
     const one = model.trace.warps[row]!;
-    pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
+    pen.fillText(`${initials("block")}${one.block} ${initials("warp")}${one.warp}`, 10, y + height / 2);
     pen.fillStyle = colours.line;
     pen.fillRect(LEFT, y + height - 1.5, width, 0.6);
     drawRow(pen, model, row, { y, height: height - 3, from, to, scale, colours, width });

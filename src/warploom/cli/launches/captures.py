@@ -34,7 +34,8 @@ MOST_NUMBERS = 4
 """The launches of each that it names."""
 
 MODELLED = """
-Instructions are counted. Min Time is modelled; it is the least time that the device's peaks allow.
+Instructions Executed (by warps) and Share are counted. Duration is modelled: the launches of a row
+take at least that long together, at the peak rates of the device (Nsight Compute: speed of light).
 To model the time of each launch: warploom run --timeline {}"""
 """How to read the columns of a list of launches, and the command for other times."""
 
@@ -165,8 +166,8 @@ def list_launches(program: str, captured: Captured) -> str:
     costs = {key: sum(each.instructions or 0 for each in some) for key, some in groups.items()}
     total, shown = max(1, sum(costs.values())), sorted(groups, key=lambda key: -costs[key])
     is_timed = any(each.least_seconds for each in captured.launches)
-    head = ("Launch", "Kernel", "Grid", "Block", "Warp Inst", "Share")
-    table: list[tuple[str, ...]] = [(*head, "Min Time") if is_timed else head]
+    head = ("Launch", "Kernel", "Grid", "Block", "Instructions Executed", "Share")
+    table: list[tuple[str, ...]] = [(*head, "Duration") if is_timed else head]
     for key in shown[:MOST_KERNELS]:
         kernel, *shape = key
         grid, block = ("x".join(map(str, dims)) for dims in shape)
@@ -208,7 +209,7 @@ def _title(entry: LaunchEntry) -> str:
 
 def _least_time(launches: Sequence[LaunchEntry]) -> str:
     """Returns the sum of the least times of some launches."""
-    return time_text(sum(each.least_seconds or 0.0 for each in launches))
+    return "≥ " + time_text(sum(each.least_seconds or 0.0 for each in launches))
 
 
 def _numbers(launches: Sequence[LaunchEntry]) -> str:

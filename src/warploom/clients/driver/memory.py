@@ -47,12 +47,22 @@ def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
     return allocate_in(state.current(), size, kind, flags, pool)
 
 
-def allocate_in(context: Context, size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
-    """Returns the address of a new allocation in device memory that ends with a context."""
+def allocate_in(
+    context: Context,
+    size: int,
+    kind: str,
+    flags: int = 0,
+    pool: int = 0,
+    *,
+    constant: bool = False,
+) -> int:
+    """Returns the address of a new allocation in device memory that ends with a context; kernels
+    cannot write a `constant` one."""
     if not 0 < size < 1 << 62:
         raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
     alignment = LARGE_ALIGNMENT if size > SMALL_BYTES else ALIGNMENT
-    address = state.device.memory.allocate(size, f"{kind} memory", alignment=alignment).address
+    memory, name = state.device.memory, f"{kind} memory"
+    address = memory.allocate(size, name, constant=constant, alignment=alignment).address
     if kind in UNWRITTEN and "init" in session().settings.tools:
         state.device.memory.unwritten[address] = unwritten_bits(size)
     state.allocations[address] = Owned(kind, context, size, flags, pool)

@@ -6,7 +6,7 @@ import functools
 import struct
 import warnings
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, cast
@@ -18,6 +18,7 @@ from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda import types
 from numba.cuda.core import sigutils  # pyright: ignore[reportMissingModuleSource]
 from numba.cuda.cudadrv import nvrtc as numba_nvrtc  # pyright: ignore[reportMissingModuleSource]
+from numba.cuda.cudadrv import nvvm as numba_nvvm  # pyright: ignore[reportMissingModuleSource]
 from numba.cuda.typing.typeof import typeof  # pyright: ignore[reportMissingModuleSource]
 
 from warploom.clients.driver import ordering
@@ -27,6 +28,7 @@ from warploom.clients.numba.devices import get_current_device
 from warploom.clients.numba.packing import Back, Packer, Words, packer_of
 from warploom.clients.numba.streams import handle_of
 from warploom.clients.session import session
+from warploom.clients.targets import closest_target, without_fma
 from warploom.core.errors import Dim3, WarploomError
 from warploom.devices.occupancy import Demand, occupancy_of
 from warploom.frontends.cuda_cpp import compile_cuda
@@ -261,21 +263,26 @@ def _text(code: Any) -> str:
 
 
 _compiling = RLock()
-_nvrtc = cast("Any", numba_nvrtc)
+_nvrtc, _nvvm = cast("Any", numba_nvrtc), cast("Any", numba_nvvm)
+
+_closest_target = closest_target(_nvrtc.find_closest_arch, _nvrtc.get_supported_ccs)
+_compile_ir = without_fma(_nvvm.compile_ir)
 
 
 @contextmanager
 def _without_a_driver() -> Generator[None]:
-    """While numba-cuda compiles, it asks the driver for the device, and a library that loads the
-    driver to compile sources of its own: let it ask here."""
-    with _compiling:
-        before = numba_dispatcher.get_current_device, _nvrtc.compile
-        numba_dispatcher.get_current_device = get_current_device
-        _nvrtc.compile = _compile_source
-        try:
-            yield
-        finally:
-            numba_dispatcher.get_current_device, _nvrtc.compile = before
+    """Replaces what numba-cuda calls while it compiles: the driver, for the device; a library that
+    loads the driver, for C++ sources; and what refuses devices that are older than its targets."""
+    with _compiling, ExitStack() as patches:
+        for module, name, function in (
+            (numba_dispatcher, "get_current_device", get_current_device),
+            (_nvrtc, "compile", _compile_source),
+            (_nvrtc, "find_closest_arch", _closest_target),
+            (_nvvm, "compile_ir", _compile_ir),
+        ):
+            patches.callback(setattr, module, name, getattr(module, name))
+            setattr(module, name, function)
+        yield
 
 
 def _compile_source(

@@ -13,6 +13,7 @@ from warploom.clients.opencl.errors import Status, demand
 from warploom.clients.opencl.info import Answers, answer, uint, word, words
 from warploom.clients.opencl.objects import ClObject, get, register_counting
 from warploom.clients.opencl.table import entry
+from warploom.clients.session import session
 
 READ_WRITE, WRITE_ONLY, READ_ONLY = 1, 2, 4
 USE_HOST, ALLOC_HOST, COPY_HOST = 8, 16, 32
@@ -58,7 +59,9 @@ class MemObject(ClObject):
         self._owns = parent is None and not address
         if self._owns:
             kind = "buffer" if self.type == BUFFER else "image"
-            address = allocate_in(context.driver, size, kind, flags)
+            # Writing to it is undefined, and does no harm on a GPU.
+            constant = bool(flags & READ_ONLY) and "mem" in session().settings.tools
+            address = allocate_in(context.driver, size, kind, flags, constant=constant)
         self.address = parent.address + offset if parent is not None else address
         super().__init__()
         (parent or context).hold()

@@ -13,6 +13,8 @@ _OF_ONE = (
     " log10 log1p log2 logb rsqrt sin sinh sinpi tan tanh tgamma rint round"
 )
 _OF_TWO = "atan2 fdim fmod hypot nextafter pow remainder"
+_OTHERWISE = ("fmod", "nextafter", "remainder")
+"""Functions that are not libdevice's for each type."""
 _OF_SMALL = """{
     // libdevice's function of `float` divides by numbers that are not normal as by 0.
     if (__builtin_fabsf(y) >= FLT_MIN) return __nv_NAMEf(x, y);
@@ -37,6 +39,21 @@ _FRACT = """{
     $T whole = __builtin_floor$f(x), part = x - whole, most = 1 - EPSILON;
     *y = whole;
     return x != x ? x : whole == x ? __builtin_copysign$f(0, x) : part > most ? most : part;
+}"""
+_FRACT_OF_HALF = """{
+    float whole = __builtin_floorf((float)x);
+    half part = (half)((float)x - whole), most = __builtin_astype(($U)0x3bff, half);
+    *y = (half)whole;
+    if (x != x || whole == (float)x) return x != x ? x : (half)__builtin_copysignf(0, (float)x);
+    return part > most ? most : part; // just below 1, which the part would be rounded to
+}"""
+_NEXT_HALF = """{
+    $U bits = __builtin_astype(x, $U), sign = __builtin_astype(y, $U) & 0x8000;
+    if (x != x || y != y) return x + y;
+    if (x == y) return y;
+    $U next = (x < y) == (x > 0) ? bits + 1 : bits - 1;
+    if (x == 0) next = sign | 1;
+    return __builtin_astype(next, half);
 }"""
 _MODF = """{
     $T whole = __builtin_trunc$f(x);
@@ -89,12 +106,13 @@ _EPSILON = {"float": "0x1p-24f", "double": "0x1p-53"}
 
 MATHEMATICS = (
     *_libdevice(_OF_ONE, "g"),
-    *(one for one in _libdevice(_OF_TWO, "gg") if one.name not in ("fmod", "remainder")),
+    *(one for one in _libdevice(_OF_TWO, "gg") if one.name not in _OTHERWISE),
     *(
         Elementwise(name, "g", ("gg",), types, body.replace("NAME", name))
         for name in ("fmod", "remainder")
         for types, body in ((("float", "half"), _OF_SMALL), (("double",), "__nv_NAME(x, y)"))
     ),
+    Elementwise("nextafter", "g", ("gg",), ("float", "double"), "__nv_nextafter$f(x, y)"),
     *_builtin("ceil fabs floor sqrt trunc", "g"),
     *_builtin("copysign", "gg"),
     *_builtin("fma", "ggg"),
@@ -112,7 +130,8 @@ MATHEMATICS = (
         Elementwise("fract", "g", ("gp",), (element,), _FRACT.replace("EPSILON", epsilon))
         for element, epsilon in _EPSILON.items()
     ),
-    Elementwise("fract", "g", ("gp",), ("half",), _FRACT),
+    Elementwise("fract", "g", ("gp",), ("half",), _FRACT_OF_HALF),
+    Elementwise("nextafter", "g", ("gg",), ("half",), _NEXT_HALF),
     Elementwise(
         *("frexp", "g", ("gq",), FLOATS),
         "{ private int n; $T part = __nv_frexp$f(x, &n); *y = n; return part; }",

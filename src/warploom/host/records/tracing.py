@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from warploom.core.errors import Dim3, MemoryFault, WarploomError
 from warploom.core.mangled import variable_name
 from warploom.core.source_files import read_source
+from warploom.devices.occupancy import registers_of_warp
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import find_timing
 from warploom.host.buffer import Buffer
@@ -193,6 +194,7 @@ def _occupancy_facts(kernel: LoadedKernel, launch: Launch) -> schema.OccupancyFa
         kernel.resources.registers,
         all_shared_bytes(kernel.program, launch),
         found.limiters,
+        registers_of_warp(kernel.context.spec, found.demand),
     )
 
 

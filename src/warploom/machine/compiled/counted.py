@@ -109,6 +109,8 @@ def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
             groups.setdefault(part.kernel, []).append(part)
         else:
             tallies.append(part())
+    if tallies:  # which others may read: the first one is overwritten
+        tallies[0] = tallies[0].copied()
     return merge_tallies([*tallies, *map(_tally, groups.values())])
 
 

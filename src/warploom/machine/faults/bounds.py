@@ -10,10 +10,15 @@ NULL_PAGE = 4096
 """Global addresses below are offsets from a null pointer: no allocation is there."""
 
 
+def is_null(space: Space, address: int) -> bool:
+    """Returns whether an address is that of a null pointer, or a little behind it."""
+    return space is Space.GLOBAL and address < NULL_PAGE
+
+
 def bounds_advice(space: Space, address: int, program: Program, nearest: Allocation | None) -> str:
     """Returns the sentence of a message that states how to fix an access out of bounds, by the
     memory and by the side of the allocation on which the access lies."""
-    if space is Space.GLOBAL and address < NULL_PAGE:
+    if is_null(space, address):
         return (
             "The pointer is null. Pass a device buffer, and check the code that computes the "
             "pointer."

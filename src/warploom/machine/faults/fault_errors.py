@@ -28,7 +28,7 @@ from warploom.isa import preconditions
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import PRECONDITIONS
-from warploom.machine.faults.bounds import bounds_advice, signed_address
+from warploom.machine.faults.bounds import bounds_advice, is_null, signed_address
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.faults.tensor_faults import tensor_fault
 from warploom.machine.faults.tensor_memory_faults import NAMES as TENSOR_MEMORY_FAULTS
@@ -336,6 +336,8 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
     """Returns a text that states where the faulting address is relative to the nearest allocation:
     after, before, too close to its end, or inside; or that there is no allocation."""
+    if is_null(fault.space, fault.address):
+        return "not in any allocation."
     if nearest is None:
         return "not in any allocation: there is no live allocation."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"

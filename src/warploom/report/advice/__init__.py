@@ -12,14 +12,20 @@ from warploom.report.advice.arithmetic import double_precision
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.coalescing import uncoalesced_access
 from warploom.report.advice.control import divergence, exited_members
-from warploom.report.advice.launch import low_occupancy, partial_warps, small_blocks, small_grid
+from warploom.report.advice.launch import (
+    low_occupancy,
+    partial_warps,
+    small_blocks,
+    small_grid,
+    tail_effect,
+)
 from warploom.report.advice.memory import (
     contended_atomics,
     local_arrays,
     narrow_accesses,
     scattered_constants,
 )
-from warploom.report.advice.redundant import idle_barriers, repeated_stores
+from warploom.report.advice.redundant import idle_barriers, repeated_loads, repeated_stores
 from warploom.report.advice.resources import register_spills, unused_shared_memory
 from warploom.report.advice.shared import bank_conflicts
 
@@ -27,9 +33,16 @@ __all__ = ["Advice", "Case", "advise"]
 
 RULES = (
     *(exited_members, uncoalesced_access, bank_conflicts, scattered_constants),
-    *(contended_atomics, local_arrays, narrow_accesses, divergence, repeated_stores),
+    *(
+        contended_atomics,
+        local_arrays,
+        narrow_accesses,
+        divergence,
+        repeated_stores,
+        repeated_loads,
+    ),
     *(double_precision, idle_barriers, partial_warps, register_spills, unused_shared_memory),
-    *(small_blocks, small_grid, low_occupancy),
+    *(small_blocks, small_grid, tail_effect, low_occupancy),
 )
 
 

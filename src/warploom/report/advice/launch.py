@@ -16,6 +16,10 @@ FEW_THREADS = 128
 
 LOW_OCCUPANCY = 0.5
 
+LEAST_IDLE = 0.2
+"""The share of the block slots of all waves from which on those that the last one leaves empty are
+reported (as Nsight Compute's rule "Tail Effect" does)."""
+
 
 def partial_warps(case: Case) -> Iterator[Advice]:
     """Yields advice for a block size that is no multiple of the warp size, which leaves lanes of
@@ -72,6 +76,29 @@ def small_grid(case: Case) -> Iterator[Advice]:
             f"once: the grid fills {100 * case.blocks / holds:.1f} % of the GPU",
             "Launch more blocks (more work per launch or less per thread), or several kernels at "
             "once.",
+        )
+
+
+def tail_effect(case: Case) -> Iterator[Advice]:
+    """Yields advice for a grid whose last wave leaves a large part of the device without work, if
+    all blocks take about as long."""
+    holds = case.spec.sms * case.occupancy.active_blocks
+    if not holds or case.blocks <= holds:
+        return
+    waves = -(-case.blocks // holds)
+    last = case.blocks - (waves - 1) * holds
+    idle = (holds - last) / (waves * holds)
+    if idle >= LEAST_IDLE:
+        yield Advice(
+            "tail effect",
+            None,
+            f"{case.blocks:,} blocks run in {waves} waves of {holds:,} ({case.spec.sms} SMs, "
+            f"{case.occupancy.active_blocks} block{'s'[: case.occupancy.active_blocks > 1]} each), "
+            f"and the last has only {last:,}: if all take equally long, {100 * idle:.0f} % of the "
+            "block slots are empty on average",
+            f"Launch {(waves - 1) * holds:,} blocks, or a little less than {waves * holds:,}, and "
+            "let each thread loop over the elements (i += gridDim.x * blockDim.x); or use smaller "
+            "blocks.",
         )
 
 

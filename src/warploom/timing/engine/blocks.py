@@ -97,6 +97,11 @@ class BlockDispatcher:
             launched -= {int(sm[base + (head + index) % ring]) for index in range(count)}
         return launched
 
+    @property
+    def has_reserved_all(self) -> bool:
+        """Returns whether nothing is left to do: all blocks were reserved, and have begun."""
+        return self._next == self._blocks and not self._sms[:, SmState.reserved_count].any()
+
     def reserve_blocks(self) -> None:
         """Reserves blocks for every SM, before a quantum. An SM gets as many as it has free slots,
         plus as many as ended on it in the last quantum (at least one), less those reserved already,
@@ -104,9 +109,9 @@ class BlockDispatcher:
         numbers. Blocks whose SMs are known wait for these. Clusters that fit all at once are placed
         as a whole before the first quantum instead. Once no other blocks are left, and an SM has
         free slots, all reserved blocks are distributed anew, to free slots first."""
-        sms = self._sms
-        if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
+        if self.has_reserved_all:
             return
+        sms = self._sms
         slots = sms[:, SmState.block_slots]
         free = slots - sms[:, SmState.live_blocks]
         ended = sms[:, SmState.blocks_done] - self._done

@@ -1,9 +1,10 @@
 """Runs the SMs of the timing model for one quantum, and then serves the requests that they have
 sent to the memory system.
 
-These are the two functions that `timing.replay` calls as machine code: `run_sms`, which workers run
-in parallel for different SMs, and `serve_all` after it. An SM skips cycles in which nothing can
-change: `run_cycle` returns the next cycle that has to be run.
+These are the functions that `timing.replay` calls as machine code: `run_sms`, which workers run in
+parallel for different SMs, and `serve_all` after it; `run_quanta` does both for several quanta of a
+few SMs. An SM skips cycles in which nothing can change: `run_cycle` returns the next cycle that has
+to be run.
 """
 
 from __future__ import annotations
@@ -79,6 +80,80 @@ def run_sms(
         else:
             run_sm(arrays, sm, stop)
     return 0
+
+
+def run_quanta(
+    params: Words,
+    ops: Words,
+    registers: Words,
+    blocks: Words,
+    streams: Words,
+    entries: Words,
+    accesses: Words,
+    patterns: Words,
+    lines: Words,
+    warps: Words,
+    totals: Words,
+    sms: Words,
+    chosen: Words,
+    memory: Words,
+    count: int,
+    now: int,
+    quantum: int,
+    most: int,
+) -> int:
+    """Runs one quantum after the other from the cycle `now` on, `quantum` cycles each, at most
+    `most` (at least one): the first `count` SMs whose numbers are in `chosen`, and then their
+    requests, as `run_sms` and `serve_all` do. Returns how many it ran. Stops early where the caller
+    may have something to do between two quanta (`is_undisturbed`)."""
+    parameters, system = EngineParameters(params, 0), MemorySystem(memory, 0)
+    arrays = EngineArrays(
+        parameters,
+        ops,
+        registers,
+        blocks,
+        streams,
+        entries,
+        accesses,
+        patterns,
+        lines,
+        warps,
+        totals,
+    )
+    done, number = blocks_done(parameters, sms, chosen, count), 0
+    while number < most:
+        stop = now + quantum
+        for index in range(count):
+            run_sm(arrays, SmState(offset_array(sms, chosen[index] * parameters.sm_words), 0), stop)
+        # Requests can be one cycle older than the quantum (`start` in `engine.loads`).
+        serve_requests(parameters, sms, system, now - 1, stop)
+        now = stop
+        number += 1
+        if blocks_done(parameters, sms, chosen, count) != done:
+            break
+        if not is_undisturbed(parameters, sms, chosen, count):
+            break
+    return number
+
+
+@jitable
+def blocks_done(params: EngineParameters, sms: Words, chosen: Words, count: int) -> int:
+    """Returns how many blocks have ended on the first `count` SMs of `chosen`."""
+    done = 0
+    for index in range(count):
+        done += SmState(sms, chosen[index] * params.sm_words).blocks_done
+    return done
+
+
+@jitable
+def is_undisturbed(params: EngineParameters, sms: Words, chosen: Words, count: int) -> bool:
+    """Returns whether each of the first `count` SMs of `chosen` has blocks or requests, and none
+    has warps that poll memory, which the caller releases once all others wait."""
+    for index in range(count):
+        sm = SmState(sms, chosen[index] * params.sm_words)
+        if sm.polling_warps > 0 or (sm.live_blocks == 0 and sm.request_count == 0):
+            return False
+    return True
 
 
 @jitable

@@ -42,12 +42,19 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class TimelineWork:
-    """Describes a launch or a copy that a stream issued."""
+    """Describes a launch or a copy that a stream issued. `basis` says how its time is known, where
+    not by a replay of the launch itself."""
 
     name: str
     issued: IssuedWork
     engine: Engine
     demand: Demand
+    basis: str = ""
+
+    @property
+    def title(self) -> str:
+        """Returns the name with the basis."""
+        return f"{self.name}, {self.basis}" if self.basis else self.name
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ SYLLABUS: dict[str, tuple[str, ...]] = {
     "Time": (
         *("occupancy", "latency", "switching", "smt", "poor-fit", "async-copy", "tensor-cores"),
     ),
-    "Programs": ("streams", "torch-compile"),
+    "Programs": ("streams", "torch-compile", "opencl"),
 }
 """The parts of the syllabus, and the names of their lessons."""
 
@@ -44,6 +44,9 @@ ORDER = tuple(name for names in SYLLABUS.values() for name in names)
 """The names of all lessons, from the first to the last."""
 
 SUFFIX = ".toml"
+
+SUFFIXES = {"cuda": ".cu", "opencl": ".cl"}
+"""The suffixes of sources by their languages, as `launch.language` has them."""
 
 
 @lru_cache
@@ -119,14 +122,17 @@ def read_lesson(file: Path) -> Lesson:
     try:
         given: dict[str, Any] = tomllib.loads(read_text(file))
         launch = given.pop("launch", {})
-        name = f"{file.stem}.{'py' if launch.get('ptx') else 'cu'}"
+        suffix = SUFFIXES[launch.pop("language", "cuda")]
+        name = f"{file.stem}{'.py' if launch.get('ptx') else suffix}"
         request = {**launch, "name": name, "source": given.pop("source")}
         lesson = msgspec.convert({"id": file.stem, "request": request, **given}, Lesson)
         check_lesson(lesson, lesson.task and changed(lesson.request, lesson.task.launch))
     except InputFileError:
         raise
-    except KeyError:
-        raise WarploomError(f"{file} is not a lesson: it has no `source`") from None
+    except KeyError as error:
+        known = f"`launch.language` must be one of {', '.join(SUFFIXES)}"
+        reason = "it has no `source`" if error.args == ("source",) else known
+        raise WarploomError(f"{file} is not a lesson: {reason}") from None
     except msgspec.ValidationError as error:
         raise WarploomError(f"{file} is not a lesson: {_in_the_file(error)}") from None
     except (tomllib.TOMLDecodeError, RecursionError, AttributeError, WarploomError) as error:
