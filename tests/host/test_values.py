@@ -58,7 +58,7 @@ def test_files(tmp_path: Path) -> None:
     assert buffer(f"x:{file}").content.shape == (2, 3)
     assert buffer(f"{file}").name == "0"
     assert buffer(f"i64[6]={file}").content.tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(WarploomError, match=r"holds int64 of shape \(2, 3\)"):
+    with pytest.raises(WarploomError, match=r"contains int64 of shape \(2, 3\)"):
         parse_arguments([f"i64[7]={file}"])
 
 

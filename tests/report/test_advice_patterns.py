@@ -467,7 +467,7 @@ PIXELS = small(np.uint8)
         (
             "unnecessary barrier",
             ("barrier_for_own", 256, 256, floats(), floats()),
-            "warps executed it 131,072 times",
+            "warps executed the barrier 131,072 times",
             "Remove the barrier",
         ),
         # 32 warps load in each of 64 iterations.
@@ -488,14 +488,14 @@ PIXELS = small(np.uint8)
             "tail effect",
             ("words", 865, 256, integers(), integers()),
             "865 blocks run in 2 waves of 864 (108 SMs, 8 blocks each), and the last has only 1",
-            "Launch 864 blocks, or a little less than 1,728",
+            "at most 864, or a little less than 1,728 blocks",
         ),
         (
             "tail effect",
             ("words", 1080, 256, integers(), integers()),
             "1,080 blocks run in 2 waves of 864 (108 SMs, 8 blocks each), and the last has only "
             "216",
-            "Launch 864 blocks, or a little less than 1,728",
+            "at most 864, or a little less than 1,728 blocks",
         ),
         # 20,000 bytes: 164 KiB hold 7 of them (of 21 KiB with the system's 1 KiB), 56 of 64 warps.
         (

@@ -108,7 +108,7 @@ def test_a_verdict_has_three_findings_and_a_first_screen_fifteen_lines(
     assert "Metric Name" not in text
 
 
-def test_a_finding_is_whole_where_the_first_screen_has_room_for_it() -> None:
+def test_a_finding_is_whole_if_the_first_screen_has_space() -> None:
     """The transpose has one finding; with two more there is a line for the numbers of each."""
     report = transpose()
     [found] = [line for line in verdict(report) if "bank conflicts" in line.text]

@@ -116,7 +116,7 @@ def test_an_sm_without_blocks_is_an_error(sm: int) -> None:
     x, y = gpu.zeros(1024, np.float32), gpu.zeros(1, np.float32)
     time = gpu.compile(TWO)["k"][4, 256](x, y, 1024).time(timeline=100)
     for ask in (time.timeline, time.copies, time.warp_cycles):
-        with pytest.raises(wl.WarploomError, match=f"there is no SM {sm}: only 4 had blocks"):
+        with pytest.raises(wl.WarploomError, match=f"there is no SM {sm}: only SMs 0 to 3 had blocks"):
             ask(sm)
 
 

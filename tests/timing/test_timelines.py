@@ -91,7 +91,7 @@ def test_the_page_shows_streams_and_resident_kernels():
     assert "There were no launches and no copies" in timeline_page("H100", [], 4)
 
 
-def test_launches_of_several_streams_can_be_told_apart():
+def test_launches_of_several_streams_differ_in_the_picture():
     """Two kernels: the first has launches in three streams, so one colour in three hatches."""
     issuing = Issuing()
     for name, stream in (("k", "a"), ("k", "b"), ("k", "c"), ("other", "a"), ("k", "a")):
@@ -303,6 +303,7 @@ def test_equal_launches_are_replayed_once(monkeypatch: pytest.MonkeyPatch) -> No
     triad = gpu.compile(SOURCE)["triad"]
     n, parts = 2048, 10
     runs = []
+    a, b, c = (gpu.zeros(n, np.float32) for _ in range(3))
     with gpu.timeline() as timeline:
         for _ in range(parts):
             a, b, c = (gpu.zeros(n, np.float32) for _ in range(3))
@@ -329,7 +330,7 @@ def test_launches_whose_data_lead_to_other_paths_are_not_equal() -> None:
     )["loops"]
     n = gpu.zeros(2, np.int32)
     with gpu.timeline() as timeline:
-        for count in (1, 1, 1, 1000, 1000):
+        for count in (1, 1, 1, 10_000, 10_000):
             n.view[0] = count
             loops[1, 1](n)
     works = [one.work for one in timeline.works if one.work.engine is Engine.SMS]

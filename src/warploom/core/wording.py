@@ -18,8 +18,9 @@ OPENCL = {
     "atomicAdd()": "atomic_add() or atomic_fetch_add()",
     "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
     "cudaMemset": "clEnqueueFillBuffer",
-    "Kernels cannot write to constant memory (use __device__ memory), or to a read-only host array,"
-    " which would not receive the results (pass a copy, x.copy()).": "Kernels cannot write to"
+    "Kernels cannot write to constant memory (use __device__ memory), or to the device copy of a"
+    " read-only host array, because the results could not be copied back (pass a copy, x.copy())."
+    "": "Kernels cannot write to"
     " __constant memory, or to a buffer that was created with CL_MEM_READ_ONLY.",
     "Record an event after the first and let the stream of the second wait for it"
     " (cudaEventRecord, cudaStreamWaitEvent)": "Put the event of the first in the wait list of the"

@@ -164,7 +164,7 @@ def _slots(drawing: _Drawing, top: float) -> list[str]:
 def _label(
     drawing: _Drawing, work: ScheduledWork, begin: float, end: float, y: float, height: float
 ) -> str:
-    """Returns the stream of a resident kernel as text, where its column has the room."""
+    """Returns the stream of a resident kernel as text, where its column is wide enough."""
     x, text = drawing.x(begin), f"stream {drawing.stream(work)}"
     if height < LETTER[1] or drawing.x(end) - x < LETTER[0] * len(text) + 8:
         return ""

@@ -125,6 +125,5 @@ def check_sm(timing: TimedLaunch, sm: int) -> None:
     """Raises WarploomError for an SM that had no blocks: one that is not among the first
     `timing.sms`."""
     if not 0 <= sm < timing.sms:
-        raise WarploomError(
-            f"there is no SM {sm}: only {timing.sms} SMs had blocks, starting at SM 0"
-        )
+        had = "SM 0" if timing.sms == 1 else f"SMs 0 to {timing.sms - 1}"
+        raise WarploomError(f"there is no SM {sm}: only {had} had blocks")

@@ -11,7 +11,7 @@ NULL_PAGE = 4096
 
 
 def is_null(space: Space, address: int) -> bool:
-    """Returns whether an address is that of a null pointer, or a little behind it."""
+    """Returns whether an address is that of a null pointer, or a little above it."""
     return space is Space.GLOBAL and address < NULL_PAGE
 
 

@@ -32,8 +32,9 @@ def divergence(case: Case) -> Iterator[Advice]:
             line,
             f"in {times:,} of the {executed:,} times that a warp executed this branch, its lanes "
             f"diverged; inactive lanes wasted {lost:,} issue slots before the warp reconverged",
-            "Make the condition the same for all lanes of a warp: branch per warp (threadIdx.x / "
-            f"{case.spec.warp_size}), sort the work, or compute both sides and select.",
+            "Make the condition the same for all lanes of a warp: assign the elements to threads "
+            f"so that {case.spec.warp_size} consecutive threads take one side (reorder the data or "
+            "the indexes), or, if both sides are short, compute both and select.",
             lost,
             LEAST_LOST,
         )

@@ -96,15 +96,15 @@ def tail_effect(case: Case) -> Iterator[Advice]:
             f"{case.occupancy.active_blocks} block{'s'[: case.occupancy.active_blocks > 1]} each), "
             f"and the last has only {last:,}: if all take equally long, {100 * idle:.0f} % of the "
             "block slots are empty on average",
-            f"Launch {(waves - 1) * holds:,} blocks, or a little less than {waves * holds:,}, and "
-            "let each thread loop over the elements (i += gridDim.x * blockDim.x); or use smaller "
-            "blocks.",
+            f"Choose the work of a thread so that the blocks fill whole waves (at most "
+            f"{(waves - 1) * holds:,}, or a little less than {waves * holds:,} blocks), or give "
+            "each thread less work: with more and shorter waves, the last one costs less.",
         )
 
 
 _CHANGES = {
-    "registers": "registers per thread (-maxrregcount, __launch_bounds__; too low a limit causes"
-    " spills)",
+    "registers": "registers per thread (keep fewer values live, for example in smaller arrays of a"
+    " thread; with -maxrregcount or __launch_bounds__ alone, values that do not fit are spilled)",
     "shared_bytes": "bytes of shared memory per block",
     "threads": "threads per block",
 }

@@ -196,15 +196,15 @@ def apply_effect(
         return arrive_at_barrier(arrays, sm, warp, operation.at // TimedOperation.WORDS, now)
     if kind == w.COMMIT:
         if operation.of_products:
-            open_group(sm, warp.at + WarpSlot.product_group, warp.at + WarpSlot.products)
+            open_group(sm, warp.at + WarpSlot.product_group)
         else:
-            open_group(sm, warp.at + WarpSlot.copy_group, warp.at + WarpSlot.groups)
+            open_group(sm, warp.at + WarpSlot.copy_group)
     elif kind == w.PRODUCT:
         unit = unit_at(arrays, warp, operation.unit)
         group = warp.at + WarpSlot.products + warp.product_group % w.GROUPS
         sm.words[group] = max(sm.words[group], sm.words[unit] // TICKS + operation.latency)
         if operation.closes_group:
-            open_group(sm, warp.at + WarpSlot.product_group, warp.at + WarpSlot.products)
+            open_group(sm, warp.at + WarpSlot.product_group)
     elif kind == w.SIGNAL:
         signal_after_products(arrays, sm, warp, access_count(arrays, warp, operation), now)
     elif kind == w.POLL:
@@ -250,12 +250,11 @@ def hold_warp(
 
 
 @jitable
-def open_group(sm: SmState, number: int, ends: int) -> None:
+def open_group(sm: SmState, number: int) -> None:
     """Opens the next group of asynchronous copies or matrix products: increments the number of the
-    open group, the word at offset `number`, and sets the group's end, in the ring buffer of GROUPS
-    ends at offset `ends`, to 0."""
+    open group, the word at offset `number`. Its word in the ring buffer of GROUPS ends stays that
+    of the group which had it before, which a wait for older groups still awaits."""
     sm.words[number] += 1
-    sm.words[ends + sm.words[number] % w.GROUPS] = 0
 
 
 @jitable

@@ -232,8 +232,8 @@ def awaited_flights(sm: SmState, warp: WarpSlot, pending_wait: int) -> int:
     of copies, packed as in `pending_wait` (`recheck_waits`), awaits."""
     if pending_wait & 1:
         return int(warp.flights)
-    count = 0
-    for age in range((pending_wait >> 1) - 2, w.GROUPS - 1):
+    count, first = 0, min((pending_wait >> 1) - 2, w.GROUPS - 1)
+    for age in range(first, max(first + 1, w.GROUPS - 1)):
         number = warp.copy_group - 1 - age
         if number >= 0:
             count += sm.words[warp.at + WarpSlot.groups + number % w.GROUPS] >> w.GROUP_END_BITS
@@ -243,12 +243,13 @@ def awaited_flights(sm: SmState, warp: WarpSlot, pending_wait: int) -> int:
 @jitable
 def groups_end(sm: SmState, end_times: int, group: int, pending: int, now: int) -> int:
     """Returns the latest of `now` and the ends (cycles) of all groups before the open one (number
-    `group`) but the newest `pending`: ends need not rise with the number. `end_times` is the offset
-    of the ring buffer of the last GROUPS groups' ends, older ones having ended."""
-    until = now
-    for age in range(pending, w.GROUPS - 1):
+    `group`) but the newest `pending`, GROUPS - 1 at most: ends need not rise with the number.
+    `end_times` is the offset of the ring buffer of the last GROUPS groups' ends."""
+    until, first = now, min(pending, w.GROUPS - 1)
+    # The word of the open group is that of the oldest one, too. Only a wait that leaves as many
+    # open looks at it, as it may have copies of the open group.
+    for age in range(first, max(first + 1, w.GROUPS - 1)):
         number = group - 1 - age
-        # Groups older than the ring buffer have ended.
         if number >= 0:
             end = sm.words[end_times + number % w.GROUPS] & ((1 << w.GROUP_END_BITS) - 1)
             until = max(until, end)

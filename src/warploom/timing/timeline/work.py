@@ -42,8 +42,8 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class TimelineWork:
-    """Describes a launch or a copy that a stream issued. `basis` says how its time is known, where
-    not by a replay of the launch itself."""
+    """Describes a launch or a copy that a stream issued. `basis` states how its time is known if
+    it is not by a replay of the launch itself."""
 
     name: str
     issued: IssuedWork
