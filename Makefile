@@ -115,10 +115,11 @@ docs: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# The pages and golden files that are written from the code, which tests compare with it.
+# The pages, golden files and stored PTX that are written from the code, which tests compare with it.
 reference: $(VENV)/helpers
 	for page in command_reference architecture access_plans instruction_table glossary syllabus_table; do \
 	  $(BIN)/python tools/$$page.py || exit 1; done
+	$(BIN)/python tools/precompile.py
 
 # Every lesson as a page that needs no server, in build/gallery.
 gallery: $(VENV)/helpers
