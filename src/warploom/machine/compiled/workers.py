@@ -86,10 +86,10 @@ def interleaving_of(
     """Returns which warps may be interleaved: those of a block if no policy orders them and a proof
     shows that the order of threads is not observable (`analysis.linear.thread_order`), those of
     several blocks if these could run on several workers, too (`serial_reason_of`). The program
-    caches the proofs, which are made only once launches would have saved as much time
-    (`times`)."""
+    caches the proofs, which are made only once launches would have saved the expected time of
+    each (`times`)."""
     proofs = are_threads_independent, block_conflicts
-    expected = sum(expected_seconds(program, launch, memory, proof) for proof in proofs)
+    expected = max(expected_seconds(program, launch, memory, proof) for proof in proofs)
     if expected and not times.interleaving_pays(expected):
         return Interleaving.UNKNOWN
     in_order = order_reason_of(program, launch, caches=caches)

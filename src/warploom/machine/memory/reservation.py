@@ -36,7 +36,9 @@ class Reservation:
     def __init__(self, address: int, size: int) -> None:
         """Maps the bytes. Raises WarploomError if the addresses are in use, or on Windows."""
         if sys.platform == "win32":
-            raise WarploomError("memory can be restored at its addresses on Linux and macOS only")
+            raise WarploomError(
+                "memory can be restored at its original addresses only on Linux and macOS"
+            )
         self._libc: Any = ctypes.CDLL(None)
         self._libc.mmap.restype = ctypes.c_uint64
         protection = mmap.PROT_READ | mmap.PROT_WRITE
