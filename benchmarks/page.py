@@ -1,4 +1,5 @@
-"""How long the page takes to open a million steps, to step, and to show 4,096 elements of data.
+"""How long the page takes to open a million steps, to step, to play, to show 4,096 elements of
+data, and to redraw an explorable when its slider is dragged.
 
     python benchmarks/page.py [--trace FILE.wl]
 
@@ -20,6 +21,12 @@ from typing import Any
 import traces as recording
 
 from warploom.observe.trace import Trace
+from warploom.ui.explorables import (
+    EXPLORABLES,
+    explorable_of,
+    explorable_show,
+    requests_of_explorable,
+)
 from warploom.ui.page import export
 from warploom.ui.record import record
 from warploom.ui.schema import LaunchRequest
@@ -78,6 +85,9 @@ def measure(search: Trace, copy: Trace) -> None:
         copy_page.page.keyboard.press("Home")
         assert copy_page.page.locator(".grid-of-cells canvas").count() == 1
         stepped(copy_page, "a step, with the data of 4,096 elements", "ArrowRight")
+        played(search_page)
+        for name in EXPLORABLES:
+            dragged(chromium, name, Path(folder) / f"{name}.html")
         chromium.close()
 
 
@@ -112,6 +122,60 @@ def stepped(opened: Opened, name: str, key: str) -> None:
         f" at the 95th percentile, {kept[-1]:.1f} ms at worst; {each:.1f} ms of the processor"
     )
 
+
+def played(opened: Opened) -> None:
+    """Play a trace at 60 steps a second; print how long its frames take."""
+    page = opened.page
+    page.keyboard.press("Home")
+    page.locator(".speed select").select_option("60")
+    page.get_by_role("button", name="Play").click()
+    times = sorted(page.evaluate(_FRAMES, 240))
+    print(f"playing at 60 steps a second: {times[len(times) // 2]:.1f} ms a frame (median)")
+
+
+def dragged(chromium: Any, name: str, file: Path) -> None:
+    """Drag an explorable's slider to each of its values; print how long the redrawing takes."""
+    recorded = [record(request) for request in requests_of_explorable(name)]
+    show = explorable_show(explorable_of(name, recorded))
+    file.write_text(export(show, [trace.to_bytes() for trace in recorded]), "utf-8")
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(file.as_uri())
+    page.wait_for_selector(".explorable")
+    page.wait_for_load_state("networkidle")
+    times = sorted(page.evaluate(_DRAG))
+    print(
+        f"a drag in {name}: {times[len(times) // 2]:.0f} ms (median), {times[-1]:.0f} ms at worst"
+    )
+    page.close()
+
+
+_FRAMES = """async (count) => {
+  const times = [];
+  await new Promise((done) => {
+    const next = (now) => {
+      times.push(now);
+      times.length > count ? done() : requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+  });
+  return times.slice(1).map((time, index) => time - times[index]);
+}"""
+
+_DRAG = """async () => {
+  const slider = document.querySelector(".control input");
+  const times = [];
+  for (const round of [0, 1]) {
+    for (let value = 0; value <= Number(slider.max); value++) {
+      const begin = performance.now();
+      slider.value = value;
+      slider.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      if (round) times.push(performance.now() - begin);
+    }
+  }
+  return times;
+}"""
+"""The first round reads what was not yet read."""
 
 _STEPS = """async ([keys, count]) => {
   const key = keys.split("+").pop(), shiftKey = keys.includes("Shift");

@@ -32,6 +32,18 @@ def launched() -> Generator[Any]:
         yield stack.enter_context(playwright.chromium.launch(**options))
 
 
+@contextmanager
+def page_in(browser: Any, **options: Any) -> Generator[Any]:
+    """Opens a page, and closes it; fails if an error was thrown in it meanwhile. `options` are
+    those of Playwright's pages."""
+    page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}} | options)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    page.close()
+    assert wrong == []
+
+
 def lanes_in(page: Any, state: str, side: int = 0) -> int:
     """Returns the lanes that the page shows in a state, as a mask; of a comparison, those of a
     side."""

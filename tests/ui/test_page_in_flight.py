@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import BROWSER, NO_BROWSER, REQUIRED, launched
+from browser import BROWSER, NO_BROWSER, REQUIRED, launched, page_in
 
 from warploom.observe.trace import Trace
 from warploom.ui.page import BUNDLE, export
@@ -46,14 +46,11 @@ def page(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
     """The page, without modules of its own; an error that it writes fails the tests."""
     file = tmp_path_factory.mktemp("pages") / "pipeline.html"
     file.write_text(export(exported_show("pipeline", ("pipeline",)), [trace.to_bytes()]), "utf-8")
-    wrong: list[str] = []
-    with launched() as browser:
-        made = browser.new_page(viewport={"width": 1280, "height": 900})
-        made.on("pageerror", lambda error: wrong.append(str(error)))
+    tall = {"width": 1280, "height": 900}
+    with launched() as browser, page_in(browser, viewport=tall) as made:
         made.goto(file.as_uri())
         made.wait_for_selector(".lanes")
         yield made
-    assert wrong == []
 
 
 def at_step(page: Any, step: int) -> None:

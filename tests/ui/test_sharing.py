@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import BROWSER, NO_BROWSER, REQUIRED, lanes_in, launched
+from browser import BROWSER, NO_BROWSER, REQUIRED, lanes_in, launched, page_in
 from typer.testing import CliRunner
 
 import warploom as wl
@@ -36,12 +36,8 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def page(chromium: Any) -> Iterator[Any]:
-    made = chromium.new_page(viewport={"width": 1280, "height": 800})
-    wrong: list[str] = []
-    made.on("pageerror", lambda error: wrong.append(str(error)))
-    yield made
-    made.close()
-    assert wrong == []
+    with page_in(chromium) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

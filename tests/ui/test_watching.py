@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import BROWSER, NO_BROWSER, REQUIRED, launched
+from browser import BROWSER, NO_BROWSER, REQUIRED, launched, page_in
 from claims_on_screen import wait_for_claim
 from lesson_claims import CLAIMS
 
@@ -39,12 +39,8 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def page(chromium: Any) -> Iterator[Any]:
     """A page that fails its test where an error is thrown in it."""
-    made = chromium.new_page(viewport={"width": 1280, "height": 800})
-    wrong: list[str] = []
-    made.on("pageerror", lambda error: wrong.append(str(error)))
-    yield made
-    made.close()
-    assert wrong == []
+    with page_in(chromium) as made:
+        yield made
 
 
 @cache

@@ -10,7 +10,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -22,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from warploom.core.errors import WarploomError
+from warploom.ui.installed import find_installed
 
 if sys.platform != "win32":
     import fcntl
@@ -47,13 +47,7 @@ def find_chromium() -> str:
     where it reads no pipes."""
     if sys.platform == "win32":
         raise WarploomError("films are written on Linux and macOS, or in WSL on Windows")
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        raise WarploomError(
-            "pictures of the page need Chromium, which is not in PATH. Install it (Debian and "
-            "Ubuntu: `apt-get install chromium`), or Google Chrome."
-        )
-    return found
+    return find_installed("a film", "Chromium or Google Chrome", *NAMES)
 
 
 @dataclass

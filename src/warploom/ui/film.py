@@ -6,7 +6,6 @@ ffmpeg puts them together. Which shots there are, and how long they last, is the
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_bytes
 from warploom.ui.chromium import Tab, opened
+from warploom.ui.installed import find_installed
 from warploom.ui.narration import Spoken, narrated
 from warploom.ui.page import Traces, export
 from warploom.ui.schema import CUT, Show
@@ -50,13 +50,7 @@ VIDEO_SIZE, GIF_SIZE = FilmSize(), FilmSize(960, 600)
 
 def find_ffmpeg() -> str:
     """Returns the path of ffmpeg. Raises WarploomError where it is not installed."""
-    found = shutil.which("ffmpeg")
-    if found is None:
-        raise WarploomError(
-            "a film needs ffmpeg, which is not in PATH. Install it (Debian and Ubuntu: `apt-get "
-            "install ffmpeg`; macOS: `brew install ffmpeg`)."
-        )
-    return found
+    return find_installed("a film", "ffmpeg", "ffmpeg")
 
 
 def check_video_name(target: Path) -> None:

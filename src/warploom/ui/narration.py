@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import wave
 from dataclasses import dataclass
 from pathlib import Path
 
 from warploom.core.errors import WarploomError
+from warploom.ui.installed import find_installed
 
 WORDS_A_MINUTE, FASTEST = 165, 300
 """How fast texts are spoken, and at most where one is too long for its time."""
@@ -25,13 +25,7 @@ class Spoken:
 
 def find_voice() -> str:
     """Returns the path of espeak-ng. Raises WarploomError where it is not installed."""
-    found = shutil.which("espeak-ng")
-    if found is None:
-        raise WarploomError(
-            "--voice needs espeak-ng, which is not in PATH. Install it (Debian and Ubuntu: "
-            "`apt-get install espeak-ng`; macOS: `brew install espeak-ng`)."
-        )
-    return found
+    return find_installed("--voice", "espeak-ng", "espeak-ng")
 
 
 def narrated(texts: list[Spoken], folder: Path) -> tuple[str, ...]:
