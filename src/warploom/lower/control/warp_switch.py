@@ -86,13 +86,13 @@ class WarpSwitch:
                 b.store(at, self.state.site)
 
     def _leave_at(self, at: Value) -> None:
-        """Emits the return of the running warp, which has arrived at a site: BARRIER, with the site
-        in OWN_SITE, or at the header of a loop the end of its turn."""
+        """Emits the return of the running warp, which has arrived at a site, with the site in
+        OWN_SITE: BARRIER, or at the header of a loop TURN_END."""
         b, frame = self.b, self.frame
+        frame.record(Slot.OWN_SITE, at)
         at_loop = b.icmp_unsigned(">", at, I64(len(frame.program.blocks)))
         with b.if_then(at_loop):
             frame.leave(Status.TURN_END)
-        frame.record(Slot.OWN_SITE, at)
         frame.leave(Status.BARRIER)
 
     def _next_warp(self) -> None:

@@ -254,8 +254,10 @@ class GridFunction:
         arguments = plan, self.env.environment, *block, self.options.sites
         call(self.lanes, "end_warp_order", *arguments)
         # `end_warp_order` has written all states but that of a warp which stopped within its
-        # region.
-        b.cbranch(whole, turn, left)
+        # region, and not at the header of a loop, where warps meet.
+        is_at_site = b.icmp_signed("!=", self.env.get(Slot.OWN_SITE), I64(NONE))
+        met = b.and_(is_at_site, b.icmp_signed("==", status, I64(int(Status.TURN_END))))
+        b.cbranch(b.or_(whole, met), turn, left)
         b.position_at_end(left)
         self._end_turn(plan, stopped, status)
         b.branch(turn)
