@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-ELEMENTS = 1 << 16
+ELEMENTS = 3 << 15
 """Elements of each of the arrays `a`, `b` and `c`."""
 
 BODIES = (

@@ -96,10 +96,20 @@ def test_machines_agree_on_a_loop(body: str, loop: str, answers: list[Interleavi
     assert answers == [Interleaving.UNKNOWN if counts_down else Interleaving.ACROSS_BLOCKS]
 
 
+def test_a_warp_continues_alone_whose_block_does_not_meet() -> None:
+    """The first warp diverges before the loop (17 of its threads have one more iteration), and so
+    runs it alone, to the barrier; the second one waits for it at the loop's header. Both have read
+    the pointers before an earlier barrier."""
+    text = kernel_of(LOOPS[0].format(body=BODIES[0]))
+    grid = Grid(block=64, blocks=1, resident=1024, n=48 * 1024 + 17, step=1024)
+    ptx = compile_cuda(text, "k.cu", (8, 0))
+    assert outcome(ptx, grid, CompiledEngine()) == outcome(ptx, grid, ReferenceEngine())
+
+
 def test_blocks_run_in_teams_where_they_are_independent(
     answers: list[Interleaving], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 20 blocks of 8 warps, 16 run the loop together (128 warps), then 4; or 3 at once where
+    """Of 36 blocks of 8 warps, 32 run the loop together (256 warps), then 4; or 3 at once where
     only 3 can be resident. After the loop, blocks of another kernel store to the same elements, so
     that their order is observable."""
     resident: list[int] = []
@@ -115,9 +125,9 @@ def test_blocks_run_in_teams_where_they_are_independent(
     own = kernel_of(LOOPS[1].format(body=BODIES[1]))
     common = own.replace("out[1 + at]", "out[1 + threadIdx.x]")
     for text, most in ((own, 1024), (own, 3), (common, 1024)):
-        grid = Grid(block=256, blocks=20, resident=most, n=ELEMENTS, step=5120)
+        grid = Grid(block=256, blocks=36, resident=most, n=ELEMENTS, step=9216)
         outcome(compile_cuda(text, "k.cu", (8, 0)), grid, CompiledEngine())
-    assert resident == [16, 3, 1]
+    assert resident == [32, 3, 1]
     across, within = Interleaving.ACROSS_BLOCKS, Interleaving.WITHIN_BLOCKS
     assert answers == [across, across, within]
 
@@ -131,10 +141,10 @@ def test_machines_agree_on_interleaved_warps(
         grid=st.builds(
             Grid,
             block=st.sampled_from([32, 64, 96, 128, 100, 256]),
-            blocks=st.sampled_from([1, 2, 3, 9, 17, 20]),
+            blocks=st.sampled_from([1, 2, 3, 9, 17, 40]),
             resident=st.sampled_from([1024, 1024, 3, 1]),
             n=st.sampled_from([ELEMENTS, ELEMENTS - 1, ELEMENTS - 3000, ELEMENTS // 2 + 17, 900]),
-            step=st.sampled_from([1024, 2048, 4096, 1056, 2080, 5120, 1030, 768]),
+            step=st.sampled_from([1024, 2048, 4096, 1056, 2080, 5120, 10240, 1030, 768]),
         ),
         pace=st.sampled_from([None, 100, 3000]),
     )

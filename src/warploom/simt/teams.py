@@ -19,11 +19,12 @@ from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import Plan
 from warploom.simt.warp_table import NONE
 
-TEAM_WARPS = 128
-"""The most warps of a team: 16 blocks of 256 threads. On an AMD EPYC, loops over a grid of 264 such
-blocks that copy an array of 16 MiB, or add two, ran 1.42 and 1.33 times as long as one thread an
-element with this number, 1.84 and 1.46 with 32, 1.57 and 1.32 with 64, 1.50 and 1.20 with 256,
-which need twice the memory for the state of warps."""
+TEAM_WARPS = 256
+"""The most warps of a team: 32 blocks of 256 threads. On an AMD EPYC, the code of loops over a grid
+of 264 such blocks that copy an array of 16 MiB, or add two, took 1.15 and 1.48 ms with 128 warps,
+1.09 and 1.48 with 192, 1.09 and 1.43 with 256; 0.75 and 1.21 without the loop. The state of each
+warp is kilobytes, but it is only read before and after the loop
+(`lower.loops.interleaved_registers`)."""
 
 NO_TEAM, MAY_WAIT, LAST, WAITS, CONTINUES = range(5)
 """Roles of the current block. MAY_WAIT: it joins, and others can join after it. LAST: it joins as
