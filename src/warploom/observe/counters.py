@@ -8,12 +8,13 @@ instructions, sum to those of the kernel. Nsight Compute's names are in `observe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.core.lazy import cached_property
-from warploom.isa.instruction import Instruction, Space
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation
 from warploom.machine.tally import Tally
@@ -105,10 +106,9 @@ class Counters(Counts):
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._names, self._table = _count(tally)
+        self._table = _count(tally)
         self._units = [i.operation.spec.unit.value for i in tally.program.instructions]
-        everything = self._of(list(range(len(self._units))))
-        super().__init__(everything, everything.instructions_by_unit)
+        super().__init__(*self._sums(list(range(len(self._units)))))
 
     @property
     def program(self) -> Program:
@@ -143,14 +143,18 @@ class Counters(Counts):
 
     def _of(self, indices: list[int]) -> Counts:
         """Returns the summed counters of instructions."""
+        return Counts(*self._sums(indices))
+
+    def _sums(self, indices: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+        """Returns the summed counters of instructions by name, and their warp instructions by
+        functional unit."""
         sums: list[int] = self._table[indices].sum(axis=0).tolist()
-        values = dict(zip(self._names, sums, strict=True))
+        values = dict(zip(COUNTERS, sums, strict=True))
         units: dict[str, int] = {}
-        for index in indices:
-            warps = int(self._tally.warps[index])
+        for index, warps in zip(indices, self._tally.warps[indices].tolist(), strict=True):
             if warps:
                 units[self._units[index]] = units.get(self._units[index], 0) + warps
-        return Counts(values, units)
+        return values, units
 
 
 def _counter_name(space: Space, op: str, field: str) -> str:
@@ -169,40 +173,74 @@ COUNTERS: tuple[str, ...] = (
 """The names of all counters."""
 
 
-def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Returns the names of all counters, and their values, shape (instructions, counters)."""
-    columns = {name: np.zeros_like(tally.warps) for name in COUNTERS}
-    columns |= {
+_COLUMNS: dict[str, int] = {name: column for column, name in enumerate(COUNTERS)}
+
+_TESTS: dict[str, Callable[[Operation], bool]] = {
+    "branches": lambda operation: operation.has(Effect.BRANCHES),
+    # Barriers of the thread block, not those of a warp or a cluster.
+    "barriers": lambda operation: operation.kind is OpKind.BLOCK_BARRIER,
+    # Each lane selects one of two computed values: a choice without a branch.
+    "selects": lambda operation: operation.name in ("selp", "slct"),
+    **BY_WARP,
+    **BY_THREAD,
+}
+"""Counters of the instructions whose operation passes a test: of warp instructions, those of
+BY_THREAD of threads."""
+
+
+@cache
+def _passed_tests(operation: Operation) -> tuple[bool, ...]:
+    """Returns which of `_TESTS` an operation passes, in their order."""
+    return tuple(test(operation) for test in _TESTS.values())
+
+
+@cache
+def _access_columns(space: Space, op: str) -> tuple[list[int], list[int]]:
+    """Returns the columns of the counters of a kind of access, and the number in FIELDS of what
+    each counts."""
+    fields = _ACCESSES.get((space, op), ())
+    columns = [_COLUMNS[_counter_name(space, op, field)] for field in fields]
+    return columns, [FIELDS.index(field) for field in fields]
+
+
+def _count(tally: Tally) -> npt.NDArray[np.int64]:
+    """Returns the values of all counters, shape (instructions, COUNTERS)."""
+    instructions = tally.program.instructions
+    table = np.zeros((len(instructions), len(COUNTERS)), np.int64)
+    passed = np.array([_passed_tests(i.operation) for i in instructions], np.bool_)
+    columns: dict[str, npt.NDArray[np.int64]] = {
         "warp_instructions": tally.warps,
         "thread_instructions": tally.threads,
         "thread_instructions_predicated_on": tally.threads_on,
-        "branches": tally.warps * _matches(tally, _is_branch),
         "divergent_branches": tally.divergent,
         "reconvergences": tally.reconvergences * _reconverges(tally.program),
         "exited_members": tally.exited_members,
-        "barriers": tally.warps * _matches(tally, _is_barrier),
-        "selects": tally.warps * _matches(tally, _is_select),
-        **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
-        **{name: tally.threads_on * _of(tally, test) for name, test in BY_THREAD.items()},
+        **{
+            name: (tally.threads_on if name in BY_THREAD else tally.warps) * passed[:, number]
+            for number, name in enumerate(_TESTS)
+        },
     }
-    _add_accesses(tally, columns)
-    return list(columns), np.stack(list(columns.values()), axis=1)
+    for name, column in columns.items():
+        table[:, _COLUMNS[name]] = column
+    _add_accesses(tally, table)
+    return table
 
 
-def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
-    """Adds the costs of memory accesses to the columns of their instructions."""
-    for row, costs in zip(tally.access_records, tally.accesses, strict=True):
-        cost: dict[str, int] = dict(zip(FIELDS, costs.tolist(), strict=True))
-        for field in _ACCESSES.get((row.space, row.op), ()):
-            columns[_counter_name(row.space, row.op, field)][row.instruction] += cost[field]
+def _add_accesses(tally: Tally, table: npt.NDArray[np.int64]) -> None:
+    """Adds the costs of memory accesses to the counters of their instructions."""
+    requests, passes, requested = map(FIELDS.index, ("requests", "passes", "bytes_requested"))
+    for record, costs in zip(tally.access_records, tally.accesses, strict=True):
+        counters = table[record.instruction]
+        columns, fields = _access_columns(record.space, record.op)
+        counters[columns] += costs[fields]
         # Atomics are counted over all spaces as well.
-        if row.op == "atomic":
-            columns["atomic_requests"][row.instruction] += cost["requests"]
-            columns["atomic_passes"][row.instruction] += cost["passes"]
-        operation = tally.program.instructions[row.instruction].operation
-        copied = copied_bytes(operation, row.space, row.op)
+        if record.op == "atomic":
+            counters[_COLUMNS["atomic_requests"]] += costs[requests]
+            counters[_COLUMNS["atomic_passes"]] += costs[passes]
+        operation = tally.program.instructions[record.instruction].operation
+        copied = copied_bytes(operation, record.space, record.op)
         if copied is not None:
-            columns[copied][row.instruction] += cost["bytes_requested"]
+            counters[_COLUMNS[copied]] += costs[requested]
 
 
 def _reconverges(program: Program) -> npt.NDArray[np.int64]:
@@ -213,27 +251,3 @@ def _reconverges(program: Program) -> npt.NDArray[np.int64]:
         if point in program.exit_blocks:
             ones[block.stop - 1] = 0
     return ones
-
-
-def _matches(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
-    """Returns 1 for each instruction that passes the test, else 0."""
-    return np.array([test(i) for i in tally.program.instructions], np.int64)
-
-
-def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64]:
-    """Returns 1 for each instruction whose operation passes the test, else 0."""
-    return _matches(tally, lambda instruction: test(instruction.operation))
-
-
-def _is_branch(instruction: Instruction) -> bool:
-    return instruction.operation.has(Effect.BRANCHES)
-
-
-def _is_select(instruction: Instruction) -> bool:
-    """Returns whether each lane selects one of two computed values: a choice without a branch."""
-    return instruction.operation.name in ("selp", "slct")
-
-
-def _is_barrier(instruction: Instruction) -> bool:
-    """Returns true for barriers of the thread block, not for those of a warp or a cluster."""
-    return instruction.operation.kind is OpKind.BLOCK_BARRIER
