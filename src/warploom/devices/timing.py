@@ -122,6 +122,9 @@ class TimingSpec:
     l2_part_cycles: float
     """Cycles of a slice for a sector of which a store writes only a part, beyond those of a whole
     one."""
+    l2_coalescing_sms: int
+    """Neighboring SMs whose loads of the same sectors, while one is pending, are one request to L2;
+    0 if each SM makes its own."""
     sm_bytes_per_cycle: float
     """Bytes that one SM receives from beyond L1 in a cycle."""
     latency_tma: int

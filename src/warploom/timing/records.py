@@ -207,6 +207,8 @@ class EngineParameters(WordRecord):
     constant_cycles: int
     partial_ticks: int
     fill_ticks: int
+    coalescing_sms: int  # whose equal loads are one request to L2; 0: each SM's are its own
+    at_coalescers: int
 
 
 class SmState(WordRecord):
@@ -351,6 +353,14 @@ class MemoryRequest(WordRecord):
     answer: int  # the cycle of its answer
     set: int  # in L2
     warp: int  # for stores: its offset
+
+
+class CoalescedLoad(WordRecord):
+    """A load of L2 for a group of SMs, which later equal ones of the group join."""
+
+    line: int  # plus 1; 0: none
+    sectors: int  # that it loads
+    answer: int  # the cycle of its answer
 
 
 class FlightRequest(WordRecord):

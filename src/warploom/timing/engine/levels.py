@@ -22,6 +22,7 @@ from warploom.timing.engine.caches import (
     sector_times_at,
     tag_at,
 )
+from warploom.timing.engine.coalescing import load_of, pending_sectors, store_load
 from warploom.timing.engine.machine import Words, offset_array
 from warploom.timing.records import EngineParameters, MemoryRequest, MemorySystem, SmState
 from warploom.timing.work.costs import TICKS
@@ -103,37 +104,60 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 def serve(
     params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> None:
-    """Serves a request of SM number `sm`. First its slice of L2 is occupied, after the slice's
-    earlier work, longer for partly written sectors and for each further pass of an atomic. Then
-    come L2 (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. The
-    cycle of the answer is the later of both, plus the time of further passes and the latency of L2
-    (`base_latency`) or of atomics. Stores it in the request (`answer`), and as `last_answer` if
-    none is later; adds the sectors' bytes to `l2_bytes`."""
-    line, sectors = request.line, request.sectors & w.SECTOR_MASK
-    kind = request.kind
-    count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
-    slice_index = hash_line(line, params.slices)
-    slice_free = params.at_slices + slice_index
+    """Serves a request of SM number `sm`: by L2 (`request_l2`), but for sectors that its group of
+    SMs has pending (`engine.coalescing`), and at the same time by the port of the SM, which limits
+    its bandwidth. The cycle of the answer is the latest of all. Stores it in the request
+    (`answer`), and as `last_answer` if none is later."""
+    sectors, kind = request.sectors & w.SECTOR_MASK, request.kind
     arrives = request.time * TICKS
-    begins = max(memory.words[slice_free], arrives)
-    memory.words[slice_free] = begins + count * params.sector_ticks
+    latency = params.latency_atomic if kind == w.ATOMIC else base_latency(params)
+    coalesces = kind == w.LOAD and params.coalescing_sms > 0
+    joined = pending_sectors(load_of(params, memory, request, sm), request) if coalesces else 0
+    begins = ready = arrives
+    atomic_ticks = (request.passes - 1) * params.atomic_ticks if kind == w.ATOMIC else 0
+    if sectors != joined:
+        begins = occupy_slice(params, memory, request, sectors & ~joined, atomic_ticks)
+        ready = access_l2(params, memory, request, sectors & ~joined, begins)
+    # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
+    port, ticks = params.at_ports + sm, count_sectors(sectors) * params.port_ticks
+    memory.words[port] = max(memory.words[port], begins) + ticks
+    port_start = max(begins, memory.words[port] - ticks)
+    answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
+    if coalesces:
+        load = load_of(params, memory, request, sm)
+        answer = max(answer, load.answer if joined != 0 else 0)
+        if sectors != joined:
+            store_load(load, request, sectors, answer)
+    request.answer = answer
+    memory.last_answer = max(memory.last_answer, answer)
+
+
+@jitable
+def count_sectors(sectors: int) -> int:
+    """Returns the number of sectors in a mask."""
+    return (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
+
+
+@jitable
+def occupy_slice(
+    params: EngineParameters,
+    memory: MemorySystem,
+    request: MemoryRequest,
+    sectors: int,
+    atomic_ticks: int,
+) -> int:
+    """Occupies the slice of L2 of a request's line for these sectors, after its earlier work, and
+    returns the tick at which that begins; longer for partly written sectors, and by `atomic_ticks`
+    for further lanes of an atomic at the same address. Adds the sectors' bytes to `l2_bytes`."""
+    count = count_sectors(sectors)
+    free = params.at_slices + hash_line(request.line, params.slices)
+    begins = max(memory.words[free], request.time * TICKS)
+    memory.words[free] = begins + count * params.sector_ticks + atomic_ticks
     # Bits above the mask count the bytes that a store does not write.
     if request.sectors > w.SECTOR_MASK:
-        memory.words[slice_free] += count_partial_sectors(request.sectors) * params.partial_ticks
+        memory.words[free] += count_partial_sectors(request.sectors) * params.partial_ticks
     memory.l2_bytes += w.SECTOR_BYTES * count
-    atomic_ticks = 0
-    # An atomic occupies the slice once more for each further lane at the same address.
-    if kind == w.ATOMIC:
-        atomic_ticks = (request.passes - 1) * params.atomic_ticks
-        memory.words[slice_free] += atomic_ticks
-    # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
-    port = params.at_ports + sm
-    memory.words[port] = max(memory.words[port], begins) + count * params.port_ticks
-    port_start = max(begins, memory.words[port] - count * params.port_ticks)
-    ready = access_l2(params, memory, line, request.set, sectors, kind, begins)
-    latency = params.latency_atomic if kind == w.ATOMIC else base_latency(params)
-    request.answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
-    memory.last_answer = max(memory.last_answer, request.answer)
+    return int(begins)
 
 
 @jitable
@@ -155,24 +179,17 @@ def base_latency(params: EngineParameters) -> int:
 
 @jitable
 def access_l2(
-    params: EngineParameters,
-    memory: MemorySystem,
-    line: int,
-    set_index: int,
-    sectors: int,
-    kind: int,
-    now: int,
+    params: EngineParameters, memory: MemorySystem, request: MemoryRequest, sectors: int, now: int
 ) -> int:
-    """Accesses the sectors in the mask `sectors` of a line, which belongs to set `set_index`, in L2
-    at tick `now`; counts hits, misses and dirty bytes, and returns the tick in which the sectors
-    are available, less the latency of L2. Missing sectors of loads and atomics are read from DRAM,
-    which adds the difference of both latencies; stores read none. What stores and atomics write
-    stays in L2, dirty, until its line is evicted and so written back; only a store waits for that
-    to begin. Without an L2, DRAM is accessed, and its latency not added."""
-    count = 0
+    """Accesses the sectors in the mask `sectors` of a request's line in L2 at tick `now`; counts
+    hits, misses and dirty bytes, and returns the tick in which the sectors are available, less the
+    latency of L2. Missing sectors of loads and atomics are read from DRAM, which adds the
+    difference of both latencies; stores read none. What stores and atomics write stays in L2,
+    dirty, until its line is evicted and so written back; only a store waits for that to begin.
+    Without an L2, DRAM is accessed, and its latency not added."""
+    line, set_index, kind = request.line, request.set, request.kind
     if params.l2_sets == 0:
-        for sector in range(w.SECTORS):
-            count += (sectors >> sector) & 1
+        count = count_sectors(sectors)
         if kind == w.STORE:
             memory.dram_written += w.SECTOR_BYTES * count
         else:

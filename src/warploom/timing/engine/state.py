@@ -17,10 +17,12 @@ from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import L1_WAYS, L2_WAYS
+from warploom.timing.engine.coalescing import COALESCED_LOADS
 from warploom.timing.policies import Policies
 from warploom.timing.records import (
     ArrivalMessage,
     BlockSlot,
+    CoalescedLoad,
     EngineParameters,
     Flight,
     FlightRequest,
@@ -205,6 +207,7 @@ def _set_cache_parameters(
     params.slices = slices
     params.sector_ticks = round(TICKS * 32 / per_slice) if has_l2 else 0
     params.partial_ticks = round(TICKS * timing.l2_part_cycles)
+    params.coalescing_sms = timing.l2_coalescing_sms if has_l2 else 0
     params.port_ticks = round(TICKS * 32 / timing.sm_bytes_per_cycle)
     params.bank_bits = timing.dram_banks.bit_length() - 1
     params.bank_ticks = round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle)
@@ -261,6 +264,7 @@ def _lay_out_memory(params: EngineParameters) -> int:
     """Writes the offsets of the parts of the memory system's state to `params` (`at_*`); returns
     its size in words. The sizes that it is computed from must be set in `params`."""
     end = MemorySystem.WORDS
+    groups = -(-params.sms // params.coalescing_sms) if params.coalescing_sms else 0
     for index, words in (
         (EngineParameters.at_slices, params.slices),
         (EngineParameters.at_banks, 2 << params.bank_bits),
@@ -275,6 +279,9 @@ def _lay_out_memory(params: EngineParameters) -> int:
     ):
         params.words[index] = end
         end += int(words)
+    if groups:
+        params.at_coalescers = end
+        end += groups * COALESCED_LOADS * CoalescedLoad.WORDS
     return end
 
 
