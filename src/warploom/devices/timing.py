@@ -125,6 +125,11 @@ class TimingSpec:
     l2_coalescing_sms: int
     """Neighboring SMs whose loads of the same sectors, while one is pending, are one request to L2;
     0 if each SM makes its own."""
+    translation_sms: int
+    """SMs that share a TLB, which translates addresses of requests to L2 and is empty at the begin
+    of a launch; 0 if translation takes no time."""
+    latency_translation: int
+    """Of an address whose page is not in the TLB, beyond that of the request."""
     sm_bytes_per_cycle: float
     """Bytes that one SM receives from beyond L1 in a cycle."""
     latency_tma: int

@@ -209,6 +209,9 @@ class EngineParameters(WordRecord):
     fill_ticks: int
     coalescing_sms: int  # whose equal loads are one request to L2; 0: each SM's are its own
     at_coalescers: int
+    translation_sms: int  # that share a TLB; 0: addresses take no translation
+    latency_translation: int
+    at_translations: int
 
 
 class SmState(WordRecord):
@@ -361,6 +364,13 @@ class CoalescedLoad(WordRecord):
     line: int  # plus 1; 0: none
     sectors: int  # that it loads
     answer: int  # the cycle of its answer
+
+
+class Translation(WordRecord):
+    """An entry of the TLB of a group of SMs."""
+
+    page: int  # plus 1; 0: none
+    ready: int  # the cycle from which it translates
 
 
 class FlightRequest(WordRecord):

@@ -24,6 +24,7 @@ from warploom.timing.engine.caches import (
 )
 from warploom.timing.engine.coalescing import load_of, pending_sectors, store_load
 from warploom.timing.engine.machine import Words, offset_array
+from warploom.timing.engine.translation import translation_cycles
 from warploom.timing.records import EngineParameters, MemoryRequest, MemorySystem, SmState
 from warploom.timing.work.costs import TICKS
 
@@ -123,6 +124,7 @@ def serve(
     memory.words[port] = max(memory.words[port], begins) + ticks
     port_start = max(begins, memory.words[port] - ticks)
     answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
+    answer += translation_cycles(params, memory, request, sm)
     if coalesces:
         load = load_of(params, memory, request, sm)
         answer = max(answer, load.answer if joined != 0 else 0)

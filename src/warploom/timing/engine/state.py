@@ -18,6 +18,7 @@ from warploom.devices.timing import TimingSpec
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import L1_WAYS, L2_WAYS
 from warploom.timing.engine.coalescing import COALESCED_LOADS
+from warploom.timing.engine.translation import TRANSLATIONS
 from warploom.timing.policies import Policies
 from warploom.timing.records import (
     ArrivalMessage,
@@ -33,6 +34,7 @@ from warploom.timing.records import (
     SchedulerState,
     SmState,
     TimelineEvent,
+    Translation,
     WarpSlot,
 )
 from warploom.timing.work.costs import SHARED_UNITS, TICKS, UNITS, WorkCosts
@@ -208,6 +210,8 @@ def _set_cache_parameters(
     params.sector_ticks = round(TICKS * 32 / per_slice) if has_l2 else 0
     params.partial_ticks = round(TICKS * timing.l2_part_cycles)
     params.coalescing_sms = timing.l2_coalescing_sms if has_l2 else 0
+    params.translation_sms = timing.translation_sms
+    params.latency_translation = timing.latency_translation
     params.port_ticks = round(TICKS * 32 / timing.sm_bytes_per_cycle)
     params.bank_bits = timing.dram_banks.bit_length() - 1
     params.bank_ticks = round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle)
@@ -264,7 +268,6 @@ def _lay_out_memory(params: EngineParameters) -> int:
     """Writes the offsets of the parts of the memory system's state to `params` (`at_*`); returns
     its size in words. The sizes that it is computed from must be set in `params`."""
     end = MemorySystem.WORDS
-    groups = -(-params.sms // params.coalescing_sms) if params.coalescing_sms else 0
     for index, words in (
         (EngineParameters.at_slices, params.slices),
         (EngineParameters.at_banks, 2 << params.bank_bits),
@@ -279,9 +282,14 @@ def _lay_out_memory(params: EngineParameters) -> int:
     ):
         params.words[index] = end
         end += int(words)
-    if groups:
+    if params.coalescing_sms:
         params.at_coalescers = end
+        groups = -(-params.sms // params.coalescing_sms)
         end += groups * COALESCED_LOADS * CoalescedLoad.WORDS
+    if params.translation_sms:
+        params.at_translations = end
+        groups = -(-params.sms // params.translation_sms)
+        end += groups * TRANSLATIONS * Translation.WORDS
     return end
 
 

@@ -1,0 +1,43 @@
+"""Tests that the first request to a page waits for the translation of its address."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import warploom as wl
+from warploom.devices.timing import find_timing
+
+CHAIN = """
+extern "C" __global__ void chain(const unsigned *a, unsigned *out, unsigned step, unsigned count)
+{
+    unsigned at = 0;
+    for (unsigned i = 0; i < count; i++)
+        at += step + a[at];
+    out[0] = at;
+}
+"""
+MIB = 1 << 20
+
+
+def cycles(step: int, count: int, latency: int) -> int:
+    """Returns the modelled cycles of `count` dependent loads of zeros, `step` bytes apart, with a
+    latency of translation."""
+    gpu = wl.Device("h100", record=True)
+    a, out = gpu.zeros(64 * MIB // 4, np.uint32), gpu.zeros(1, np.uint32)
+    run = gpu.compile(CHAIN)["chain"][1, 1](a, out, step // 4, count)
+    spec = replace(find_timing(wl.Device("h100").spec), latency_translation=latency)
+    return run.time(spec=spec).cycles
+
+
+def test_each_page_of_two_mib_is_translated_once() -> None:
+    """Of 16 dependent loads, those 4 MiB apart are in 16 pages, those 64 KiB apart all in one."""
+    for step, pages in ((4 * MIB, 16), (MIB // 16, 1)):
+        more = cycles(step, 16, 500) - cycles(step, 16, 0)
+        # The store that follows is to a page of its own, but nothing waits for it.
+        assert pages * 500 <= more <= (pages + 1) * 500
+
+
+def test_older_devices_have_no_figure_for_it() -> None:
+    assert find_timing(wl.Device("v100").spec).translation_sms == 0
