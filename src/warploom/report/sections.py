@@ -6,19 +6,24 @@ Every number says of what kind it is: "launch" (as launched), "counted" (in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from warploom.analysis.linear.affine import LaunchInputs
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import find_timing
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example
 from warploom.observe.metrics import metric_of
 from warploom.program.program import Program
 from warploom.report.advice import Advice, Case, advise
+from warploom.report.advice.case import PointerParameter
+from warploom.report.advice.memory import passes_in_one_slice
 from warploom.report.advice.strides import ThreadStrides
 from warploom.report.costs import LineCost, line_costs
+from warploom.report.work import Work, l1_bytes, local_per_sm, work_of
 
 Value = int | float | str
 
@@ -86,7 +91,8 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that is reported of one launch; `lines` are its source lines, the costliest first;
-    `modelled_bound` says what bounds the modelled time, where it has one."""
+    `modelled_bound` says what bounds the modelled time, where it has one. `work` is the work of the
+    launch by parts of the GPU; None for a device whose peaks are not known."""
 
     facts: Facts
     sections: tuple[Section, ...]
@@ -95,6 +101,7 @@ class Report:
     counters: Counters
     examples: tuple[Example, ...]
     modelled_bound: str = ""
+    work: Work | None = None
 
 
 def make_report(
@@ -104,9 +111,10 @@ def make_report(
     occupancy: Occupancy,
     examples: tuple[Example, ...],
     inputs: LaunchInputs | None = None,
+    pointers: tuple[PointerParameter, ...] = (),
 ) -> Report:
     """Returns the report of a launch; `inputs` are its known values, by which addresses are
-    analysed for advice."""
+    analysed for advice, and `pointers` the parameters that point to buffers."""
     sections = (
         launch_statistics(facts, occupancy),
         occupancy_section(occupancy),
@@ -129,8 +137,42 @@ def make_report(
         facts.registers,
         facts.spill_bytes,
         facts.has_structures,
+        facts.warps,
+        _most_threads(facts.spec, program),
+        _work(facts, counters, occupancy, pointers),
+        pointers,
     )
-    return Report(facts, sections, lines, advise(case), counters, examples)
+    if case.work is not None:
+        case = replace(case, work=replace(case.work, atomic_passes=passes_in_one_slice(case)))
+    return Report(facts, sections, lines, advise(case), counters, examples, work=case.work)
+
+
+def _most_threads(spec: DeviceSpec, program: Program) -> int:
+    """Returns the threads that a block of a kernel may have, by its `__launch_bounds__`."""
+    found = program.module.function(program.name)
+    directives = () if found is None else found.directives
+    limits = [math.prod(map(int, given)) for name, given in directives if name == "maxntid"]
+    return min([spec.max_threads_per_block, *limits])
+
+
+def _work(
+    facts: Facts,
+    counters: Counters,
+    occupancy: Occupancy,
+    pointers: tuple[PointerParameter, ...],
+) -> Work | None:
+    """Returns the work of a launch; None for a device whose peaks are not known."""
+    try:
+        timing = find_timing(facts.spec)
+    except KeyError:
+        return None
+    buffers = {pointer.start: pointer.size for pointer in pointers}
+    return replace(
+        work_of(counters, facts.spec, timing, facts.blocks),
+        footprint=sum(buffers.values()) if buffers else None,
+        local_per_sm=local_per_sm(facts.local_bytes, occupancy, facts.spec, facts.blocks),
+        l1_bytes=l1_bytes(facts.spec, occupancy),
+    )
 
 
 def launch_statistics(facts: Facts, occupancy: Occupancy) -> Section:

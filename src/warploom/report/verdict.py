@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from warploom.report.advice import Advice
-from warploom.report.ceilings import ceilings, time_text
+from warploom.report.ceilings import ceilings
 from warploom.report.costs import LineCost, unit_costs
+from warploom.report.peaks import Gain, gain_of, time_text
 from warploom.report.sections import Report
 from warploom.report.source import source_line, split_line
 
@@ -20,13 +21,25 @@ LEAST_LINE = 0.05
 """A line with a smaller share of the cost is not named."""
 
 
+LEAST_RELIEF = 0.1
+"""A finding is not named that saves a smaller share of the modelled time, even if the part of the
+GPU that it relieves were used alone; in the tables it is."""
+
+LARGE = 0.2
+"""A finding that saves so much makes minor ones unimportant."""
+
+LEAST_IDLE = 0.1
+"""The share of SMs without work from which on times are said to be those of the busiest SM."""
+
+
 @dataclass(frozen=True)
 class VerdictLine:
-    """A line of a verdict: a line of source or "launch" with what was found there, and beneath it
-    the `remedy`, if there is one."""
+    """A line of a verdict: a line of source or "launch" with what was found there; beneath it the
+    source (`code`) and the `remedy`, if there are such."""
 
     text: str
     remedy: str = ""
+    code: str = ""
 
 
 def verdict(report: Report) -> tuple[VerdictLine, ...]:
@@ -34,24 +47,79 @@ def verdict(report: Report) -> tuple[VerdictLine, ...]:
     return (VerdictLine(f"{_longest(report)}."), *_findings(report)[:FINDINGS])
 
 
+def gain_text(report: Report, advice: Advice) -> str:
+    """Returns what a remedy gains at most: the modelled time of the launch before and after, by
+    `ceilings`, or that of the part of the GPU that it relieves, if another one bounds the launch.
+    Where nothing is modelled, the share of the counted cost; empty without any."""
+    if advice.time_saved:
+        return f"up to {100 * advice.time_saved:.0f} % of the time"
+    found = _gain(report, advice)
+    if found is None:
+        has_model = report.work is not None or not advice.share
+        return "" if has_model else f"up to {100 * advice.share:.0f} % of the counted cost"
+    if found.share >= LEAST_SHOWN:
+        times = f"{time_text(found.before)} to {time_text(found.after)}"
+        return f"up to {100 * found.share:.0f} % of the time: {times}"
+    if found.relief < LEAST_SHOWN:
+        return "hardly any time"
+    times = f"{time_text(found.part_before)} to {time_text(found.part_after)}"
+    return f"not the bound: {found.part} {times}"
+
+
+LEAST_SHOWN = 0.01
+
+
+def _gain(report: Report, advice: Advice) -> Gain | None:
+    if report.work is None:
+        return None
+    return gain_of(report.work, report.facts.spec, advice.saves)
+
+
 def _findings(report: Report) -> list[VerdictLine]:
-    """Returns the advice on a launch in its order, which is that of its worth; where there is none
-    that costs anything, the lines of source that cost most follow."""
+    """Returns the advice on a launch, that which gains most first; where there is none, the lines
+    of source that cost most follow."""
     # Advice on what bounds the modelled time has no place; the first line says that.
-    found = [_advised(advice) for advice in report.advice if advice.line != ""]
-    if not any(advice.cost for advice in report.advice):
-        found += [_line(line) for line in report.lines if line.share >= LEAST_LINE]
+    ranked = [(_worth(report, advice), advice) for advice in report.advice if advice.line != ""]
+    ranked = [(worth, advice) for worth, advice in ranked if worth > 0]
+    if any(worth >= LARGE and not advice.is_minor for worth, advice in ranked):
+        ranked = [(worth, advice) for worth, advice in ranked if not advice.is_minor]
+    ranked.sort(key=lambda pair: (pair[1].is_minor, -pair[0]))
+    found = [_advised(report, advice) for _, advice in ranked]
+    if all(advice.is_minor for _, advice in ranked):
+        found += [_line(line) for line in report.lines[:FINDINGS] if line.share >= LEAST_LINE]
+        return [VerdictLine(NOTHING_FOUND), *found]
     return found
 
 
-def _advised(advice: Advice) -> VerdictLine:
-    """Returns advice with its number first, and its remedy beneath."""
-    where = "launch"
+NOTHING_FOUND = "  No access pattern, branch or launch parameter was found that costs much time."
+
+
+def _worth(report: Report, advice: Advice) -> float:
+    """Returns the share of the time that advice gains, as an order; 0 for what gains too little to
+    be named. What makes results wrong comes first; what no peak limits, before small gains."""
+    if advice.is_minor or advice.time_saved:
+        return max(advice.time_saved, LEAST_RELIEF)
+    if advice.line is not None and advice.cost is None and not advice.saves:
+        return 2.0 if "undefined" in advice.text else LEAST_RELIEF
+    found = _gain(report, advice)
+    if found is None:
+        return max(advice.share, LEAST_RELIEF)
+    return found.relief if found.relief >= LEAST_RELIEF else 0.0
+
+
+def _advised(report: Report, advice: Advice) -> VerdictLine:
+    """Returns advice with its number first, its source and its remedy beneath."""
+    where, code = "launch", ""
     if advice.line is not None:
         file, number = split_line(advice.line)
         where = f"{PurePath(file).name}:{number}"
-    share = f" (up to {100 * advice.share:.0f} % of the cost)" if advice.share else ""
-    return VerdictLine(f"  {where}  {advice.rule}{share}: {advice.evidence}", advice.text)
+        code = source_line(file, number)
+    elif advice.code:
+        file, number = split_line(advice.code)
+        code = f"{PurePath(file).name}:{number}  {source_line(file, number)}"
+    gained = "" if advice.is_minor else gain_text(report, advice)
+    text = f"{advice.rule}{f' ({gained})' if gained else ''}: {advice.evidence}"
+    return VerdictLine(f"  {where}  {text}", advice.text, code)
 
 
 def _longest(report: Report) -> str:
@@ -60,16 +128,27 @@ def _longest(report: Report) -> str:
     if report.modelled_bound:
         return f"Bound (modelled): {report.modelled_bound.removesuffix('.')}"
     found = ceilings(report)
-    if found:
+    if found and report.work is not None:
         first, second = found[0], found[1:2]
-        text = f"Bound by {first.part} (modelled): {time_text(first.seconds)} for {first.work}"
-        return text + "".join(f", {other.part} {time_text(other.seconds)}" for other in second)
+        idle = report.work.idle_sms >= LEAST_IDLE * report.work.sms
+        where = " on the busiest SM" if idle and first.part in OF_SMS else ""
+        text = (
+            f"Bound by {first.part} (modelled): {'at most ' if first.is_upper else ''}"
+            f"{time_text(first.seconds)} for {first.work}{where}"
+        )
+        return text + "".join(
+            f"; next {other.part}, {time_text(other.seconds)}" for other in second
+        )
     units = unit_costs(report.counters, report.examples, report.facts.spec.warp_size)
     total = sum(units.values())
     if not total:
         return "No instruction was executed"
     unit, slots = next(iter(units.items()))
     return f"Largest cost: {unit} ({100 * slots / total:.0f} % of the counted slots)"
+
+
+OF_SMS = {"instructions", "double precision", "special functions", "shared memory"}
+"""Parts of the GPU that each SM has; the others serve all SMs."""
 
 
 def _line(line: LineCost) -> VerdictLine:

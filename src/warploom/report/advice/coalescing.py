@@ -3,6 +3,7 @@ thread, the block or a loop steps along memory, and which should."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,9 @@ from warploom.program.accesses import accesses, bytes_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.origins import array_of
 from warploom.report.advice.strides import Strides, is_ordered
+from warploom.report.source import source_line, split_line
 
 LARGEST_STRUCT = 256
 """The largest stride of lanes, in bytes, that is taken for a structure rather than for a row of a
@@ -21,6 +24,9 @@ matrix."""
 
 USED_OF_STRUCT = 0.25
 """Accesses at several offsets are fields of a structure if they use so much of it."""
+
+MOSTLY_USED = 0.75
+"""Structures of which accesses use so much can as well be loaded as a whole."""
 
 SECTOR = 32
 LEAST_UNROLLED = 4
@@ -55,22 +61,51 @@ class Wasteful:
 
 
 def uncoalesced_access(case: Case) -> Iterator[Advice]:
-    """Yields advice for global accesses that move more sectors than their bytes need."""
+    """Yields advice for global accesses that move more sectors than their bytes need: for all of a
+    pattern at a line."""
     wasteful = tuple(e for e in case.examples_in(Space.GLOBAL) if _excess(case, e) > 0)
+    found: dict[tuple[str, str], list[tuple[Example, Pattern]]] = {}
     for example in wasteful:
-        counts, kind = case.counts_of(example), f"global_{example.op}"
-        asked, moved = counts[f"{kind}_bytes_requested"], counts[f"{kind}_bytes_moved"]
         access = Wasteful(case, example, case.strides.of(example), wasteful)
         pattern = next(made for find in PATTERNS if (made := find(access)) is not None)
+        found.setdefault((example.line, pattern.rule), []).append((example, pattern))
+    for (line, rule), accesses_of_line in found.items():
+        examples = [example for example, _ in accesses_of_line]
+        example, pattern = max(accesses_of_line, key=lambda pair: _excess(case, pair[0]))
+        asked, moved = (_sum(case, examples, f"bytes_{part}") for part in ("requested", "moved"))
+        excess = sum(_excess(case, one) for one in examples)
         yield Advice(
-            pattern.rule,
-            example.line,
-            f"{pattern.found}; {100 * asked / max(1, moved):.0f} % of the bytes moved were "
-            f"requested; the worst request took {example.cost} transactions where {example.best} "
-            "would do",
+            rule,
+            line,
+            f"{_named(case, examples)}{pattern.found}; {100 * asked / max(1, moved):.0f} % of the "
+            f"bytes moved were requested; the worst request took {example.cost} transactions where "
+            f"{example.best} would do",
             pattern.remedy,
-            _excess(case, example),
+            excess,
+            saves=_savings(case, examples),
         )
+
+
+def _named(case: Case, examples: list[Example]) -> str:
+    """Returns the buffers that accesses are to, as the beginning of a finding."""
+    names = {array_of(case, example.instruction) for example in examples} - {""}
+    return f"{' and '.join(sorted(names))}: " if names else ""
+
+
+def _sum(case: Case, examples: list[Example], field: str) -> int:
+    """Returns a counter of accesses to global memory, summed."""
+    return sum(case.counts_of(one)[f"global_{one.op}_{field}"] for one in examples)
+
+
+def _savings(case: Case, examples: list[Example]) -> dict[str, float]:
+    """Returns the bytes that the accesses would not move if they were coalesced."""
+    saved: dict[str, float] = {"loaded": 0.0, "stored": 0.0, "updated": 0.0}
+    for one in examples:
+        counts, kind = case.counts_of(one), f"global_{one.op}"
+        share = _excess(case, one) / max(1, counts[f"{kind}_transactions"])
+        field = {"load": "loaded", "store": "stored"}.get(one.op, "updated")
+        saved[field] += share * counts[f"{kind}_bytes_moved"]
+    return saved
 
 
 def _excess(case: Case, example: Example) -> int:
@@ -144,9 +179,10 @@ def narrow_block(access: Wasteful) -> Pattern | None:
 
 
 def misaligned(access: Wasteful) -> Pattern | None:
-    """Finds accesses in order that do not begin at a sector."""
+    """Finds accesses in ascending or descending order that do not begin at a sector."""
     example, case = access.example, access.case
-    if not is_ordered(example):
+    is_reversed = example.stride == -example.size
+    if not is_ordered(example) and not is_reversed:
         return None
     if case.threads_per_block * example.size % SECTOR:
         warp = case.spec.warp_size
@@ -156,10 +192,11 @@ def misaligned(access: Wasteful) -> Pattern | None:
             f"{case.threads_per_block * example.size} bytes, so blocks begin inside a sector",
             f"Make the block size a multiple of {warp}.",
         )
-    beyond = (example.addresses[0] - example.lanes[0] * example.size) % SECTOR
+    beyond = min(example.addresses) % SECTOR
+    order = "contiguous in descending order (as good as ascending)" if is_reversed else "contiguous"
     return Pattern(
         "misaligned access",
-        f"the lanes' addresses are contiguous, but start {beyond} bytes after a sector boundary",
+        f"the lanes' addresses are {order}, but start {beyond} bytes after a sector boundary",
         f"Align arrays and rows to {SECTOR} bytes (pad rows, or use cudaMallocPitch). If the "
         "offset is intended (in[i + 1]) and several lines read the elements, stage them in "
         "shared memory.",
@@ -218,17 +255,33 @@ def structures(access: Wasteful) -> Pattern | None:
     if stride is None or len(offsets) < 2:
         return None
     size = abs(stride)
-    whole = "as vectors (float2, float4)"
-    if size % VECTOR:
+    names = _members(example.line)
+    fields = f"fields {', '.join(names)} at " if len(names) == len(offsets) else ""
+    is_whole = len(offsets) * example.size >= MOSTLY_USED * size
+    if not is_whole:
+        whole = ""
+    elif size % VECTOR:
         padded = -(-size // VECTOR) * VECTOR
-        whole = f"as vectors, padded to {padded} bytes (alignas({VECTOR}), float4)"
+        whole = (
+            f", or load whole structures as vectors, padded to {padded} bytes (alignas({VECTOR}), "
+            "float4)"
+        )
+    else:
+        whole = ", or load whole structures as vectors (float2, float4)"
     return Pattern(
         "array of structures",
-        f"lanes are {size} bytes apart, and accesses at offsets {', '.join(map(str, offsets))}"
-        f" share that stride, as in an array of structures of {size} bytes",
-        "Keep each field in a separate array (structure of arrays), or load whole structures "
-        f"{whole}.",
+        f"lanes are {size} bytes apart, and accesses to {fields}offsets "
+        f"{', '.join(map(str, offsets))} share that stride, as in an array of structures of "
+        f"{size} bytes",
+        f"Keep each field in a separate array (structure of arrays){whole}.",
     )
+
+
+def _members(line: str) -> list[str]:
+    """Returns the names of the members that the source at a line selects from elements, in the
+    order of the source."""
+    text = source_line(*split_line(line))
+    return list(dict.fromkeys(re.findall(r"\]\s*\.\s*([A-Za-z_]\w*)", text)))
 
 
 def _fields(example: Example, others: tuple[Example, ...]) -> tuple[int, ...]:

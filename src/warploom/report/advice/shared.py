@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +15,7 @@ from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
 from warploom.program.program import Program
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.origins import array_of
 
 MOST_PADDING = 32
 
@@ -34,28 +36,40 @@ OPERAND_BYTES = 16
 
 
 def bank_conflicts(case: Case) -> Iterator[Advice]:
-    """Yields advice for lanes that wait for each other in shared memory."""
+    """Yields advice for lanes that wait for each other in shared memory: for the loads, and for the
+    stores, of a line, which may have become several instructions."""
+    lines: defaultdict[tuple[str, str], list[Example]] = defaultdict(list)
     for example in case.examples_in(Space.SHARED):
+        if example.op != "atomic":
+            lines[example.line, example.op].append(example)
+    for (line, op), examples in lines.items():
+        counts = [case.counts_of(example) for example in examples]
+        conflicts = sum(each[f"shared_{op}_bank_conflicts"] for each in counts)
+        requests = sum(each[f"shared_{op}_requests"] for each in counts)
+        example = max(examples, key=lambda one: one.cost - one.best)
         collisions = example.collisions
-        if not collisions or example.op == "atomic":
+        if not collisions:
             continue
-        counts = case.counts_of(example)
-        conflicts = counts[f"shared_{example.op}_bank_conflicts"]
-        requests = counts[f"shared_{example.op}_requests"]
         worst = max(collisions, key=len)
+        name = array_of(case, example.instruction)
         yield Advice(
             "bank conflicts",
-            example.line,
-            f"{conflicts:,} extra wavefronts in {requests:,} requests; the worst took "
-            f"{example.cost} where {example.best} would do, because lanes {_lane_list(worst)} "
-            "access the "
-            "same bank",
-            _padding_advice(case, example),
+            line,
+            f"{conflicts:,} extra wavefronts in {requests:,} {op}s{_of_array(name, op)}; "
+            f"the worst took {example.cost} where {example.best} would do, because lanes "
+            f"{_lane_list(worst)} access the same bank",
+            _padding_advice(case, example, name),
             conflicts,
+            saves={"wavefronts": conflicts},
         )
 
 
-def _padding_advice(case: Case, example: Example) -> str:
+def _of_array(name: str, op: str) -> str:
+    """Returns the array that loads or stores are to, as the end of their description."""
+    return f" {'from' if op == 'load' else 'to'} {name}" if name else ""
+
+
+def _padding_advice(case: Case, example: Example, name: str) -> str:
     kind = case.program.instructions[example.instruction].operation.kind
     if kind in (OpKind.MATRIX_LOAD, OpKind.MATRIX_STORE):
         return SWIZZLE_ROWS
@@ -66,9 +80,17 @@ def _padding_advice(case: Case, example: Example) -> str:
         return "Rearrange the data so that lanes of a warp access different banks."
     pitch, bytes_more = found
     return (
-        f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}: this "
-        "access then has no conflict."
+        f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
+        f"{_declared(pitch, bytes_more, example.size, name)}: this access then has no conflict."
     )
+
+
+def _declared(pitch: int, more: int, size: int, name: str) -> str:
+    """Returns the declaration with padding, if an array is known and its rows are whole
+    elements."""
+    if not name or pitch % size or more % size:
+        return ""
+    return f" ({name}[...][{(pitch + more) // size}] instead of [{pitch // size}])"
 
 
 def _multiplies_from_shared_memory(program: Program) -> bool:
