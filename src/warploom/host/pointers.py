@@ -11,7 +11,8 @@ POINTER_BYTES = 8
 
 
 def pointer_parameters(kernel: LoadedKernel, launch: Launch) -> tuple[PointerParameter, ...]:
-    """Returns the parameters that point into allocations which are still live."""
+    """Returns the parameters that are pointers, by their declarations or by the buffers that are
+    still live at their values."""
     found: list[PointerParameter] = []
     for declared, parameter in zip(kernel.signature, kernel.function.parameters, strict=True):
         slot = kernel.program.slots.get(parameter.name)
@@ -19,10 +20,9 @@ def pointer_parameters(kernel: LoadedKernel, launch: Launch) -> tuple[PointerPar
             continue
         value = int.from_bytes(launch.parameters[slot.offset : slot.offset + slot.size], "little")
         buffer = kernel.context.memory.find(value)
-        if buffer is not None:
+        if buffer is not None or "*" in declared.text:
+            start, size = (value, None) if buffer is None else (buffer.address, buffer.size)
             found.append(
-                PointerParameter(
-                    parameter.name, declared.name, declared.text, buffer.address, buffer.size
-                )
+                PointerParameter(parameter.name, declared.name, declared.text, start, size)
             )
     return tuple(found)

@@ -124,6 +124,7 @@ def _of_work(work: Work, timing: TimingSpec, spec: DeviceSpec) -> Iterator[Ceili
         work.atomic_passes * timing.atomic_cycles * cycle,
         f"{work.atomic_passes:,} passes",
     )
+    yield Ceiling("latency", work.latency * cycle, f"{work.held_warps} warps per SM at once")
     yield from _of_memory(work, timing, spec, sms)
 
 
@@ -147,7 +148,8 @@ def _of_memory(work: Work, timing: TimingSpec, spec: DeviceSpec, sms: float) -> 
     yield Ceiling("local memory in L1", l1_cycles * cycle, _size(in_l1))
     to_l2 = _to_l2(work, spec) + beyond
     rate = min(timing.l2_bytes_per_cycle or 1e30, timing.sm_bytes_per_cycle * sms or 1e30)
-    hits = work.counted is None and work.footprint is not None and to_l2 > 2 * work.footprint
+    size = work.loads_once
+    hits = work.counted is None and size is not None and work.loaded > 2 * size
     yield Ceiling(
         "L2 cache",
         to_l2 / rate * cycle if rate < 1e30 else 0.0,
@@ -165,8 +167,8 @@ def _to_l2(work: Work, spec: DeviceSpec) -> int:
     if work.counted is not None:
         return int(work.moved * work.counted[0])
     loaded = work.loaded
-    if work.footprint is not None and work.footprint <= work.l1_bytes // 2:
-        loaded = min(loaded, spec.sms * work.footprint)
+    if work.loads_once is not None and work.loads_once <= work.l1_bytes // 2:
+        loaded = min(loaded, spec.sms * work.loads_once)
     return loaded + work.stored + work.updated
 
 
@@ -174,15 +176,13 @@ def _to_dram(work: Work, spec: DeviceSpec, local: int) -> tuple[int, bool]:
     """Returns the bytes that L2 exchanges with DRAM, and whether these are an upper bound."""
     if work.counted is not None:
         return int((work.moved + local) * work.counted[1]), False
-    size = work.footprint
-    most = work.moved + local
-    if size is None:
+    if work.loads_once is None or work.stores_once is None:
+        most = work.moved + local
         return most, most > 0
-    if size > spec.l2_bytes:
-        return most, most > size
-    if local and work.local_per_sm is not None:
-        local = 0 if work.local_per_sm * spec.sms <= spec.l2_bytes else local
-    return min(work.loaded, size) + min(work.stored, size) + min(work.updated, size) + local, False
+    if work.local_per_sm is not None and work.local_per_sm * spec.sms <= spec.l2_bytes:
+        local = 0
+    stores = min(work.stored + work.updated, work.stores_once)
+    return min(work.loaded, work.loads_once) + stores + local, work.may_hit_l2
 
 
 def _size(count: int) -> str:

@@ -134,8 +134,8 @@ def _print_head(report: Report, console: Console, *, is_short: bool) -> int:
     facts = report.facts
     compiling = _compiling(facts.compile_seconds)
     text = (
-        f" on {facts.spec.title}, run by the {facts.engine} engine in {facts.seconds:,.3f} s on "
-        f"this host{compiling}"
+        f" on {facts.spec.title}, run by the {facts.engine} engine in {facts.seconds:,.3f} s"
+        f"{f' (compiled in {facts.compile_seconds:,.3f} s)' if compiling else ''}"
         if is_short
         else f" on {facts.spec.title} (compute capability {facts.spec.cc}), run by the "
         f"{facts.engine} engine in {facts.seconds:,.3f} s on this host{compiling}"
@@ -173,9 +173,14 @@ def _print_verdict(report: Report, console: Console, say: Translate, left: int) 
     whole remedies and a line of numbers each, which is cut to the width only if no line is left for
     its end."""
     findings: list[_Finding] = []
-    for line in verdict(report):
+    lines = verdict(report)
+    for at, line in enumerate(lines):
         finding = _Finding.of(line, console.width, say)
-        if finding.least > left:
+        if finding.least > left - (at + 1 < len(lines)):
+            more = [say(other.title) for other in lines[at:] if other.title]
+            if more:
+                findings.append(_Finding.of(VerdictLine(f"  {_listed(more)}"), console.width, say))
+                left -= 1
             break
         left -= finding.least
         findings.append(finding)
@@ -189,6 +194,12 @@ def _print_verdict(report: Report, console: Console, say: Translate, left: int) 
             console.print(Text(part, style="dim"), no_wrap=True, overflow="ellipsis")
         for part in finding.remedy:
             console.print(Text(REMEDY_INDENT + part, style=RULE))
+
+
+def _listed(titles: list[str]) -> str:
+    """Returns a line for findings that do not fit on a first screen."""
+    more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""
+    return f"{titles[0]}{more}: see --details"
 
 
 @dataclass(frozen=True, slots=True)

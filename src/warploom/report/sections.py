@@ -6,7 +6,6 @@ Every number says of what kind it is: "launch" (as launched), "counted" (in the 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from warploom.analysis.linear.affine import LaunchInputs
@@ -20,7 +19,9 @@ from warploom.observe.metrics import metric_of
 from warploom.program.program import Program
 from warploom.report.advice import Advice, Case, advise
 from warploom.report.advice.case import PointerParameter
+from warploom.report.advice.latency import latency_cycles
 from warploom.report.advice.memory import passes_in_one_slice
+from warploom.report.advice.origins import BufferUse, buffer_uses
 from warploom.report.advice.strides import ThreadStrides
 from warploom.report.costs import LineCost, line_costs
 from warploom.report.work import Work, l1_bytes, local_per_sm, work_of
@@ -138,41 +139,54 @@ def make_report(
         facts.spill_bytes,
         facts.has_structures,
         facts.warps,
-        _most_threads(facts.spec, program),
-        _work(facts, counters, occupancy, pointers),
+        _work(facts, counters, occupancy),
         pointers,
     )
-    if case.work is not None:
-        case = replace(case, work=replace(case.work, atomic_passes=passes_in_one_slice(case)))
+    case = _analysed(case)
     return Report(facts, sections, lines, advise(case), counters, examples, work=case.work)
-
-
-def _most_threads(spec: DeviceSpec, program: Program) -> int:
-    """Returns the threads that a block of a kernel may have, by its `__launch_bounds__`."""
-    found = program.module.function(program.name)
-    directives = () if found is None else found.directives
-    limits = [math.prod(map(int, given)) for name, given in directives if name == "maxntid"]
-    return min([spec.max_threads_per_block, *limits])
 
 
 def _work(
     facts: Facts,
     counters: Counters,
     occupancy: Occupancy,
-    pointers: tuple[PointerParameter, ...],
 ) -> Work | None:
     """Returns the work of a launch; None for a device whose peaks are not known."""
     try:
         timing = find_timing(facts.spec)
     except KeyError:
         return None
-    buffers = {pointer.start: pointer.size for pointer in pointers}
     return replace(
         work_of(counters, facts.spec, timing, facts.blocks),
-        footprint=sum(buffers.values()) if buffers else None,
         local_per_sm=local_per_sm(facts.local_bytes, occupancy, facts.spec, facts.blocks),
         l1_bytes=l1_bytes(facts.spec, occupancy),
+        held_warps=occupancy.active_warps,
     )
+
+
+def _analysed(case: Case) -> Case:
+    """Returns a case whose work has what follows from the accesses of its kernel, too."""
+    if case.work is None:
+        return case
+    loads, stores = buffer_uses(case, "load"), buffer_uses(case, "store", "atomic")
+    large = case.spec.l2_bytes
+    work = replace(
+        case.work,
+        atomic_passes=passes_in_one_slice(case),
+        latency=latency_cycles(case, case.occupancy.active_warps),
+        loads_once=_moved_once(loads, large),
+        stores_once=_moved_once(stores, large),
+        may_hit_l2=any(large < one.size < one.moved for one in (*(loads or ()), *(stores or ()))),
+    )
+    return replace(case, work=work)
+
+
+def _moved_once(uses: tuple[BufferUse, ...] | None, large: int) -> int | None:
+    """Returns the bytes that some buffers move between L2 and DRAM: each once, but of those larger
+    than L2 all that are accessed."""
+    if uses is None:
+        return None
+    return sum(one.size if one.size <= large else one.moved for one in uses)
 
 
 def launch_statistics(facts: Facts, occupancy: Occupancy) -> Section:

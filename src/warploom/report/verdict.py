@@ -1,5 +1,5 @@
-"""The verdict on a launch: what bounds it, and the three findings that matter most, on lines of
-source or on the launch as a whole, each with its remedy."""
+"""The verdict on a launch: what bounds it, and the findings that matter most, on lines of source or
+on the launch as a whole, each with its remedy."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from warploom.report.peaks import Gain, gain_of, time_text
 from warploom.report.sections import Report
 from warploom.report.source import source_line, split_line
 
-FINDINGS = 3
-"""The lines of source, and properties of the launch, that a verdict names."""
+FINDINGS = 2
+"""The costliest lines of source that a verdict names if it has no finding."""
+
+LEAST_SHOWN = 0.01
+"""Smaller shares of the modelled time count as nothing."""
 
 LEAST_LINE = 0.05
 """A line with a smaller share of the cost is not named."""
 
 
 LEAST_RELIEF = 0.1
-"""A finding is not named that saves a smaller share of the modelled time, even if the part of the
-GPU that it relieves were used alone; in the tables it is."""
-
-LARGE = 0.2
-"""A finding that saves so much makes minor ones unimportant."""
+"""Beside a finding that saves so much of the modelled time, or would if the part of the GPU that it
+relieves were used alone, those that save less are not named, nor minor ones."""
 
 LEAST_IDLE = 0.1
 """The share of SMs without work from which on times are said to be those of the busiest SM."""
@@ -35,24 +35,23 @@ LEAST_IDLE = 0.1
 @dataclass(frozen=True)
 class VerdictLine:
     """A line of a verdict: a line of source or "launch" with what was found there; beneath it the
-    source (`code`) and the `remedy`, if there are such."""
+    source (`code`) and the `remedy`, if there are such. `title` is the text without evidence."""
 
     text: str
     remedy: str = ""
     code: str = ""
+    title: str = ""
 
 
 def verdict(report: Report) -> tuple[VerdictLine, ...]:
     """Returns what bounds the launch, then the findings that matter most."""
-    return (VerdictLine(f"{_longest(report)}."), *_findings(report)[:FINDINGS])
+    return (VerdictLine(f"{_longest(report)}."), *_findings(report))
 
 
 def gain_text(report: Report, advice: Advice) -> str:
     """Returns what a remedy gains at most: the modelled time of the launch before and after, by
     `ceilings`, or that of the part of the GPU that it relieves, if another one bounds the launch.
     Where nothing is modelled, the share of the counted cost; empty without any."""
-    if advice.time_saved:
-        return f"up to {100 * advice.time_saved:.0f} % of the time"
     found = _gain(report, advice)
     if found is None:
         has_model = report.work is not None or not advice.share
@@ -66,9 +65,6 @@ def gain_text(report: Report, advice: Advice) -> str:
     return f"not the bound: {found.part} {times}"
 
 
-LEAST_SHOWN = 0.01
-
-
 def _gain(report: Report, advice: Advice) -> Gain | None:
     if report.work is None:
         return None
@@ -80,12 +76,14 @@ def _findings(report: Report) -> list[VerdictLine]:
     of source that cost most follow."""
     # Advice on what bounds the modelled time has no place; the first line says that.
     ranked = [(_worth(report, advice), advice) for advice in report.advice if advice.line != ""]
-    ranked = [(worth, advice) for worth, advice in ranked if worth > 0]
-    if any(worth >= LARGE and not advice.is_minor for worth, advice in ranked):
-        ranked = [(worth, advice) for worth, advice in ranked if not advice.is_minor]
     ranked.sort(key=lambda pair: (pair[1].is_minor, -pair[0]))
-    found = [_advised(report, advice) for _, advice in ranked]
-    if all(advice.is_minor for _, advice in ranked):
+    is_large = any(worth >= LEAST_RELIEF and not advice.is_minor for worth, advice in ranked)
+    least = LEAST_RELIEF if is_large else LEAST_SHOWN
+    chosen = [
+        advice for worth, advice in ranked if worth >= least and not (advice.is_minor and is_large)
+    ]
+    found = [_advised(report, advice) for advice in chosen]
+    if all(advice.is_minor for advice in chosen):
         found += [_line(line) for line in report.lines[:FINDINGS] if line.share >= LEAST_LINE]
         return [VerdictLine(NOTHING_FOUND), *found]
     return found
@@ -95,16 +93,15 @@ NOTHING_FOUND = "  No access pattern, branch or launch parameter was found that 
 
 
 def _worth(report: Report, advice: Advice) -> float:
-    """Returns the share of the time that advice gains, as an order; 0 for what gains too little to
-    be named. What makes results wrong comes first; what no peak limits, before small gains."""
-    if advice.is_minor or advice.time_saved:
-        return max(advice.time_saved, LEAST_RELIEF)
+    """Returns the share of the time that advice gains, as an order. What makes results wrong comes
+    first; what no peak limits, before small gains."""
+    if advice.is_minor:
+        found = _gain(report, advice)
+        return 0.0 if found is not None and found.share < LEAST_LINE else LEAST_RELIEF
     if advice.line is not None and advice.cost is None and not advice.saves:
-        return 2.0 if "undefined" in advice.text else LEAST_RELIEF
+        return 2.0
     found = _gain(report, advice)
-    if found is None:
-        return max(advice.share, LEAST_RELIEF)
-    return found.relief if found.relief >= LEAST_RELIEF else 0.0
+    return max(advice.share, LEAST_RELIEF) if found is None else found.relief
 
 
 def _advised(report: Report, advice: Advice) -> VerdictLine:
@@ -117,9 +114,9 @@ def _advised(report: Report, advice: Advice) -> VerdictLine:
     elif advice.code:
         file, number = split_line(advice.code)
         code = f"{PurePath(file).name}:{number}  {source_line(file, number)}"
-    gained = "" if advice.is_minor else gain_text(report, advice)
-    text = f"{advice.rule}{f' ({gained})' if gained else ''}: {advice.evidence}"
-    return VerdictLine(f"  {where}  {text}", advice.text, code)
+    gained = gain_text(report, advice)
+    title = f"{where}  {advice.rule}{f' ({gained})' if gained else ''}"
+    return VerdictLine(f"  {title}: {advice.evidence}", advice.text, code, title)
 
 
 def _longest(report: Report) -> str:
@@ -131,14 +128,12 @@ def _longest(report: Report) -> str:
     if found and report.work is not None:
         first, second = found[0], found[1:2]
         idle = report.work.idle_sms >= LEAST_IDLE * report.work.sms
-        where = " on the busiest SM" if idle and first.part in OF_SMS else ""
+        where = " (busiest SM)" if idle and first.part in OF_SMS else ""
         text = (
             f"Bound by {first.part} (modelled): {'at most ' if first.is_upper else ''}"
             f"{time_text(first.seconds)} for {first.work}{where}"
         )
-        return text + "".join(
-            f"; next {other.part}, {time_text(other.seconds)}" for other in second
-        )
+        return text + "".join(f"; {one.part} {time_text(one.seconds)}" for one in second)
     units = unit_costs(report.counters, report.examples, report.facts.spec.warp_size)
     total = sum(units.values())
     if not total:

@@ -25,11 +25,14 @@ class Work:
     `double` and `special` are those of the units for double precision and special functions.
     `loaded`, `stored` and `updated` are the bytes of loads, stores and atomics of global memory
     that SMs exchange with L2 if L1 has no hits, `local` those of local memory. `counted` are the
-    shares of these bytes that reach L2 and DRAM, if caches were counted. `footprint` are the bytes
-    of the buffers that the kernel's parameters point to, None if they are not known;
+    shares of these bytes that reach L2 and DRAM, if caches were counted. `loads_once` and
+    `stores_once` are the bytes of the buffers that are loaded and stored, or those that are moved
+    of buffers larger than L2; None if they are not known. `may_hit_l2`: larger buffers are moved
+    more than once.
     `local_per_sm` are the bytes of local memory of the threads that an SM holds, `l1_bytes` what
     shared memory leaves of its L1. `idle_sms` are SMs without work on average, if all blocks
-    take equally long."""
+    take equally long. `latency` are the cycles that an SM needs for its warps if none is busy but
+    each waits for its own results, with `held_warps` at once; 0 where all of them fit at once."""
 
     issued: int = 0
     double: int = 0
@@ -43,8 +46,12 @@ class Work:
     local: int = 0
     sms: int = 1
     idle_sms: float = 0.0
+    latency: float = 0.0
+    held_warps: int = 0
     counted: tuple[float, float] | None = None
-    footprint: int | None = None
+    loads_once: int | None = None
+    stores_once: int | None = None
+    may_hit_l2: bool = False
     local_per_sm: int | None = None
     l1_bytes: int = 0
 
@@ -69,19 +76,18 @@ def work_of(counters: Counters, spec: DeviceSpec, timing: TimingSpec, blocks: in
     passes = sum(counters[f"shared_{op}_wavefronts"] for op in ("load", "store", "atomic"))
     issued, units = _of_units(counters, WorkCosts(spec, timing))
     return Work(
-        issued,
-        units.get("fp64", 0),
-        units.get("special", 0),
-        passes,
-        counters.get("constant_load_transactions", 0),
-        0,
-        kinds["global", "load"],
-        kinds["global", "store"],
-        kinds["global", "atomic"],
-        sum(size for (space, _), size in kinds.items() if space == "local"),
-        spec.sms,
-        idle_sms(spec, blocks),
-        _counted(counters, sum(kinds.values())),
+        issued=issued,
+        double=units.get("fp64", 0),
+        special=units.get("special", 0),
+        wavefronts=passes,
+        constant_passes=counters.get("constant_load_transactions", 0),
+        loaded=kinds["global", "load"],
+        stored=kinds["global", "store"],
+        updated=kinds["global", "atomic"],
+        local=sum(size for (space, _), size in kinds.items() if space == "local"),
+        sms=spec.sms,
+        idle_sms=idle_sms(spec, blocks),
+        counted=_counted(counters, sum(kinds.values())),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.report.advice.arithmetic import double_precision, integer_divisions
+from warploom.report.advice.barriers import idle_barriers
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.coalescing import uncoalesced_access
 from warploom.report.advice.control import divergence, exited_members
@@ -20,8 +21,9 @@ from warploom.report.advice.memory import (
     scattered_constants,
 )
 from warploom.report.advice.occupancy import low_occupancy
-from warploom.report.advice.redundant import idle_barriers, repeated_loads, repeated_stores
+from warploom.report.advice.redundant import repeated_loads, repeated_stores
 from warploom.report.advice.resources import register_spills, unused_shared_memory
+from warploom.report.advice.reuse import rereads
 from warploom.report.advice.shared import bank_conflicts
 from warploom.report.advice.tail import tail_effect
 
@@ -36,6 +38,7 @@ RULES = (
         divergence,
         repeated_stores,
         repeated_loads,
+        rereads,
     ),
     *(double_precision, integer_divisions, idle_barriers),
     *(partial_warps, register_spills, unused_shared_memory),

@@ -17,20 +17,24 @@ from warploom.report.advice.strides import ThreadStrides
 from warploom.report.peaks import peaks
 from warploom.report.work import Work
 
+ORDERED = frozenset([Space.SHARED, Space.GLOBAL, Space.GENERIC])
+"""Spaces in which threads see what others write."""
+
 LEAST_SHARE = 0.03
 """Advice that would save a smaller share of the launch's cost is not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointerParameter:
-    """A parameter that points to a buffer of `size` bytes at `start`: `symbol` in PTX; `name` and
-    `text` are those of its declaration ("volatile float *x"), empty where the source is unknown."""
+    """A parameter that points to a buffer of `size` bytes at `start` (None: the buffer was freed):
+    `symbol` in PTX; `name` and `text` are those of its declaration ("volatile float *x"), empty
+    where the source is unknown."""
 
     symbol: str
     name: str
     text: str
     start: int
-    size: int
+    size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,8 @@ class Case:
 
     `total_cost` is the cost of all lines (`report.costs`); `registers` and `spill_bytes` are those
     of a thread. `has_structures`: some parameter points to structures; None if that is not known.
-    `warps` are those of the launch, `most_threads` the threads that a block of the kernel may have.
-    `work` is the launch's work by parts of the GPU, None for a device whose peaks are not known;
-    `pointers` are the parameters that point to buffers."""
+    `warps` are those of the launch. `work` is the launch's work by parts of the GPU, None for a
+    device whose peaks are not known; `pointers` are the parameters that point to buffers."""
 
     spec: DeviceSpec
     grid: Dim3
@@ -56,7 +59,6 @@ class Case:
     spill_bytes: int | None
     has_structures: bool | None
     warps: int = 1
-    most_threads: int = 1024
     work: Work | None = None
     pointers: tuple[PointerParameter, ...] = ()
 
@@ -112,8 +114,6 @@ class Advice:
     share: float = 0.0
     """The share of the launch's cost that `cost` is."""
     saves: Mapping[str, float] = field(default_factory=dict[str, float])
-    time_saved: float = 0.0
-    """The share of the modelled time that more resident warps save, where that is the remedy."""
     is_minor: bool = False
     """True for advice that gains little, and is left out where other advice gains much."""
     code: str = ""

@@ -82,8 +82,8 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
     return Advice(
         "work of one thread",
         line,
-        f"one lane of a warp executes {executed:,} instructions ({share:.0f} % of all) one after "
-        f"the other, while the other threads of its block have nothing to do",
+        f"one thread of each block executes {executed:,} of the instructions ({share:.0f} %), "
+        f"while its other {case.threads_per_block - 1} threads have nothing to do",
         "Let all threads share this work: for a sum or another reduction, halve the values in "
         "steps, first with shuffles within each warp (__shfl_down_sync), then over the results of "
         "the warps in shared memory, and let one thread only write the result.",

@@ -12,7 +12,7 @@ from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Case
-from warploom.report.peaks import ceilings_of
+from warploom.report.peaks import ceilings_of, gain_of
 from warploom.timing.work.classes import FREE, class_of
 from warploom.timing.work.costs import WorkCosts
 
@@ -82,19 +82,32 @@ def busy_cycles(case: Case) -> float | None:
     for a device whose peaks are not known."""
     if case.work is None:
         return None
-    timing, found = find_timing(case.spec), ceilings_of(replace(case.work, idle_sms=0), case.spec)
+    timing, found = (
+        find_timing(case.spec),
+        ceilings_of(replace(case.work, idle_sms=0, latency=0), case.spec),
+    )
     return found[0].seconds * timing.clock_mhz * 1e6 if found else None
 
 
-def latency_gain(case: Case, resident: int) -> float | None:
-    """Returns the share of the modelled time that would be saved if an SM held so many warps at
-    once, instead of as many as now: it is busy for `busy_cycles`, unless too few warps are there to
-    hide each other's latencies. None for a device that is not modelled."""
-    alone, busy = warp_cycles(case), busy_cycles(case)
-    if alone is None or busy is None:
+def latency_cycles(case: Case, held: int) -> float:
+    """Returns the cycles that an SM needs for its warps, of which it holds `held` at once, if each
+    waits for its own results alone; 0 if it holds all of them at once, since then their number
+    limits nothing, and for a device that is not modelled."""
+    alone, warps = warp_cycles(case), case.warps / case.spec.sms
+    return 0.0 if alone is None or not held or warps <= held else alone * warps / held
+
+
+def latency_saved(case: Case, held: int) -> dict[str, float]:
+    """Returns the work that is saved if an SM holds so many warps at once."""
+    if case.work is None:
+        return {}
+    return {"latency": max(0.0, case.work.latency - latency_cycles(case, held))}
+
+
+def latency_gain(case: Case, held: int) -> float | None:
+    """Returns the share of the modelled time that is saved if an SM holds so many warps at once.
+    None for a device that is not modelled."""
+    if case.work is None:
         return None
-    warps = case.warps / case.spec.sms
-    now = min(case.occupancy.active_warps, max(1.0, warps))
-    then = min(resident, max(1.0, warps))
-    before, after = (max(busy, alone * warps / held) for held in (now, then))
-    return max(0.0, 1 - after / before) if before else 0.0
+    found = gain_of(case.work, case.spec, latency_saved(case, held))
+    return None if found is None else found.share

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from warploom.core.errors import Dim3
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.latency import latency_gain
+from warploom.report.advice.latency import latency_gain, latency_saved
 
 FULL_ENOUGH = 0.75
 """The share of the blocks that a device holds at once from which on a grid is not called small."""
@@ -30,7 +30,7 @@ def partial_warps(case: Case) -> Iterator[Advice]:
     if lost:
         smaller = f", or {(warps - 1) * warp}" if warps > 1 else ""
         work, share = case.work, lost / (warps * warp)
-        fields = ("issued", "double", "special", "wavefronts", "constant_passes")
+        fields = ("issued", "double", "special", "wavefronts", "constant_passes", "latency")
         yield Advice(
             "partial warps",
             None,
@@ -71,7 +71,7 @@ def small_blocks(case: Case) -> Iterator[Advice]:
         f"its {occupancy.max_warps} warps{cost}",
         f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs ({blocks:,} blocks of {size} "
         f"threads instead of {case.blocks:,} of {case.threads_per_block}).",
-        time_saved=gained or 0.0,
+        saves=latency_saved(case, occupancy.max_warps),
         is_minor=bool(cost),
     )
 
@@ -87,7 +87,7 @@ def small_grid(case: Case) -> Iterator[Advice]:
         yield Advice(
             "small grid",
             None,
-            f"{number}, while the {sms} SMs could hold {holds:,} at once; more could hide latency",
+            f"{number}, where the {sms} SMs could hold {holds:,} at once",
             "",
             is_minor=True,
         )

@@ -11,13 +11,14 @@ from warploom.observe.examples import Example
 from warploom.program.accesses import bytes_of
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.origins import (
-    address_origins,
     array_of,
-    depends_on_data,
+    declared_at,
     in_all_threads,
+    is_decided_by_data,
     pointer_of,
     thread_array,
 )
+from warploom.report.source import split_line
 
 WORD = 4
 """Bytes of a register: what a thread can load at once for the price of one byte."""
@@ -79,7 +80,7 @@ def _of_atomics(
     passes = sum(counts.atomic_passes for _, counts in found)
     first = found[0][0]
     name = array_of(case, first)
-    where = f"one address{f' ({name})' if name else ''} of global memory"
+    where = f"one address of global memory{f' ({name})' if name else ''}"
     if not is_total:
         where = f"the same addresses in a warp{f' ({name})' if name else ''}"
     saved: dict[str, float] = {"wavefronts": passes - requests}
@@ -119,7 +120,8 @@ def _sectors(case: Case, index: int) -> int:
     if _is_at_one_address(case, index):
         return 1
     pointer = pointer_of(case, index)
-    return case.l2_slices if pointer is None else max(1, -(-pointer.size // SECTOR))
+    size = None if pointer is None else pointer.size
+    return case.l2_slices if size is None else max(1, -(-size // SECTOR))
 
 
 def _is_at_one_address(case: Case, index: int) -> bool:
@@ -156,9 +158,10 @@ def _combined(case: Case, space: Space, index: int, *, is_total: bool) -> str:
             "Give each warp separate counters in shared memory and add them up at the end, or "
             "combine lanes that use the same address (__match_any_sync)."
         )
+    by_warp = "; or combine lanes that use the same address (__match_any_sync)"
     return (
-        "First count in shared memory per block, and add the counts to global memory at the end; "
-        "or combine lanes that use the same address (__match_any_sync)."
+        "First count in shared memory per block, and add the counts to global memory at the end"
+        f"{by_warp if in_all_threads(case.program, index) else ''}."
     )
 
 
@@ -174,14 +177,15 @@ def local_arrays(case: Case) -> Iterator[Advice]:
     total, (_, index) = sum(cost for cost, _ in costs), max(costs)
     line, size = case.program.line(index), case.program.local_bytes
     name = next(filter(None, (thread_array(case.program.line(i)) for _, i in costs)), "")
+    declared = declared_at(name, line) if name else None
+    at = "" if declared is None else f", declared at line {split_line(declared)[1]}"
     moved = case.work.local if case.work is not None else SECTOR * total
     yield Advice(
         "array in local memory",
         line,
-        f"{total:,} transactions of local memory; {name or 'the arrays'} "
-        f"{f'({size:,} bytes per thread) is' if name else f'of a thread occupy {size:,} bytes and'}"
-        f"{' kept there instead of in registers' if name else ' are kept there'}, because "
-        "the index is known only at run time",
+        f"{total:,} transactions of local memory: {name or 'an array'} ({size:,} bytes per "
+        f"thread{at}) "
+        "is kept there, not in registers, because its index is known only at run time",
         _array_remedy(case, [i for _, i in costs], name or "the array"),
         total,
         saves={"local": moved},
@@ -197,7 +201,7 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
         size += " as dynamic shared memory" if fits else ", more than a block can have: use smaller"
     shared = f"Keep {name} in shared memory as [index][thread], which has no bank conflicts ({size}"
     shared += ")" if fits else " blocks)"
-    if any(_is_indexed_by_data(case, index) for index in indices):
+    if any(is_decided_by_data(case.program, index) for index in indices):
         return (
             f"{shared}; or use an algorithm whose indices do not depend on the data (for sorting, "
             "a network of compare-and-swap steps) and unroll its loops: with constant indices the "
@@ -207,14 +211,6 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
         f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants and "
         f"it can be in registers. Otherwise: {shared[0].lower()}{shared[1:]}."
     )
-
-
-def _is_indexed_by_data(case: Case, index: int) -> bool:
-    """Returns whether the address of an access, or whether it is executed, depends on a value that
-    was loaded from memory."""
-    if address_origins(case.program, index).loads:
-        return True
-    return depends_on_data(case.program, index)
 
 
 def narrow_accesses(case: Case) -> Iterator[Advice]:
@@ -244,4 +240,6 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
 def _narrow_savings(case: Case, count: int) -> dict[str, float]:
     """Returns the instructions that are saved at most if each thread does the work of `count`:
     those of the threads that are no longer needed."""
-    return {} if case.work is None else {"issued": case.work.issued * (1 - 1 / count)}
+    if case.work is None:
+        return {}
+    return {name: getattr(case.work, name) * (1 - 1 / count) for name in ("issued", "latency")}

@@ -10,7 +10,7 @@ from warploom.devices.gains import Gain, gains
 from warploom.isa.instruction import Instruction, Register
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.latency import latency_gain
+from warploom.report.advice.latency import latency_gain, latency_saved
 from warploom.report.advice.launch import LOW_OCCUPANCY
 from warploom.report.advice.origins import thread_array
 from warploom.report.source import split_line
@@ -41,7 +41,7 @@ class LiveValues:
     def described(self) -> str:
         """Returns the values of the line as a text: the array that holds them, if it is known."""
         name, number = thread_array(self.line), split_line(self.line)[1]
-        return f"{self.of_line} of them {name + ', ' if name else ''}from line {number}"
+        return f"{self.of_line} of them for {name or 'values'} (line {number})"
 
 
 def low_occupancy(case: Case) -> Iterator[Advice]:
@@ -58,7 +58,9 @@ def low_occupancy(case: Case) -> Iterator[Advice]:
     ]
     if not steps:
         return
-    live = most_live(case) if "registers" in occupancy.limiters else None
+    live = None
+    if "registers" in occupancy.limiters:
+        live = most_live(case)
     cause = (
         f": at line {split_line(case.program.line(live.instruction))[1]}, {live.registers} are live"
         + (f", {live.described}" if live.of_line >= LARGE_GROUP else "")
@@ -72,7 +74,7 @@ def low_occupancy(case: Case) -> Iterator[Advice]:
         f"{occupancy.active_warps} of {occupancy.max_warps} warps fit on an SM"
         f" ({100 * occupancy.fraction:.0f} %), limited by {limiters}{cause}",
         f"{'; or '.join(_step(case, *step, live) for step in steps)}.",
-        time_saved=max((gained or 0.0 for _, gained in steps), default=0.0),
+        saves=latency_saved(case, max(gain.occupancy.active_warps for gain, _ in steps)),
         code=live.line if live is not None and live.of_line >= LARGE_GROUP else "",
     )
 
@@ -110,9 +112,38 @@ def _step(case: Case, gain: Gain, gained: float | None, live: LiveValues | None)
 def most_live(case: Case) -> LiveValues | None:
     """Returns where most registers are live in the code that was executed; None in a kernel that
     has none."""
+    return _most(_live_sets(case), case)
+
+
+def live_at(case: Case, line: str) -> LiveValues | None:
+    """Returns the values that are live at the instructions of a source line."""
+    at_line = (
+        (index, live) for index, live in _live_sets(case) if case.program.line(index) == line
+    )
+    return _most(at_line, case)
+
+
+def _most(live_sets: Iterator[tuple[int, frozenset[str]]], case: Case) -> LiveValues | None:
+    """Returns the largest of some sets of live registers, and which line defined most of it."""
+    program = case.program
+    words = {register.name: _words(register) for register in program.registers}
+    found = max(live_sets, key=lambda pair: sum(words[name] for name in pair[1]), default=None)
+    if found is None or not found[1]:
+        return None
+    index, names = found
+    lines, seen = Counter[str](), set[str]()
+    for at, one in enumerate(program.instructions):
+        for register in writes(one):
+            if register.name in names - seen:
+                lines[program.line(at)] += words[register.name]
+                seen.add(register.name)
+    line, of_line = lines.most_common(1)[0] if lines else (program.line(index), 0)
+    return LiveValues(sum(words[name] for name in names), index, line, of_line)
+
+
+def _live_sets(case: Case) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yields each instruction that was executed, with the registers that are live after it."""
     program, counted = case.program, case.counters.executions
-    best: tuple[int, int, frozenset[str]] = (0, 0, frozenset())
-    types = {register.name: register for register in program.registers}
     for block in program.blocks:
         if block.start == block.stop or not counted[block.start]:
             continue
@@ -123,21 +154,8 @@ def most_live(case: Case) -> LiveValues | None:
             for register in program.live_in[successor]
         }
         for index in range(block.stop - 1, block.start - 1, -1):
-            size = sum(_words(types[name]) for name in live)
-            if size > best[0]:
-                best = size, index, frozenset(live)
+            yield index, frozenset(live)
             live = _before(program.instructions[index], live)
-    size, index, names = best
-    if not size:
-        return None
-    lines = Counter[str]()
-    for at, one in enumerate(program.instructions):
-        for register in writes(one):
-            if register.name in names:
-                lines[program.line(at)] += _words(register)
-                names -= {register.name}
-    line, of_line = lines.most_common(1)[0] if lines else (program.line(index), 0)
-    return LiveValues(size, index, line, of_line)
 
 
 def _before(one: Instruction, live: set[str]) -> set[str]:

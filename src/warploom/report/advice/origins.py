@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from warploom.core.source_files import read_source
@@ -24,11 +24,12 @@ MEMORY = frozenset([Space.GLOBAL, Space.SHARED, Space.GENERIC, Space.LOCAL])
 @dataclass(frozen=True, slots=True)
 class Origins:
     """The origins of some values: instructions that load them from memory, symbols of parameters
-    and variables, and special registers."""
+    and variables, and special registers; `writers` are all instructions that compute them."""
 
     loads: frozenset[int]
     symbols: frozenset[str]
     specials: frozenset[str]
+    writers: frozenset[int]
 
 
 def origins(program: Program, registers: Iterable[Register]) -> Origins:
@@ -37,9 +38,11 @@ def origins(program: Program, registers: Iterable[Register]) -> Origins:
     writers = _writers(program)
     waiting = [register.name for register in registers]
     seen, loads, symbols, specials = set(waiting), set[int](), set[str](), set[str]()
+    passed: set[int] = set()
     while waiting:
         for index in writers.get(waiting.pop(), ()):
             one = program.instructions[index]
+            passed.add(index)
             for operand in flatten_operands(one.operands):
                 base = operand.base if isinstance(operand, Address) else operand
                 if isinstance(base, Symbol):
@@ -53,7 +56,7 @@ def origins(program: Program, registers: Iterable[Register]) -> Origins:
                 if register.name not in seen:
                     seen.add(register.name)
                     waiting.append(register.name)
-    return Origins(frozenset(loads), frozenset(symbols), frozenset(specials))
+    return Origins(frozenset(loads), frozenset(symbols), frozenset(specials), frozenset(passed))
 
 
 def address_origins(program: Program, index: int) -> Origins:
@@ -62,7 +65,7 @@ def address_origins(program: Program, index: int) -> Origins:
     bases = [o.base for o in addresses if isinstance(o.base, Register)]
     found = origins(program, bases)
     named = {o.base.name for o in addresses if isinstance(o.base, Symbol)}
-    return Origins(found.loads, found.symbols | named, found.specials)
+    return replace(found, symbols=found.symbols | named)
 
 
 def pointer_of(case: Case, index: int) -> PointerParameter | None:
@@ -83,6 +86,28 @@ def array_of(case: Case, index: int) -> str:
         if slot is not None and slot.space in (Space.SHARED, Space.CONST, Space.GLOBAL):
             return variable_name(symbol)
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferUse:
+    """The bytes of a buffer in global memory, and those that some kinds of accesses to it move."""
+
+    size: int
+    moved: int
+
+
+def buffer_uses(case: Case, *ops: str) -> tuple[BufferUse, ...] | None:
+    """Returns the buffers in global memory that some kinds of accesses are to; None if it is not
+    clear which these are."""
+    sizes, moved = dict[int, int](), dict[int, int]()
+    for index, op, counts in case.accesses(Space.GLOBAL):
+        if op in ops:
+            pointer = pointer_of(case, index)
+            if pointer is None or pointer.size is None:
+                return None
+            sizes[pointer.start] = pointer.size
+            moved[pointer.start] = moved.get(pointer.start, 0) + counts[f"global_{op}_bytes_moved"]
+    return tuple(BufferUse(size, moved[start]) for start, size in sizes.items())
 
 
 def variable_name(symbol: str) -> str:
@@ -119,39 +144,54 @@ def thread_array(line: str) -> str:
 
 
 def in_all_threads(program: Program, index: int) -> bool:
-    """Returns whether every thread that enters the kernel executes an instruction: its block
-    post-dominates the entry, and no condition guards it."""
-    return program.instructions[index].guard is None and not _controlling(program, index)
+    """Returns whether every thread that enters the kernel executes an instruction: no branch
+    decides on it, and no condition guards it."""
+    if program.instructions[index].guard is not None:
+        return False
+    return not any(_block_of(program, index) in blocks for blocks in _controlled(program).values())
 
 
-def depends_on_data(program: Program, index: int) -> bool:
-    """Returns whether a value loaded from memory decides on how often a thread executes an
-    instruction."""
-    for branch in _controlling(program, index):
+def is_decided_by_data(program: Program, index: int) -> bool:
+    """Returns whether the address of an access depends on values that were loaded from memory: it
+    is computed from them, or in a loop whose end they decide on."""
+    addresses = [o for o in program.instructions[index].operands if isinstance(o, Address)]
+    found = origins(program, [o.base for o in addresses if isinstance(o.base, Register)])
+    if found.loads:
+        return True
+    blocks = {_block_of(program, writer) for writer in found.writers}
+    for branch, controlled in _controlled(program).items():
         guard = program.instructions[branch].guard
-        if guard is not None and origins(program, [guard.register]).loads:
+        is_loop = _block_of(program, branch) in controlled
+        is_merged = _block_of(program, index) not in controlled
+        if guard is None or not (is_loop or is_merged) or not blocks & controlled:
+            continue
+        if origins(program, [guard.register]).loads:
             return True
     return False
 
 
-def _controlling(program: Program, index: int) -> list[int]:
-    """Returns the conditional branches on whose outcome it depends whether an instruction is
-    executed, or how often."""
-    after = post_dominators([block.successors for block in program.blocks])
-    [own] = [block.index for block in program.blocks if block.start <= index < block.stop]
-    found: list[int] = []
-    for block in program.blocks:
-        if len(block.successors) < 2:
-            continue
-        end, waiting, seen = after[block.index], list(block.successors), set[int]()
-        while waiting:
-            one = waiting.pop()
-            if one not in (end, program.exit) and one not in seen:
-                seen.add(one)
-                waiting += program.blocks[one].successors
-        if own in seen:
-            found.append(block.stop - 1)
-    return found
+def _block_of(program: Program, index: int) -> int:
+    return next(block.index for block in program.blocks if block.start <= index < block.stop)
+
+
+def _controlled(program: Program) -> dict[int, set[int]]:
+    """Returns for each conditional branch the basic blocks that lie between it and the point where
+    its paths meet again."""
+    if _controlled not in program.cache:
+        after = post_dominators([block.successors for block in program.blocks])
+        found = dict[int, set[int]]()
+        for block in program.blocks:
+            if len(block.successors) < 2:
+                continue
+            waiting, seen = list(block.successors), set[int]()
+            while waiting:
+                one = waiting.pop()
+                if one not in (after[block.index], program.exit) and one not in seen:
+                    seen.add(one)
+                    waiting += program.blocks[one].successors
+            found[block.stop - 1] = seen
+        program.cache[_controlled] = found
+    return cast("dict[int, set[int]]", program.cache[_controlled])
 
 
 def _writers(program: Program) -> dict[str, list[int]]:

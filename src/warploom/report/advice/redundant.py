@@ -4,32 +4,19 @@ loop, and barriers that order nothing."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 
-from warploom.analysis.linear.forms import Form
 from warploom.analysis.linear.intervals import (
-    barrier_intervals,
-    interval_from,
-    is_asynchronous_access,
     is_barrier_of_all_threads,
 )
-from warploom.isa.instruction import Address, Instruction, Register, Space
+from warploom.isa.instruction import Address, Register, Space
 from warploom.observe.counters import Counts
-from warploom.program.accesses import accesses, bytes_of
+from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.occupancy import LARGE_GROUP, most_live
+from warploom.report.advice.case import ORDERED, Advice, Case
 from warploom.report.advice.origins import array_of
 from warploom.report.source import source_line, split_line
-
-LEAST_OF_BARRIERS = 0.01
-"""The share of all slots from which on a needless barrier is reported: it takes one, but warps wait
-at it."""
-
-_ORDERED = frozenset([Space.SHARED, Space.GLOBAL, Space.GENERIC])
-"""Spaces in which threads see what others write."""
 
 
 def repeated_stores(case: Case) -> Iterator[Advice]:
@@ -54,7 +41,7 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
             line,
             f"{stored:,} stores by warps to {name or 'an element'}, whose address the loop does "
             "not change",
-            f"Keep {name or 'the value'} in a local variable during the loop, and store it once "
+            f"Keep {_value(name)} in a local variable during the loop, and store it once "
             "after the loop. The compiler cannot do this, because another pointer might refer to "
             "the same element.",
             max(stored, moved) - warps,
@@ -95,7 +82,11 @@ def _element(case: Case, index: int) -> str:
     if not name:
         return ""
     found = re.search(rf"\b{re.escape(name)}\s*\[[^\[\]]*\]|\*\s*{re.escape(name)}\b", text)
-    return found[0] if found else name
+    return found[0] if found else f"an element of {name}"
+
+
+def _value(element: str) -> str:
+    return "the value" if not element or element.startswith("an element") else element
 
 
 def repeated_loads(case: Case) -> Iterator[Advice]:
@@ -128,7 +119,7 @@ def repeated_loads(case: Case) -> Iterator[Advice]:
             line,
             f"{loaded:,} loads by warps of {element or 'an element'}, whose address the loop does "
             "not change",
-            f"Load {element or 'the value'} into a local variable before the loop. "
+            f"Load {_value(element)} into a local variable before the loop. "
             + _reasons(case, loads, sorted(stored[element])),
             max(loaded, moved) - warps,
             saves={
@@ -143,7 +134,7 @@ def _stored_in(case: Case, loop: Set[int]) -> Iterator[str]:
     """Yields the names of the buffers to which the instructions of a loop store."""
     blocks = (case.program.blocks[block] for block in loop)
     for index in (at for block in blocks for at in range(block.start, block.stop)):
-        if any(op != "load" and space in _ORDERED for space, op in _accesses(case, index)):
+        if any(op != "load" and space in ORDERED for space, op in _accesses(case, index)):
             yield array_of(case, index)
 
 
@@ -180,7 +171,7 @@ def _is_repeatable_load(program: Program, index: int) -> bool:
     """Returns whether an instruction is a load of global or shared memory that does not order other
     accesses."""
     made = program.instructions[index]
-    loads = any(op == "load" and space in _ORDERED for space, op in accesses(made))
+    loads = any(op == "load" and space in ORDERED for space, op in accesses(made))
     words = made.operation.opcode.split(".")
     return loads and words[0] == "ld" and not {"acquire", "relaxed", "mmio"} & set(words)
 
@@ -229,7 +220,7 @@ def _reachable(graph: Sequence[Sequence[int]], start: int) -> set[int]:
 def _is_plain_store(program: Program, index: int) -> bool:
     """Returns whether an instruction is a store that is neither volatile nor a release."""
     made = program.instructions[index]
-    stores = any(op == "store" and space in _ORDERED for space, op in accesses(made))
+    stores = any(op == "store" and space in ORDERED for space, op in accesses(made))
     words = made.operation.opcode.split(".")
     strong = {"volatile", "release", "relaxed", "mmio", "async"} & set(words)
     return stores and not strong and made.guard is None
@@ -251,131 +242,3 @@ def _is_constant_in(program: Program, index: int, loop: Set[int]) -> bool:
         return False
     written = {register.name for one in inside for register in writes(one)}
     return address.base.name not in written
-
-
-def idle_barriers(case: Case) -> Iterator[Advice]:
-    """Yields advice for barriers of the block before or after which no access needs them: the
-    accesses on both sides cannot be to the same bytes, or none of them writes."""
-    program = case.program
-    if any(is_asynchronous_access(one) for one in program.instructions):
-        return
-    intervals, lines = list(barrier_intervals(program)), Counter[str]()
-    for index, made in enumerate(program.instructions):
-        executed = case.counters.by_instruction()[index].warp_instructions
-        if not executed or not is_barrier_of_all_threads(made):
-            continue
-        before = set[int]().union(*(one for one in intervals if index in one))
-        if _orders_nothing(case, before, interval_from(program, index + 1)):
-            lines[program.line(index)] += executed
-    shares_memory = any(_uses_shared_memory(one) for one in program.instructions)
-    for line, executed in lines.items():
-        yield Advice(
-            "unnecessary barrier",
-            line,
-            f"warps executed the barrier {executed:,} times; "
-            + (
-                "after it, no thread reads or overwrites anything that another thread read or "
-                "wrote before it"
-                if shares_memory
-                else "the kernel uses no shared memory, and no thread reads what another one wrote"
-            )
-            + _kept_across(case, line),
-            "Remove the barrier: __syncthreads() is needed only between accesses of "
-            f"different threads to the same bytes, at least one of which is a write."
-            f"{_own_elements(case)}",
-            executed,
-            LEAST_OF_BARRIERS if shares_memory else 0.0,
-        )
-
-
-def _uses_shared_memory(one: Instruction) -> bool:
-    return any(space in (Space.SHARED, Space.GENERIC) for space, _ in accesses(one))
-
-
-def _kept_across(case: Case, line: str) -> str:
-    """Returns what a barrier keeps in registers, if most registers are live there."""
-    live = most_live(case)
-    if live is None or live.of_line < LARGE_GROUP:
-        return ""
-    barriers = [
-        index
-        for index, one in enumerate(case.program.instructions)
-        if is_barrier_of_all_threads(one) and case.program.line(index) == line
-    ]
-    if not any(abs(index - live.instruction) <= 1 for index in barriers):
-        return ""
-    return f"; across it, {live.registers} registers are live, {live.described}"
-
-
-def _own_elements(case: Case) -> str:
-    """Returns advice on shared memory of which each thread uses only its own element; empty for
-    other uses."""
-    names: set[str] = set()
-    for index, one in enumerate(case.program.instructions):
-        if not _uses_shared_memory(one):
-            continue
-        form = case.strides.form_of(index)
-        if form is None or not _is_own(case, index, form):
-            return ""
-        names.add(array_of(case, index))
-    name = names.pop() if len(names) == 1 else ""
-    if not name:
-        return ""
-    return (
-        f" Each thread uses only its own element of {name}: make it a local variable, which is "
-        "kept in a register."
-    )
-
-
-def _orders_nothing(case: Case, before: set[int], after: set[int]) -> bool:
-    """Returns whether no access in one interval can be to bytes that one in the other writes."""
-    sides = [
-        [
-            (index, space, op)
-            for index in interval
-            for space, op in accesses(case.program.instructions[index])
-            if space in _ORDERED
-        ]
-        for interval in (before, after)
-    ]
-    return not any(
-        ("load" not in (op, other_op) and _may_overlap(case, index, space, other, other_space))
-        or (op != other_op and _may_overlap(case, index, space, other, other_space))
-        for index, space, op in sides[0]
-        for other, other_space, other_op in sides[1]
-    )
-
-
-def _may_overlap(case: Case, one: int, space: Space, other: int, other_space: Space) -> bool:
-    """Returns whether two instructions may access the same bytes."""
-    if space is not other_space and Space.GENERIC not in (space, other_space):
-        return False
-    forms = case.strides.form_of(one), case.strides.form_of(other)
-    if forms[0] is None or forms[1] is None:
-        return True
-    if forms[0] == forms[1] and _is_own(case, one, forms[0]) and _is_own(case, other, forms[1]):
-        return False
-    return not (
-        _ends_before(case, one, forms[0], forms[1]) or _ends_before(case, other, forms[1], forms[0])
-    )
-
-
-def _is_own(case: Case, index: int, form: Form) -> bool:
-    """Returns whether no two threads of a block access the same bytes, in any iteration."""
-    extents = {f"%tid.{axis}": extent for axis, extent in zip("xyz", case.block, strict=True)}
-    strides = {variable.name: abs(stride) for variable, stride in form.strides}
-    if any(variable.name not in extents and not variable.of_block for variable, _ in form.strides):
-        return False
-    span = bytes_of(case.program.instructions[index])
-    axes = [(strides.get(name, 0), extent) for name, extent in extents.items() if extent > 1]
-    for stride, extent in sorted(axes):
-        if stride < span:
-            return False
-        span += stride * (extent - 1)
-    return True
-
-
-def _ends_before(case: Case, one: int, form: Form, other: Form) -> bool:
-    """Returns whether all addresses of an instruction are below those of another one."""
-    size = bytes_of(case.program.instructions[one])
-    return form.is_bounded and other.is_bounded and form.high + size <= other.low

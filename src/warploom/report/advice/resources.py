@@ -9,7 +9,7 @@ from warploom.devices.occupancy import occupancy_of
 from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses, bytes_of
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.latency import latency_gain
+from warploom.report.advice.latency import latency_saved
 from warploom.report.advice.origins import array_of, declared_at
 from warploom.report.source import split_line
 
@@ -38,7 +38,6 @@ def unused_shared_memory(case: Case) -> Iterator[Advice]:
     if less.fraction <= case.occupancy.fraction:
         return
     line, request = _variable(case, touched)
-    gained = latency_gain(case, less.active_warps)
     yield Advice(
         "unused shared memory",
         line,
@@ -46,7 +45,7 @@ def unused_shared_memory(case: Case) -> Iterator[Advice]:
         f"{touched:,}; the rest limits an SM to {case.occupancy.active_blocks} blocks",
         f"{request}: {less.active_blocks} blocks then fit, and occupancy "
         f"rises to {100 * less.fraction:.0f} % from {100 * case.occupancy.fraction:.0f} %.",
-        time_saved=gained or 0.0,
+        saves=latency_saved(case, less.active_warps),
     )
 
 

@@ -20,6 +20,7 @@ NEAR_BEST = 1.05
 
 FEW_ELEMENTS = (1, 2, 3, 4)
 BLOCK_SIZES = (64, 128, 192, 256, 384, 512, 768, 1024)
+"""Sizes that are tried, up to that of the launch: larger blocks are harder to spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def tail_effect(case: Case) -> Iterator[Advice]:
 def _best(model: WaveModel, now: Waves) -> Waves | None:
     """Returns the blocks that take least time, or simpler ones that take hardly more; None if none
     takes clearly less than the launch does."""
-    sizes = [size for size in BLOCK_SIZES if size <= model.case.most_threads]
+    sizes = [size for size in BLOCK_SIZES if size <= now.threads]
     tried = [model.of(size, elements) for elements in FEW_ELEMENTS for size in sizes]
     found = [one for one in tried if one is not None]
     least = min((one.cycles for one in found), default=now.cycles)
@@ -108,17 +109,16 @@ def _remedy(now: Waves, best: Waves | None) -> str:
             "No other block size, and no loop over up to 4 elements per thread, helps by this "
             "calculation: only a larger grid loses less."
         )
-    saved = f"{100 * (1 - best.cycles / now.cycles):.0f} % of the time"
     spread = f"{best.blocks:,} blocks, at most {best.busiest} on an SM"
     if best.elements == 1:
         return (
             f"Use blocks of {best.threads} threads: {spread}, where an SM now has up to "
-            f"{now.busiest} of {now.threads}; that saves {saved} by this calculation."
+            f"{now.busiest} of {now.threads}."
         )
     waves = ", all in one wave" if best.busiest <= best.held else ""
     return (
-        f"Use blocks of {best.threads} threads that process {best.elements} elements each: "
-        f"{spread}{waves}; that saves {saved} by this calculation."
+        f"Use blocks of {best.threads} threads, each of which processes {best.elements} elements: "
+        f"{spread}{waves}."
     )
 
 
