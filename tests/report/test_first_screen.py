@@ -120,6 +120,49 @@ KERNEL axpy(const float4 *x, float4 *y, float a) {
     v.x += a * u.x; v.y += a * u.y; v.z += a * u.z; v.w += a * u.w;
     y[I] = v;
 }
+KERNEL histogram(const unsigned *in, unsigned *out) {
+    __shared__ unsigned bins[16];
+    if (threadIdx.x < 16) bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&bins[in[I] >> 28], 1u);
+    __syncthreads();
+    if (threadIdx.x < 16) out[blockIdx.x * 16 + threadIdx.x] = bins[threadIdx.x];
+}
+KERNEL shade(const int *kind, const float *in, float *out) {
+    float v = in[I];
+    switch (kind[I] & 3) {
+    case 0: for (int k = 0; k < 40; k++) v = sinf(v) + 0.1f; break;
+    case 1: for (int k = 0; k < 40; k++) v = v * v - 0.3f; break;
+    case 2: for (int k = 0; k < 40; k++) v = sqrtf(v + 1.0f); break;
+    default: v = 0;
+    }
+    out[I] = v;
+}
+KERNEL pairs(const float *in, float *out) {
+    __shared__ float buf[512];
+    buf[threadIdx.x] = in[I];
+    buf[threadIdx.x + 256] = in[I];
+    __syncthreads();
+    float s = 0;
+    for (int k = 0; k < 64; k++) s += buf[(2 * threadIdx.x + k * 32) & 511] * k;
+    out[I] = s;
+}
+KERNEL lookup(const int *in, float *out) {
+    float table[8] = {0.1f, 0.4f, 0.2f, 0.9f, 0.7f, 0.3f, 0.8f, 0.5f};
+    float s = 0;
+    int v = in[I];
+    for (int k = 0; k < 8; k++) s += table[(v >> (3 * k)) & 7];
+    out[I] = s;
+}
+KERNEL dot_by_warp(const float *a, float *out) {
+    float s = a[I];
+    for (int d = 16; d; d /= 2) s += __shfl_down_sync(~0u, s, d);
+    if (threadIdx.x % 32 == 0) atomicAdd(out, s);
+}
+KERNEL grey(const unsigned char *rgb, unsigned char *out) {
+    int i = I;
+    out[i] = (rgb[3 * i] * 77 + rgb[3 * i + 1] * 150 + rgb[3 * i + 2] * 29) >> 8;
+}
 """.replace("KERNEL", 'extern "C" __global__ void')
 
 
@@ -342,6 +385,66 @@ def test_a_gain_is_the_bound_before_and_after(name: str, share: float) -> None:
     assert gain is not None
     assert gain[2] == bound[1]
     assert int(gain[1]) / 100 == pytest.approx(share, abs=0.03)
+
+
+def test_lanes_that_collide_in_shared_memory_are_combined() -> None:
+    """All lanes add to one counter: 32 passes a warp. Counters of each warp would not end that."""
+    n = 1056 * 256
+    made = report("histogram", 1056, 256, integers(n), integers(16 * 1056))
+    [found] = [one for one in made.advice if one.rule == "atomics on one address"]
+    assert found.text.startswith("Combine the lanes that use the same address first")
+    [shared] = [one for one in ceilings(made) if one.part == "shared memory"]
+    assert shared.seconds > 32 * n / 32 / 132 / 1.98e9
+
+
+def test_a_switch_with_several_long_sides_is_not_compacted() -> None:
+    n = 1056 * 256
+    made = report("shade", 1056, 256, integers(n), ones(n), ones(n))
+    found = next(one for one in made.advice if one.rule == "divergence within warps")
+    assert found.text.startswith("Reorder the elements so that 32 consecutive threads")
+
+
+def test_lanes_two_elements_apart_are_not_padded() -> None:
+    """Words 0 and 32 are in one bank: lanes 0 and 16."""
+    n = 1056 * 256
+    made = report("pairs", 1056, 256, ones(n), ones(n))
+    [found] = [one for one in made.advice if one.rule == "bank conflicts"]
+    assert "lanes 0, 16 access" in found.evidence
+    assert "Lanes are 2 elements apart" in found.text
+    assert "split buf into 2 arrays" in found.text
+
+
+def test_a_table_that_all_threads_share_is_kept_once() -> None:
+    n = 1056 * 256
+    made = report("lookup", 1056, 256, integers(n), ones(n))
+    [found] = [one for one in made.advice if one.rule == "array in local memory"]
+    assert found.text.startswith("All threads have the same values in table")
+
+
+def test_atomics_that_warps_have_combined_are_combined_by_block() -> None:
+    n = 4224 * 256
+    made = report("dot_by_warp", 4224, 256, ones(n), ones(1))
+    [found] = [one for one in made.advice if one.rule == "atomics on one address"]
+    assert found.text.startswith("Each warp executes one atomic already")
+
+
+def test_structures_of_three_bytes_are_padded_to_four() -> None:
+    n = 1056 * 256
+    rgb = module()[0].to_device(np.ones(3 * n, np.uint8))
+    grey = module()[0].to_device(np.ones(n, np.uint8))
+    made = report("grey", 1056, 256, rgb, grey)
+    [found] = [one for one in made.advice if one.rule == "array of structures"]
+    assert "padded to 4 bytes (alignas(4), uchar4)" in found.text
+
+
+def test_one_block_more_than_sms_is_a_tail() -> None:
+    """133 blocks of 32 warps: one SM has 2 of them. In blocks of 2 warps, 2,128 are 16.1 on each
+    SM: at most 17, which are 34 warps instead of 64. Blocks of 4 warps are at most 9: 36 warps."""
+    n = 133 * 1024
+    made = report("iterate", 133, 1024, ones(n), ones(n), n)
+    [found] = [one for one in made.advice if one.rule == "tail effect"]
+    assert "1 SM has 2 of them, the others have 1" in found.evidence
+    assert found.text.startswith("Use blocks of 64 threads: 2,128 blocks, at most 17 on an SM")
 
 
 def test_every_screen_fits() -> None:

@@ -73,13 +73,15 @@ def work_of(counters: Counters, spec: DeviceSpec, timing: TimingSpec, blocks: in
         for space in ("global", "local")
         for op in ("load", "store", "atomic")
     }
-    passes = sum(counters[f"shared_{op}_wavefronts"] for op in ("load", "store", "atomic"))
+    wavefronts = counters["shared_load_wavefronts"] + counters["shared_store_wavefronts"]
+    # Atomics of lanes on one address are executed one after the other.
+    wavefronts += max(counters["shared_atomic_wavefronts"], counters.get("shared_atomic_passes", 0))
     issued, units = _of_units(counters, WorkCosts(spec, timing))
     return Work(
         issued=issued,
         double=units.get("fp64", 0),
         special=units.get("special", 0),
-        wavefronts=passes,
+        wavefronts=wavefronts,
         constant_passes=counters.get("constant_load_transactions", 0),
         loaded=kinds["global", "load"],
         stored=kinds["global", "store"],

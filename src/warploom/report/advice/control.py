@@ -64,7 +64,7 @@ def divergence(case: Case) -> Iterator[Advice]:
             line,
             f"in {times:,} of the {executed:,} times that a warp executed this branch, its lanes "
             f"diverged; inactive lanes wasted {lost:,} issue slots before the warp reconverged",
-            _remedy(case, most, regions[most]),
+            _remedy(case, most, regions[most], is_only=len(branches) == 1),
             lost,
             LEAST_LOST,
             saves={"issued": lost},
@@ -96,8 +96,9 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
     )
 
 
-def _remedy(case: Case, branch: int, region: Region) -> str:
-    """Returns what gains for sides of this length, by what the condition depends on."""
+def _remedy(case: Case, branch: int, region: Region, *, is_only: bool) -> str:
+    """Returns what gains for sides of this length, by what the condition depends on. `is_only`: the
+    line has no other branch that diverges, as a `switch` has."""
     guard, warp = case.program.instructions[branch].guard, case.spec.warp_size
     found = origins(case.program, [guard.register]) if guard is not None else None
     by_data = found is not None and bool(found.loads)
@@ -113,11 +114,11 @@ def _remedy(case: Case, branch: int, region: Region) -> str:
             )
         )
     lengths = [_length(case, branch, side) for side in region.sides]
-    if max(lengths) <= SHORT_SIDE:
+    if is_only and max(lengths) <= SHORT_SIDE:
         return (
             "Both sides are short: compute both values in all lanes and select one (x = c ? a : b)."
         )
-    is_one_sided = min(lengths) < SMALL_SIDE * sum(lengths)
+    is_one_sided = is_only and min(lengths) < SMALL_SIDE * sum(lengths)
     if by_data and is_one_sided:
         return (
             "Only some elements take the long side: first collect their indices in a list (stream "

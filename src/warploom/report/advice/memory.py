@@ -13,6 +13,7 @@ from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.origins import (
     array_of,
     declared_at,
+    has_same_values,
     in_all_threads,
     is_decided_by_data,
     pointer_of,
@@ -92,7 +93,7 @@ def _of_atomics(
         line,
         f"{passes:,} passes for {requests:,} requests to {where}; each pass waits for "
         "the previous one",
-        _combined(case, space, first, is_total=is_total),
+        _combined(case, space, *found[0], is_total=is_total),
         _cost_of_total(case, passes) if is_total else passes - requests,
         saves=saved,
     )
@@ -138,7 +139,7 @@ def _cost_of_total(case: Case, passes: int) -> int:
     return case.total_cost * waited // max(1, case.total_cost + waited)
 
 
-def _combined(case: Case, space: Space, index: int, *, is_total: bool) -> str:
+def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total: bool) -> str:
     """Returns the remedy for atomics: where to combine their operands."""
     if is_total:
         words = case.program.instructions[index].operation.opcode.split(".")
@@ -148,15 +149,22 @@ def _combined(case: Case, space: Space, index: int, *, is_total: bool) -> str:
             if in_all_threads(case.program, index)
             else f", outside the branch, with {neutral} for lanes that do not take it"
         )
+        if counts.atomic_passes <= counts.atomic_requests:
+            return (
+                "Each warp executes one atomic already: combine the values of the warps of a block "
+                "as well, in shared memory, and have one thread per block execute the atomic."
+            )
+        by_warp = "shuffles" if words[-1].startswith("f") else "__reduce_add_sync or shuffles"
         return (
-            "First combine the values of a warp (__reduce_add_sync or shuffles"
+            f"First combine the values of a warp ({by_warp}"
             f"{outside}), then those of "
             "the block in shared memory, and have one thread per block execute the atomic."
         )
     if space is Space.SHARED:
         return (
-            "Give each warp separate counters in shared memory and add them up at the end, or "
-            "combine lanes that use the same address (__match_any_sync)."
+            "Combine the lanes that use the same address first (__match_any_sync returns their "
+            "mask, and one of them adds for all), or keep several copies of the counters, one for "
+            "every few lanes, and add the copies up at the end."
         )
     by_warp = "; or combine lanes that use the same address (__match_any_sync)"
     return (
@@ -193,7 +201,14 @@ def local_arrays(case: Case) -> Iterator[Advice]:
 
 
 def _array_remedy(case: Case, indices: list[int], name: str) -> str:
-    """Returns the remedy for an array in local memory, by whether data decides on its index."""
+    """Returns the remedy for an array in local memory: by whether all threads have the same values
+    in it, and whether data decides on its index."""
+    if all(has_same_values(case.program, index) for index in indices):
+        return (
+            f"All threads have the same values in {name}: keep one copy of them, in shared memory "
+            "(__shared__, one per block), or, if the lanes of a warp mostly use the same index, in "
+            "constant memory (__constant__)."
+        )
     needed = case.program.local_bytes * case.threads_per_block
     fits = needed <= case.spec.shared_bytes_per_block_optin
     size = f"{needed:,} bytes per block"

@@ -170,6 +170,18 @@ def is_decided_by_data(program: Program, index: int) -> bool:
     return False
 
 
+def has_same_values(program: Program, index: int) -> bool:
+    """Returns whether an access to an array of each thread stores the same values in all threads,
+    or is no store."""
+    one = program.instructions[index]
+    if all(op == "load" for _, op in accesses(one)):
+        return True
+    values = [o for o in flatten_operands(one.operands) if isinstance(o, Register | Special)]
+    found = origins(program, [o for o in values if isinstance(o, Register)])
+    is_same = not found.loads and not found.specials
+    return is_same and not any(isinstance(o, Special) for o in values)
+
+
 def _block_of(program: Program, index: int) -> int:
     return next(block.index for block in program.blocks if block.start <= index < block.stop)
 

@@ -30,6 +30,9 @@ SECTOR = 32
 LEAST_UNROLLED = 4
 """Fewer elements side by side that a thread loads are taken for fields of a structure."""
 
+VECTORS = {4: "uchar4", 8: "float2", 16: "float4"}
+"""Vector types by their bytes."""
+
 VECTOR = 16
 """Bytes of the largest access of a thread."""
 
@@ -202,14 +205,17 @@ def structures(access: Wasteful) -> Pattern | None:
     is_whole = len(offsets) * example.size >= MOSTLY_USED * size
     if not is_whole:
         whole = ""
+    elif size in VECTORS:
+        whole = f", or load whole structures as vectors ({VECTORS[size]})"
     elif size % VECTOR:
-        padded = -(-size // VECTOR) * VECTOR
+        padded = min((one for one in VECTORS if one > size), default=-(-size // VECTOR) * VECTOR)
+        vector = VECTORS.get(padded, "float4")
         whole = (
-            f", or load whole structures as vectors, padded to {padded} bytes (alignas({VECTOR}), "
-            "float4)"
+            f", or load whole structures as vectors, padded to {padded} bytes (alignas"
+            f"({min(padded, VECTOR)}), {vector})"
         )
     else:
-        whole = ", or load whole structures as vectors (float2, float4)"
+        whole = ", or load whole structures as vectors (float4)"
     return Pattern(
         "array of structures",
         f"lanes are {size} bytes apart, and accesses to {fields}offsets "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -15,9 +16,14 @@ from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
 from warploom.program.program import Program
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.origins import array_of
+from warploom.report.advice.origins import array_of, declared_at
+from warploom.report.source import source_line, split_line
 
 MOST_PADDING = 32
+
+WIDEST = 16
+"""Bytes of the largest access of a thread: lanes that are no further apart can load all between
+them."""
 
 SWIZZLE_ROWS = (
     "Each matrix has eight rows of 16 bytes, which should be in different banks: XOR the index of "
@@ -75,22 +81,33 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
         return SWIZZLE_ROWS
     if example.size == OPERAND_BYTES and _multiplies_from_shared_memory(case.program):
         return SWIZZLE_OPERAND
+    stride = abs(example.stride or 0)
+    if example.size < stride <= WIDEST:
+        count = stride // example.size
+        return (
+            f"Lanes are {count} elements apart: load {count} elements at once (float2, float4) if "
+            f"each lane needs them; or split {name or 'the array'} into {count} arrays, so that "
+            "lanes access neighboring elements."
+        )
     found = padding(example)
     if found is None:
         return "Rearrange the data so that lanes of a warp access different banks."
     pitch, bytes_more = found
     return (
         f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
-        f"{_declared(pitch, bytes_more, example.size, name)}: this access then has no conflict."
+        f"{_declared(pitch, bytes_more, example, name)}: this access then has no conflict."
     )
 
 
-def _declared(pitch: int, more: int, size: int, name: str) -> str:
-    """Returns the declaration with padding, if an array is known and its rows are whole
-    elements."""
-    if not name or pitch % size or more % size:
+def _declared(pitch: int, more: int, example: Example, name: str) -> str:
+    """Returns the declaration with padding, if an array of several dimensions is known and its rows
+    are whole elements."""
+    line = declared_at(name, example.line) if name else None
+    if line is None or pitch % example.size or more % example.size:
         return ""
-    return f" ({name}[...][{(pitch + more) // size}] instead of [{pitch // size}])"
+    if re.search(rf"\b{re.escape(name)}\s*\[[^\]]*\]\s*\[", source_line(*split_line(line))) is None:
+        return ""
+    return f" ({name}[...][{(pitch + more) // example.size}] instead of [{pitch // example.size}])"
 
 
 def _multiplies_from_shared_memory(program: Program) -> bool:

@@ -70,22 +70,36 @@ def tail_effect(case: Case) -> Iterator[Advice]:
         return
     model = WaveModel(case, alone, busy * case.spec.sms / max(1, case.warps))
     now = model.of(case.threads_per_block, 1)
-    if now is None or now.busiest <= now.held or not now.cycles:
+    if now is None or case.blocks <= case.spec.sms or not now.cycles:
         return
     least = max(busy, alone)
     if 1 - least / now.cycles < LEAST_IDLE:
         return
-    waves, sms = -(-now.blocks // (now.held * case.spec.sms)), case.spec.sms
-    last = now.blocks - (waves - 1) * now.held * sms
     best = _best(model, now)
     yield Advice(
         "tail effect",
         None,
-        f"{now.blocks:,} blocks run in {waves} waves of {now.held * sms:,} ({sms} SMs, "
-        f"{now.held} block{'s'[: now.held > 1]} each), and the last has only {last:,}; if all "
-        f"blocks take equally long, {100 * (1 - least / now.cycles):.0f} % of the time is lost",
+        f"{_spread(case, now)}; if all blocks take equally long, "
+        f"{100 * (1 - least / now.cycles):.0f} % of the time is lost",
         _remedy(now, best),
-        saves=_saved(case, least, now, best or now),
+        saves=_saved(case, now, best or now),
+    )
+
+
+def _spread(case: Case, now: Waves) -> str:
+    """Returns how the blocks of a launch are spread over waves, or over SMs if all fit at once."""
+    sms, at_once = case.spec.sms, now.held * case.spec.sms
+    waves = -(-now.blocks // at_once)
+    if waves == 1:
+        more = now.blocks % sms
+        return (
+            f"{now.blocks:,} blocks for {sms} SMs: {more} SM{'s have' if more > 1 else ' has'} "
+            f"{now.busiest} of them, the others have {now.blocks // sms}"
+        )
+    return (
+        f"{now.blocks:,} blocks run in {waves} waves of {at_once:,} ({sms} SMs, {now.held} "
+        f"block{'s'[: now.held > 1]} each), and the last has only "
+        f"{now.blocks - (waves - 1) * at_once:,}"
     )
 
 
@@ -122,9 +136,9 @@ def _remedy(now: Waves, best: Waves | None) -> str:
     )
 
 
-def _saved(case: Case, least: float, now: Waves, then: Waves) -> dict[str, float]:
+def _saved(case: Case, now: Waves, then: Waves) -> dict[str, float]:
     """Returns the SMs that are idle less, if the waves become those of another launch."""
-    sms = case.spec.sms
-    idle_now = case.work.idle_sms if case.work is not None else 0.0
-    idle_then = sms * (1 - min(1.0, least / then.cycles))
-    return {"idle_sms": max(0.0, idle_now - idle_then)}
+    if case.work is None:
+        return {}
+    busy = case.work.sms - case.work.idle_sms
+    return {"idle_sms": min(case.work.idle_sms, busy * (now.cycles / then.cycles - 1))}
