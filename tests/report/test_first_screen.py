@@ -163,6 +163,29 @@ KERNEL grey(const unsigned char *rgb, unsigned char *out) {
     int i = I;
     out[i] = (rgb[3 * i] * 77 + rgb[3 * i + 1] * 150 + rgb[3 * i + 2] * 29) >> 8;
 }
+KERNEL interleaved_sum(const float *in, float *out) {
+    __shared__ float part[256];
+    int t = threadIdx.x;
+    part[t] = in[I];
+    __syncthreads();
+    for (int s = 1; s < 256; s *= 2) {
+        if (t % (2 * s) == 0) part[t] += part[t + s];
+        __syncthreads();
+    }
+    if (t == 0) out[blockIdx.x] = part[0];
+}
+KERNEL steps(float *x, int n) {
+    int i = I;
+    for (int k = 0; k < 100; k++) {
+        if (i < n) x[i] = x[i] * 0.5f + 1.0f;
+        __syncthreads();
+    }
+}
+KERNEL interleave(const float *a, const float *b, float *out) {
+    int i = I;
+    out[2 * i] = a[i];
+    out[2 * i + 1] = b[i];
+}
 """.replace("KERNEL", 'extern "C" __global__ void')
 
 
@@ -365,7 +388,7 @@ def test_sms_without_a_block_are_the_first_finding() -> None:
     assert "step by gridDim.x * blockDim.x" in found.remedy
 
 
-def test_a_well_made_kernel_is_told_so() -> None:
+def test_a_well_made_kernel_has_no_finding() -> None:
     n = 1 << 20
     made = report("axpy", n // 256, 256, ones(4 * n), ones(4 * n), 2.0)
     assert made.advice == ()
@@ -404,7 +427,7 @@ def test_a_switch_with_several_long_sides_is_not_compacted() -> None:
     assert found.text.startswith("Reorder the elements so that 32 consecutive threads")
 
 
-def test_lanes_two_elements_apart_are_not_padded() -> None:
+def test_lanes_that_skip_elements_are_not_padded() -> None:
     """Words 0 and 32 are in one bank: lanes 0 and 16."""
     n = 1056 * 256
     made = report("pairs", 1056, 256, ones(n), ones(n))
@@ -445,6 +468,32 @@ def test_one_block_more_than_sms_is_a_tail() -> None:
     [found] = [one for one in made.advice if one.rule == "tail effect"]
     assert "1 SM has 2 of them, the others have 1" in found.evidence
     assert found.text.startswith("Use blocks of 64 threads: 2,128 blocks, at most 17 on an SM")
+
+
+def test_lanes_that_are_active_in_each_warp_are_not_the_work_of_one_thread() -> None:
+    """In the first steps 128, 64 and 32 threads of a block add, which are in all of its warps."""
+    n = 1056 * 256
+    made = report("interleaved_sum", 1056, 256, ones(n), ones(1056))
+    rules = {one.rule for one in made.advice}
+    assert "work of one thread" not in rules
+    assert "divergence within warps" in rules
+
+
+def test_an_element_that_its_thread_keeps_between_barriers_is_kept_in_a_register() -> None:
+    """Each of 100 iterations loads and stores it: 99 of both are saved."""
+    n = 1056 * 256
+    made = report("steps", 1056, 256, ones(n), n)
+    [found] = [one for one in made.advice if one.rule == "unnecessary barrier"]
+    assert "uses only one element of x" in found.text
+    assert found.saves["loaded"] == pytest.approx(99 * 4 * n)
+    assert not any(one.rule.startswith("repeated loads") for one in made.advice)
+
+
+def test_the_fields_of_a_structure_are_one_finding() -> None:
+    n = 1056 * 256
+    made = report("interleave", 1056, 256, ones(n), ones(n), ones(2 * n))
+    [found] = [one for one in made.advice if one.rule == "array of structures"]
+    assert "store whole structures as vectors (float2)" in found.text
 
 
 def test_every_screen_fits() -> None:

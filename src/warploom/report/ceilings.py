@@ -3,6 +3,8 @@ peaks: what is used longest bounds it. Nothing waits here; `warploom time` model
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warploom.devices.spec import DeviceSpec
 from warploom.observe.counters import Counters
 from warploom.report.peaks import Ceiling, ceilings_of, peaks
@@ -16,11 +18,19 @@ def ceilings(report: Report) -> tuple[Ceiling, ...]:
     return () if report.work is None else ceilings_of(report.work, report.facts.spec)
 
 
-def least_seconds(counters: Counters, spec: DeviceSpec, blocks: int) -> float | None:
+def least_seconds(
+    counters: Counters, spec: DeviceSpec, blocks: int, buffers: int | None = None
+) -> float | None:
     """Returns the least time that a launch of some blocks takes at the device's peaks, or None if
-    these are not known. Atomics on one address, which only a report finds, do not count."""
+    these are not known. With `buffers`, the bytes of the buffers that the kernel gets, each of them
+    is taken to move between L2 and DRAM once; without, no access hits a cache. Atomics on one
+    address, which only a report finds, do not count."""
     timing = peaks(spec)
     if timing is None:
         return None
-    found = ceilings_of(work_of(counters, spec, timing, blocks), spec)
-    return found[0].seconds if found else 0.0
+    work = work_of(counters, spec, timing, blocks)
+    if buffers:
+        work = replace(work, loads_once=buffers, stores_once=buffers)
+    found = ceilings_of(work, spec)
+    least = [one for one in found if not (buffers and one.is_upper)]
+    return max((one.seconds for one in least), default=0.0)

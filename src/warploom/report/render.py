@@ -179,7 +179,7 @@ def _print_verdict(report: Report, console: Console, say: Translate, left: int) 
         if finding.least > left - (at + 1 < len(lines)):
             more = [say(other.title) for other in lines[at:] if other.title]
             if more:
-                findings.append(_Finding.of(VerdictLine(f"  {_listed(more)}"), console.width, say))
+                findings.append(_Finding.of(VerdictLine(f"  {_further(more)}"), console.width, say))
                 left -= 1
             break
         left -= finding.least
@@ -196,7 +196,7 @@ def _print_verdict(report: Report, console: Console, say: Translate, left: int) 
             console.print(Text(REMEDY_INDENT + part, style=RULE))
 
 
-def _listed(titles: list[str]) -> str:
+def _further(titles: list[str]) -> str:
     """Returns a line for findings that do not fit on a first screen."""
     more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""
     return f"{titles[0]}{more}: see --details"

@@ -25,7 +25,7 @@ class Work:
     `double` and `special` are those of the units for double precision and special functions.
     `loaded`, `stored` and `updated` are the bytes of loads, stores and atomics of global memory
     that SMs exchange with L2 if L1 has no hits, `local` those of local memory. `counted` are the
-    shares of these bytes that reach L2 and DRAM, if caches were counted. `loads_once` and
+    shares of these bytes that go to L2 and DRAM, if caches were counted. `loads_once` and
     `stores_once` are the bytes of the buffers that are loaded and stored, or those that are moved
     of buffers larger than L2; None if they are not known. `may_hit_l2`: larger buffers are moved
     more than once.
@@ -132,7 +132,7 @@ def _of_units(counters: Counters, costs: WorkCosts) -> tuple[int, dict[str, int]
 
 
 def _counted(counters: Counters, moved: int) -> tuple[float, float] | None:
-    """Returns the shares of the bytes moved that reached L2 and DRAM; None if caches were not
+    """Returns the shares of the bytes moved that went to L2 and DRAM; None if caches were not
     counted."""
     kinds = [f"{space}_{op}" for space in ("global", "local") for op in ("load", "store", "atomic")]
     misses = sum(counters.get(f"{kind}_l2_misses", 0) for kind in kinds)

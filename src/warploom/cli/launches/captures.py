@@ -192,7 +192,7 @@ def list_launches(program: str, captured: Captured) -> str:
             "",
             shown,
             "To choose another launch, put --launch N (or --kernel REGEX, to select kernels) "
-            "before {name}.",
+            f"before {name}.",
             "",
         ]
     )

@@ -56,9 +56,9 @@ def _declared_as_double(case: Case) -> str:
     names = [one.name for one in case.pointers if "double" in one.text.split() and one.name]
     if not names:
         return ""
-    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    buffers = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     return (
-        f"Use float throughout if its precision is enough: {listed} hold{'s'[: len(names) == 1]} "
+        f"Use float throughout if its precision is enough: {buffers} hold{'s'[: len(names) == 1]} "
         "double, which makes the arithmetic on them double. Declare the buffers, the local "
         "variables and the constants (1.5f) as float."
     )

@@ -61,16 +61,25 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
             f"{own or (freed if kept else '')}",
             executed,
             LEAST_OF_BARRIERS if shares_memory else 0.0,
-            saves=_shared_work(case) if own else {},
+            saves=_own_work(case) if own else {},
         )
 
 
-def _shared_work(case: Case) -> dict[str, float]:
-    """Returns the work that a kernel saves without its accesses to shared memory."""
+def _own_work(case: Case) -> dict[str, float]:
+    """Returns the work that a kernel saves if its threads keep their own elements in registers."""
     counters = case.counters
+    if any(_uses_shared_memory(one) for one in case.program.instructions):
+        return {
+            "wavefronts": sum(counters[f"shared_{op}_wavefronts"] for op in ("load", "store")),
+            "issued": sum(counters[f"shared_{op}_requests"] for op in ("load", "store")),
+        }
+    times = max(
+        (counts.warp_instructions for _, _, counts in case.accesses(Space.GLOBAL)), default=1
+    )
+    share = max(0.0, 1 - case.warps / max(1, times))
     return {
-        "wavefronts": sum(counters[f"shared_{op}_wavefronts"] for op in ("load", "store")),
-        "issued": sum(counters[f"shared_{op}_requests"] for op in ("load", "store")),
+        "loaded": share * counters.global_load_bytes_moved,
+        "stored": share * counters.global_store_bytes_moved,
     }
 
 
@@ -87,22 +96,25 @@ def _kept_across(case: Case, line: str) -> str:
 
 
 def _own_elements(case: Case) -> str:
-    """Returns advice on shared memory of which each thread uses only its own element; empty for
-    other uses."""
+    """Returns advice on memory of which each thread uses only its own element, again and again;
+    empty for other uses. Without shared memory, that of a single buffer in global memory."""
+    indices = [i for i, one in enumerate(case.program.instructions) if _uses_shared_memory(one)]
+    if not indices:
+        indices = [index for index, _, _ in case.accesses(Space.GLOBAL)]
     names: set[str] = set()
-    for index, one in enumerate(case.program.instructions):
-        if not _uses_shared_memory(one):
-            continue
-        form = case.strides.form_of(index)
+    for index in indices:
+        form, strides = case.strides.form_of(index), case.strides.of_instruction(index)
         if form is None or not _is_own(case, index, form):
+            return ""
+        if strides is None or strides.loops:
             return ""
         names.add(array_of(case, index))
     name = names.pop() if len(names) == 1 else ""
     if not name:
         return ""
     return (
-        f" Each thread uses only one element of {name}, which no other thread uses: make it a "
-        "local variable, which is kept in a register."
+        f" Each thread uses only one element of {name}, which no other thread uses: keep it in a "
+        "local variable, which the compiler keeps in a register."
     )
 
 

@@ -23,15 +23,18 @@ def uncoalesced_access(case: Case) -> Iterator[Advice]:
     for example in wasteful:
         access = Wasteful(case, example, case.strides.of(example), wasteful)
         pattern = next(made for find in PATTERNS if (made := find(access)) is not None)
-        found.setdefault((example.line, pattern.rule), []).append((example, pattern))
-    for (line, rule), accesses_of_line in found.items():
+        # The fields of a structure are read at many lines, and have one remedy.
+        is_structure = pattern.rule == "array of structures"
+        place = (array_of(case, example.instruction) if is_structure else "") or example.line
+        found.setdefault((place, pattern.rule), []).append((example, pattern))
+    for (_, rule), accesses_of_line in found.items():
         examples = [example for example, _ in accesses_of_line]
         example, pattern = max(accesses_of_line, key=lambda pair: _excess(case, pair[0]))
         asked, moved = (_sum(case, examples, f"bytes_{part}") for part in ("requested", "moved"))
         excess = sum(_excess(case, one) for one in examples)
         yield Advice(
             rule,
-            line,
+            example.line,
             f"{_named(case, examples)}{pattern.found}; {100 * asked / max(1, moved):.0f} % of the "
             f"bytes moved were requested; the worst request took {example.cost} transactions where "
             f"{example.best} would do",

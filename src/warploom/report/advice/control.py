@@ -26,8 +26,8 @@ branching."""
 SMALL_SIDE = 0.1
 """A side with a smaller share of the instructions of both counts as empty."""
 
-FEW_LANES = 1.5
-"""The lanes, on average, up to which a part of a kernel is taken to be the work of one thread."""
+FEW_THREADS = 1.5
+"""The threads of a block, on average, up to which a side of a branch is the work of one thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def divergence(case: Case) -> Iterator[Advice]:
         most = max(branches, key=lambda branch: branch[1])[0]
         if most not in regions:
             continue
-        if _lanes(case, regions[most].blocks) <= FEW_LANES:
+        if all(_is_of_one_thread(case, i, regions[i]) for i, _ in branches if i in regions):
             yield _of_one_thread(case, line, regions[most], lost)
             continue
         times = sum(all_counts[index].divergent_branches for index, _ in branches)
@@ -144,12 +144,27 @@ def _length(case: Case, branch: int, side: frozenset[int]) -> float:
     return executed / max(1, counts[branch].warp_instructions)
 
 
-def _lanes(case: Case, blocks: frozenset[int]) -> float:
-    """Returns the active lanes of the instructions of some blocks, on average."""
-    counts = case.counters.by_instruction()
-    indices = list(_instructions(case.program, blocks))
-    warps = sum(counts[index].warp_instructions for index in indices)
-    return sum(counts[index].thread_instructions for index in indices) / warps if warps else 32.0
+def _is_of_one_thread(case: Case, branch: int, region: Region) -> bool:
+    """Returns whether one thread of a block takes the longer side of a branch, each time that the
+    block executes it."""
+    counts, blocks = case.counters.by_instruction(), case.program.blocks
+    longer = max(region.sides, key=lambda side: _length(case, branch, side))
+    if not longer or region.is_loop:
+        return False
+    warps = -(-case.threads_per_block // case.spec.warp_size)
+    times = counts[branch].warp_instructions / warps
+    entered = max(counts[blocks[block].start].thread_instructions for block in _first(case, longer))
+    return entered <= FEW_THREADS * times
+
+
+def _first(case: Case, side: frozenset[int]) -> list[int]:
+    """Returns the basic blocks of a side to which control comes from outside of it."""
+    entries = [
+        block
+        for block in side
+        if any(block in one.successors and one.index not in side for one in case.program.blocks)
+    ]
+    return entries or list(side)
 
 
 def _instructions(program: Program, blocks: Iterable[int]) -> Iterator[int]:

@@ -202,20 +202,21 @@ def structures(access: Wasteful) -> Pattern | None:
     size = abs(stride)
     names = _members(example.line)
     fields = f"fields {', '.join(names)} at " if len(names) == len(offsets) else ""
+    do = example.op
     is_whole = len(offsets) * example.size >= MOSTLY_USED * size
     if not is_whole:
         whole = ""
     elif size in VECTORS:
-        whole = f", or load whole structures as vectors ({VECTORS[size]})"
+        whole = f", or {do} whole structures as vectors ({VECTORS[size]})"
     elif size % VECTOR:
         padded = min((one for one in VECTORS if one > size), default=-(-size // VECTOR) * VECTOR)
         vector = VECTORS.get(padded, "float4")
         whole = (
-            f", or load whole structures as vectors, padded to {padded} bytes (alignas"
+            f", or {do} whole structures as vectors, padded to {padded} bytes (alignas"
             f"({min(padded, VECTOR)}), {vector})"
         )
     else:
-        whole = ", or load whole structures as vectors (float4)"
+        whole = f", or {do} whole structures as vectors (float4)"
     return Pattern(
         "array of structures",
         f"lanes are {size} bytes apart, and accesses to {fields}offsets "

@@ -9,7 +9,7 @@ from warploom.observe.counters import Counts
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.origins import buffer_uses, pointer_of
 
-MANY_TIMES = 8
+MANY_TIMES = 16
 """From this number of loads of each byte on, on average, reuse is advised: the taps of a small
 stencil are fewer."""
 
@@ -24,8 +24,10 @@ def rereads(case: Case) -> Iterator[Advice]:
     loads = [
         (_useful(counts), index)
         for index, op, counts in case.accesses(Space.GLOBAL)
-        if op == "load"
+        if op == "load" and not _is_of_thread(case, index)
     ]
+    if not loads:
+        return
     total = sum(size for size, _ in loads)
     times = total // size
     if times < MANY_TIMES:
@@ -49,3 +51,9 @@ def rereads(case: Case) -> Iterator[Advice]:
 def _useful(counts: Counts) -> int:
     """Returns the bytes that loads move, without those that no lane of them asked for."""
     return min(counts.global_load_bytes_moved, counts.global_load_bytes_requested)
+
+
+def _is_of_thread(case: Case, index: int) -> bool:
+    """Returns whether each thread loads the same bytes whenever it executes a load."""
+    strides = case.strides.of_instruction(index)
+    return strides is not None and not strides.loops
