@@ -73,13 +73,13 @@ def _own_work(case: Case) -> dict[str, float]:
             "wavefronts": sum(counters[f"shared_{op}_wavefronts"] for op in ("load", "store")),
             "issued": sum(counters[f"shared_{op}_requests"] for op in ("load", "store")),
         }
-    times = max(
-        (counts.warp_instructions for _, _, counts in case.accesses(Space.GLOBAL)), default=1
-    )
-    share = max(0.0, 1 - case.warps / max(1, times))
+    shares = {
+        op: max(0.0, 1 - case.warps / max(1, counters[f"global_{op}_requests"]))
+        for op in ("load", "store")
+    }
     return {
-        "loaded": share * counters.global_load_bytes_moved,
-        "stored": share * counters.global_store_bytes_moved,
+        "loaded": shares["load"] * counters["global_load_bytes_moved"],
+        "stored": shares["store"] * counters["global_store_bytes_moved"],
     }
 
 
