@@ -111,7 +111,7 @@ def test_a_verdict_has_three_findings_and_a_first_screen_fifteen_lines(
 
 
 def test_a_finding_is_whole_if_the_first_screen_has_space() -> None:
-    """The transpose has one finding; with two more there is a line for the numbers of each."""
+    """The transpose has one finding; with two more, these are named in the last line."""
     report = transpose()
     [found] = [line for line in verdict(report) if "bank conflicts" in line.text]
     text = render_text(report, parts=Parts(details=False))
@@ -119,7 +119,9 @@ def test_a_finding_is_whole_if_the_first_screen_has_space() -> None:
     assert "…" not in text
     many = replace(report, advice=tuple(replace(report.advice[0], line=f"a.cu:{n}") for n in "123"))
     lines = render_text(many, parts=Parts(details=False)).splitlines()
-    assert sum(line.endswith("…") for line in lines) >= 1
+    assert " ".join(found.text.split())[60:] in " ".join(" ".join(lines).split())
+    assert lines[-1].endswith("see --details")
+    assert ", and 1 more" in lines[-1]
     assert len(lines) <= 15 - 3 - 1  # there is no next command
 
 

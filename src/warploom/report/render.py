@@ -171,22 +171,25 @@ CODE_INDENT = REMEDY_INDENT + "| "
 def _print_verdict(report: Report, console: Console, say: Translate, left: int) -> None:
     """Prints the verdict in at most `left` lines: as many findings as fit with their source, their
     whole remedies and a line of numbers each, which is cut to the width only if no line is left for
-    its end."""
-    findings: list[_Finding] = []
+    its end; the first finding is whole if it fits at all. The next line names those left out."""
+    findings: list[tuple[_Finding, bool]] = []
     lines = verdict(report)
     for at, line in enumerate(lines):
         finding = _Finding.of(line, console.width, say)
-        if finding.least > left - (at + 1 < len(lines)):
+        space = left - (at + 1 < len(lines))
+        if finding.least > space:
             more = [say(other.title) for other in lines[at:] if other.title]
             if more:
-                findings.append(_Finding.of(VerdictLine(f"  {_further(more)}"), console.width, say))
+                rest = _Finding.of(VerdictLine(f"  {_further(more)}"), console.width, say)
+                findings.append((rest, False))
                 left -= 1
             break
-        left -= finding.least
-        findings.append(finding)
-    for finding in findings:
-        fits = len(finding.text) - 1 <= left
-        left -= len(finding.text) - 1 if fits else 0
+        is_whole = at <= FIRST_FINDING and finding.most <= space
+        left -= finding.most if is_whole else finding.least
+        findings.append((finding, is_whole))
+    for finding, is_whole in findings:
+        fits = is_whole or len(finding.text) - 1 <= left
+        left -= len(finding.text) - 1 if fits and not is_whole else 0
         shown = Text("\n".join(finding.text) if fits else finding.whole)
         shown.highlight_regex(r"(?<=^  )[^ ]+", PLACE)
         console.print(shown, no_wrap=True, overflow="ellipsis")
@@ -194,6 +197,10 @@ def _print_verdict(report: Report, console: Console, say: Translate, left: int) 
             console.print(Text(part, style="dim"), no_wrap=True, overflow="ellipsis")
         for part in finding.remedy:
             console.print(Text(REMEDY_INDENT + part, style=RULE))
+
+
+FIRST_FINDING = 1
+"""The index of the finding that matters most; the bound stands before it."""
 
 
 def _further(titles: list[str]) -> str:
@@ -232,6 +239,11 @@ class _Finding:
     def least(self) -> int:
         """Returns the lines that it takes if its numbers are cut."""
         return 1 + len(self.code) + len(self.remedy)
+
+    @property
+    def most(self) -> int:
+        """Returns the lines that it takes as a whole."""
+        return len(self.text) + len(self.code) + len(self.remedy)
 
 
 def section_table(section: Section, say: Translate = str, width: int = WIDTH) -> Table:

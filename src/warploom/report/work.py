@@ -110,11 +110,20 @@ def l1_bytes(spec: DeviceSpec, occupancy: Occupancy) -> int:
     return max(0, spec.l1_bytes - (occupancy.shared_carveout if spec.l1_holds_shared else 0))
 
 
+EXPANDED = 6
+"""The instructions of the machine from which on one of PTX counts as all of them: divisions and
+roots. Those that become fewer are often folded into others, such as 64-bit sums into addresses."""
+
+
 def issue_slots(instructions: Sequence[Instruction], costs: WorkCosts) -> list[int]:
     """Returns the instructions that a scheduler issues for each PTX instruction: several for a
     division or a root."""
     names = [class_of(instruction) for instruction in instructions]
-    return [1 if name == FREE else max(1, costs.of(name).slots) for name in names]
+    return [1 if name == FREE else _issued(costs.of(name).slots) for name in names]
+
+
+def _issued(slots: int) -> int:
+    return slots if slots >= EXPANDED else 1
 
 
 def _of_units(counters: Counters, costs: WorkCosts) -> tuple[int, dict[str, int]]:
@@ -125,7 +134,7 @@ def _of_units(counters: Counters, costs: WorkCosts) -> tuple[int, dict[str, int]
             continue
         name = class_of(instruction)
         cost = None if name == FREE else costs.of(name)
-        issued += int(count) * (1 if cost is None else max(1, cost.slots))
+        issued += int(count) * (1 if cost is None else _issued(cost.slots))
         if cost is not None:
             units[cost.unit] = units.get(cost.unit, 0) + int(count) * cost.slots
     return issued, units
