@@ -21,6 +21,9 @@ from warploom.report.source import source_line, split_line
 
 MOST_PADDING = 32
 
+WARP = 32
+"""Lanes whose accesses the banks serve together at most."""
+
 WIDEST = 16
 """Bytes of the largest access of a thread: lanes that are no further apart can load all between
 them."""
@@ -62,7 +65,7 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
             "bank conflicts",
             line,
             f"{conflicts:,} extra wavefronts in {requests:,} {op}s{_of_array(name, op)}; "
-            f"the worst took {example.cost} where {example.best} would do, because lanes "
+            f"the worst took {example.cost} where {example.best} would do, because "
             f"{_lane_list(worst)} access the same bank",
             _padding_advice(case, example, name),
             conflicts,
@@ -145,6 +148,8 @@ def _conflicts(example: Example, moved: list[int]) -> int:
 
 def _lane_list(lanes: tuple[int, ...]) -> str:
     """Returns the numbers of lanes, separated by commas; the first 8 and their count where there
-    are more."""
+    are more, and no numbers for a whole warp."""
+    if len(lanes) == WARP:
+        return f"all {WARP} lanes"
     shown = ", ".join(map(str, lanes[:8]))
-    return f"{shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else shown
+    return f"lanes {shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else f"lanes {shown}"
