@@ -186,6 +186,27 @@ KERNEL interleave(const float *a, const float *b, float *out) {
     out[2 * i] = a[i];
     out[2 * i + 1] = b[i];
 }
+KERNEL nine(const float *in, float *out, int w) {  // blocks of 16: a warp has two rows
+    int i = (blockIdx.y * blockDim.y + threadIdx.y + 1) * w
+        + blockIdx.x * blockDim.x + threadIdx.x + 1;
+    out[i] = in[i - w - 1] + in[i - w] + in[i - w + 1] + in[i - 1] + in[i + 1];
+}
+KERNEL tree_sum(const float *in, float *out) {
+    __shared__ float tree[512];
+    for (int i = threadIdx.x; i < 512; i += 256) tree[i] = in[blockIdx.x * 512 + i];
+    for (int step = 1; step < 512; step *= 2) {
+        __syncthreads();
+        int b = (threadIdx.x + 1) * 2 * step - 1;
+        if (b < 512) tree[b] += tree[b - step];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) out[blockIdx.x] = tree[511];
+}
+KERNEL runs(const unsigned char *in, int *out, int n) {
+    int i = I, end = i;
+    while (end < n && in[end] == in[i]) end++;
+    out[i] = end - i;
+}
 """.replace("KERNEL", 'extern "C" __global__ void')
 
 
@@ -494,6 +515,33 @@ def test_the_fields_of_a_structure_are_one_finding() -> None:
     made = report("interleave", 1056, 256, ones(n), ones(n), ones(2 * n))
     [found] = [one for one in made.advice if one.rule == "array of structures"]
     assert "store whole structures as vectors (float2)" in found.text
+
+
+def test_rows_of_whole_sectors_need_no_wider_block() -> None:
+    """16 floats are two sectors; what is moved beyond them is due to the halo, which L1 keeps."""
+    w = 1026
+    made = report("nine", (64, 64), (16, 16), ones(w * w), ones(w * w), w)
+    rules = {one.rule for one in made.advice}
+    assert "narrow block" not in rules
+    assert "misaligned access" in rules
+    assert "misaligned" not in screen(made)
+    assert "strided access" not in rules
+
+
+def test_an_array_of_one_dimension_is_padded_by_its_index() -> None:
+    """In the step of 16, lanes are 32 words apart. A word after every 32 words moves them to
+    neighboring banks."""
+    made = report("tree_sum", 528, 256, ones(528 * 512), ones(528))
+    found = [one for one in made.advice if one.rule == "bank conflicts"]
+    assert any("use tree[i + i / " in one.text for one in found)
+    assert not any("[...]" in one.text for one in found)
+
+
+def test_a_thread_that_walks_along_bytes_needs_no_wider_loads() -> None:
+    n = 1 << 16
+    values = module()[0].to_device(np.repeat(np.arange(n // 64), 64).astype(np.uint8))
+    made = report("runs", n // 256, 256, values, integers(n), n)
+    assert "narrow access" not in {one.rule for one in made.advice}
 
 
 def test_every_screen_fits() -> None:

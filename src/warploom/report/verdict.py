@@ -76,7 +76,7 @@ def _findings(report: Report) -> list[VerdictLine]:
     of source that cost most follow."""
     # Advice on what bounds the modelled time has no place; the first line says that.
     ranked = [(_worth(report, advice), advice) for advice in report.advice if advice.line != ""]
-    ranked.sort(key=lambda pair: (pair[1].is_minor, -pair[0]))
+    ranked.sort(key=lambda pair: (pair[1].is_minor, -pair[0] * _weight(report, pair[1])))
     is_large = any(worth >= LEAST_RELIEF and not advice.is_minor for worth, advice in ranked)
     least = LEAST_RELIEF if is_large else LEAST_SHOWN
     chosen = [
@@ -96,12 +96,20 @@ def _worth(report: Report, advice: Advice) -> float:
     """Returns the share of the time that advice gains, as an order. What makes results wrong comes
     first; what no peak limits, before small gains."""
     if advice.is_minor:
-        found = _gain(report, advice)
-        return 0.0 if found is not None and found.share < LEAST_LINE else LEAST_RELIEF
+        return 0.0 if advice.saves else LEAST_RELIEF
     if advice.line is not None and advice.cost is None and not advice.saves:
         return 2.0
     found = _gain(report, advice)
-    return max(advice.share, LEAST_RELIEF) if found is None else found.relief
+    if found is None:
+        return max(advice.share, LEAST_RELIEF)
+    return found.relief
+
+
+def _weight(report: Report, advice: Advice) -> float:
+    """Returns the weight of a finding's worth in the order: half for one that relieves another part
+    of the GPU than the bound."""
+    found = _gain(report, advice)
+    return 0.5 if found is not None and found.share < LEAST_SHOWN else 1.0
 
 
 def _advised(report: Report, advice: Advice) -> VerdictLine:

@@ -47,6 +47,7 @@ RULES = (
 
 EXCLUDED_BY = {
     "low occupancy": frozenset({"unused shared memory", "register spills", "small blocks"}),
+    "small grid": frozenset({"tail effect"}),
     "tail effect": frozenset({"small blocks", "partial warps"}),
 }
 """Rules whose advice is not given beside that of others, which it would contradict."""

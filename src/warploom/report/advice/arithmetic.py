@@ -10,7 +10,8 @@ from warploom.devices.timing import find_timing
 from warploom.isa.instruction import Immediate, Instruction, Register, Special
 from warploom.program.uses import reads
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.origins import origins
+from warploom.report.advice.origins import enumerated, origins
+from warploom.report.source import source_line, split_line
 from warploom.timing.work.classes import FREE, class_of
 from warploom.timing.work.costs import WorkCosts
 
@@ -56,7 +57,7 @@ def _declared_as_double(case: Case) -> str:
     names = [one.name for one in case.pointers if "double" in one.text.split() and one.name]
     if not names:
         return ""
-    buffers = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    buffers = enumerated(names)
     return (
         f"Use float throughout if its precision is enough: {buffers} hold{'s'[: len(names) == 1]} "
         "double, which makes the arithmetic on them double. Declare the buffers, the local "
@@ -75,6 +76,8 @@ def integer_divisions(case: Case) -> Iterator[Advice]:
         if case.counters.executions[index] and class_of(one) in DIVISIONS and _by_register(one):
             lines[case.program.line(index)].append(index)
     for line, indices in lines.items():
+        if not _is_written(line):
+            continue
         counts = [int(case.counters.executions[index]) for index in indices]
         slots = sum(
             count * costs.of(class_of(case.program.instructions[index])).slots
@@ -91,6 +94,13 @@ def integer_divisions(case: Case) -> Iterator[Advice]:
             slots,
             saves={"issued": slots},
         )
+
+
+def _is_written(line: str) -> bool:
+    """Returns whether the source at a line has a division, or is not known: compilers also divide
+    to count the iterations of a loop, for which no source is to blame."""
+    text = source_line(*split_line(line)).partition("//")[0]
+    return not text or "/" in text or "%" in text
 
 
 def _by_register(one: Instruction) -> bool:

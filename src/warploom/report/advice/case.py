@@ -115,6 +115,7 @@ class Advice:
     """The share of the launch's cost that `cost` is."""
     saves: Mapping[str, float] = field(default_factory=dict[str, float])
     is_minor: bool = False
-    """True for advice that gains little, and is left out where other advice gains much."""
+    """True for advice that gains little: it is left out where other advice gains much, and with
+    `saves`, which L1 makes less, on a first screen altogether."""
     code: str = ""
     """The source line ("file:line") that it is about, if that is another one than `line`."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from warploom.isa.instruction import Space
 from warploom.observe.examples import Example
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.origins import array_of
+from warploom.report.advice.origins import array_of, enumerated
 from warploom.report.advice.patterns import PATTERNS, Pattern, Wasteful
 
-WELL_USED = 0.75
+WELL_USED = 0.5
 """Misaligned accesses that use so much of what they move cost little: neighboring warps use the
 rest of the sectors, which L1 keeps."""
 
@@ -48,7 +48,7 @@ def uncoalesced_access(case: Case) -> Iterator[Advice]:
 def _named(case: Case, examples: list[Example]) -> str:
     """Returns the buffers that accesses are to, as the beginning of a finding."""
     names = {array_of(case, example.instruction) for example in examples} - {""}
-    return f"{' and '.join(sorted(names))}: " if names else ""
+    return f"{enumerated(sorted(names))}: " if names else ""
 
 
 def _sum(case: Case, examples: list[Example], field: str) -> int:

@@ -3,7 +3,7 @@ lanes without a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.devices.timing import find_timing
@@ -64,7 +64,12 @@ def divergence(case: Case) -> Iterator[Advice]:
             line,
             f"in {times:,} of the {executed:,} times that a warp executed this branch, its lanes "
             f"diverged; inactive lanes wasted {lost:,} issue slots before the warp reconverged",
-            _remedy(case, most, regions[most], is_only=len(branches) == 1),
+            _remedy(
+                case,
+                most,
+                regions[most],
+                [regions[index] for index, _ in branches if index in regions],
+            ),
             lost,
             LEAST_LOST,
             saves={"issued": lost},
@@ -96,9 +101,9 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
     )
 
 
-def _remedy(case: Case, branch: int, region: Region, *, is_only: bool) -> str:
-    """Returns what gains for sides of this length, by what the condition depends on. `is_only`: the
-    line has no other branch that diverges, as a `switch` has."""
+def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) -> str:
+    """Returns what gains for sides of this length, by what the condition depends on: for the branch
+    of a line at which most is lost, among the `regions` of all, of which a `switch` has several."""
     guard, warp = case.program.instructions[branch].guard, case.spec.warp_size
     found = origins(case.program, [guard.register]) if guard is not None else None
     by_data = found is not None and bool(found.loads)
@@ -110,15 +115,17 @@ def _remedy(case: Case, branch: int, region: Region, *, is_only: bool) -> str:
                 f"Sort the elements by that number first, so that {warp} consecutive threads have "
                 "similar ones, or let the lanes of a warp share the iterations of one element."
                 if by_data
-                else "Distribute the iterations so that the lanes of a warp have equally many."
+                else "Assign elements with similar numbers of iterations to the lanes of a warp, "
+                "or let each lane begin its next element as soon as it is done with one."
             )
         )
     lengths = [_length(case, branch, side) for side in region.sides]
-    if is_only and max(lengths) <= SHORT_SIDE:
+    all_sides = [side for one in regions for side in one.sides]
+    if max(_length(case, branch, side) for side in all_sides) <= SHORT_SIDE:
         return (
             "Both sides are short: compute both values in all lanes and select one (x = c ? a : b)."
         )
-    is_one_sided = is_only and min(lengths) < SMALL_SIDE * sum(lengths)
+    is_one_sided = len(regions) == 1 and min(lengths) < SMALL_SIDE * sum(lengths)
     if by_data and is_one_sided:
         return (
             "Only some elements take the long side: first collect their indices in a list (stream "

@@ -71,7 +71,7 @@ def small_blocks(case: Case) -> Iterator[Advice]:
         f"its {occupancy.max_warps} warps{cost}",
         f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs ({blocks:,} blocks of {size} "
         f"threads instead of {case.blocks:,} of {case.threads_per_block}).",
-        saves=latency_saved(case, occupancy.max_warps),
+        saves={} if cost else latency_saved(case, occupancy.max_warps),
         is_minor=bool(cost),
     )
 

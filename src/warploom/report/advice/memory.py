@@ -38,10 +38,11 @@ nothing."""
 
 def scattered_constants(case: Case) -> Iterator[Advice]:
     """Yields advice for reads of constant memory at an index that differs between lanes."""
-    lines: defaultdict[str, list[Example]] = defaultdict(list)
+    tables: defaultdict[str, list[Example]] = defaultdict(list)
     for example in case.examples_in(Space.CONST):
-        lines[example.line].append(example)
-    for line, examples in lines.items():
+        tables[array_of(case, example.instruction) or example.line].append(example)
+    for examples in tables.values():
+        line = max(examples, key=lambda one: one.cost).line
         counts = [case.counts_of(example) for example in examples]
         requests = sum(each.constant_load_requests for each in counts)
         passes = sum(each.constant_load_transactions for each in counts)
@@ -235,6 +236,9 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
         size = bytes_of(case.program.instructions[index])
         strides = case.strides.of_instruction(index)
         if size >= WORD or op == "atomic" or strides is None or strides.threads.get("x") != size:
+            continue
+        # A thread that walks along bytes has other remedies than a wider access of all lanes.
+        if any(abs(step) < size * case.spec.warp_size for step in strides.loops):
             continue
         lines[case.program.line(index), size] += counts[f"global_{op}_requests"]
     for (line, size), requests in lines.items():

@@ -4,7 +4,7 @@ special registers. Names the buffer or the array that an access is to."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -108,6 +108,11 @@ def buffer_uses(case: Case, *ops: str) -> tuple[BufferUse, ...] | None:
             sizes[pointer.start] = pointer.size
             moved[pointer.start] = moved.get(pointer.start, 0) + counts[f"global_{op}_bytes_moved"]
     return tuple(BufferUse(size, moved[start]) for start, size in sizes.items())
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Returns names as a text, the last after "and"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def variable_name(symbol: str) -> str:

@@ -114,6 +114,8 @@ def narrow_block(access: Wasteful) -> Pattern | None:
     warp = access.case.spec.warp_size
     if access.along_x is None or abs(access.along_x) != size or width % warp == 0 or width > warp:
         return None
+    if width * size % SECTOR == 0:  # whole sectors, if they are aligned
+        return None
     height = max(1, access.case.threads_per_block // warp)
     return Pattern(
         "narrow block",
@@ -127,7 +129,9 @@ def misaligned(access: Wasteful) -> Pattern | None:
     """Finds accesses in ascending or descending order that do not begin at a sector."""
     example, case = access.example, access.case
     is_reversed = example.stride == -example.size
-    if not is_ordered(example) and not is_reversed:
+    width = case.block[0] * example.size
+    has_rows = abs(access.along_x or 0) == example.size and width % SECTOR == 0
+    if not is_ordered(example) and not is_reversed and not has_rows:
         return None
     if case.threads_per_block * example.size % SECTOR:
         warp = case.spec.warp_size
@@ -139,6 +143,8 @@ def misaligned(access: Wasteful) -> Pattern | None:
         )
     beyond = min(example.addresses) % SECTOR
     order = "contiguous in descending order (as good as ascending)" if is_reversed else "contiguous"
+    if has_rows and case.block[0] < case.spec.warp_size:
+        order = f"contiguous in rows of {case.block[0]}"
     return Pattern(
         "misaligned access",
         f"the lanes' addresses are {order}, but start {beyond} bytes after a sector boundary",
@@ -299,7 +305,10 @@ def strided(access: Wasteful) -> Pattern | None:
     if every == 2:
         remedy += ": load both elements of a pair at once (float2), or keep them in two arrays."
     else:
-        remedy += "; if this is a field of a structure, keep each field in a separate array."
+        remedy += (
+            "; if this is a field of a structure, keep each field in a separate array; if each "
+            "thread reads a row, stage the rows in shared memory."
+        )
     return Pattern(
         "strided access", f"lanes are {abs(stride)} bytes apart and use {example.size}", remedy
     )

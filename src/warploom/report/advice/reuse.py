@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from warploom.isa.instruction import Space
 from warploom.observe.counters import Counts
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.origins import buffer_uses, pointer_of
+from warploom.report.advice.origins import buffer_uses, enumerated, pointer_of
 
 MANY_TIMES = 16
 """From this number of loads of each byte on, on average, reuse is advised: the taps of a small
@@ -38,7 +38,7 @@ def rereads(case: Case) -> Iterator[Advice]:
     yield Advice(
         "repeated loads of the same elements",
         line,
-        f"threads load each byte of {' and '.join(names) or 'the buffers'} {times:,} times on "
+        f"threads load each byte of {enumerated(names) or 'the buffers'} {times:,} times on "
         f"average, as far as L1 does not keep it",
         "Stage tiles in shared memory: each block loads a tile once, with coalesced loads, and "
         "after __syncthreads() all its threads read it there; or let each thread compute several "

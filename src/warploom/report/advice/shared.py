@@ -96,6 +96,12 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
     if found is None:
         return "Rearrange the data so that lanes of a warp access different banks."
     pitch, bytes_more = found
+    if _has_one_dimension(example, name) and bytes_more == example.size:
+        every = pitch // example.size
+        return (
+            f"Leave {bytes_more} bytes free after every {pitch} bytes: use {name}[i + i / {every}] "
+            f"instead of {name}[i] (and a larger array). This access then has no conflict."
+        )
     return (
         f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
         f"{_declared(pitch, bytes_more, example, name)}: this access then has no conflict."
@@ -105,12 +111,22 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
 def _declared(pitch: int, more: int, example: Example, name: str) -> str:
     """Returns the declaration with padding, if an array of several dimensions is known and its rows
     are whole elements."""
-    line = declared_at(name, example.line) if name else None
-    if line is None or pitch % example.size or more % example.size:
-        return ""
-    if re.search(rf"\b{re.escape(name)}\s*\[[^\]]*\]\s*\[", source_line(*split_line(line))) is None:
+    if _dimensions(example, name) < 2 or pitch % example.size or more % example.size:
         return ""
     return f" ({name}[...][{(pitch + more) // example.size}] instead of [{pitch // example.size}])"
+
+
+def _has_one_dimension(example: Example, name: str) -> bool:
+    return _dimensions(example, name) == 1
+
+
+def _dimensions(example: Example, name: str) -> int:
+    """Returns the dimensions of an array, by its declaration; 0 if that is not found."""
+    line = declared_at(name, example.line) if name else None
+    if line is None:
+        return 0
+    found = re.search(rf"\b{re.escape(name)}((?:\s*\[[^\]]*\])+)", source_line(*split_line(line)))
+    return found[1].count("[") if found else 0
 
 
 def _multiplies_from_shared_memory(program: Program) -> bool:
