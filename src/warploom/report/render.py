@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -177,6 +177,8 @@ def _print_verdict(report: Report, console: Console, say: Translate, left: int) 
     for at, line in enumerate(lines):
         finding = _Finding.of(line, console.width, say)
         space = left - (at + 1 < len(lines))
+        if at > FIRST_FINDING and finding.least > space >= finding.least - len(finding.code):
+            finding = replace(finding, code=[])
         if finding.least > space:
             more = [say(other.title) for other in lines[at:] if other.title]
             if more:

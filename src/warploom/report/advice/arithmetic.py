@@ -115,15 +115,12 @@ def _division_remedy(case: Case, one: Instruction) -> str:
     specials = origins(case.program, registers).specials
     is_size = isinstance(divisor, Special) or any(name.startswith("%ntid") for name in specials)
     constant = (
-        "Make the block size a constant (constexpr or a template parameter; a power of 2 becomes a "
+        "Make the block size a constant (constexpr or a template parameter; % by a power of 2 is a "
         "single &)"
         if is_size
         else "Make the divisor a constant (constexpr or a template parameter)"
     )
-    return (
-        f"{constant}, or keep an index that is subtracted from when it reaches the divisor "
-        "(if (j >= w) j -= w), instead of dividing anew."
-    )
+    return f"{constant}, or subtract the divisor when an index reaches it (if (j >= w) j -= w)."
 
 
 def _costs(case: Case) -> WorkCosts | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from warploom.devices.timing import find_timing
 from warploom.isa.kinds import OpKind
+from warploom.program.accesses import accesses
 from warploom.program.dominance import post_dominators
 from warploom.program.program import Program
 from warploom.report.advice.case import Advice, Case
@@ -121,7 +122,8 @@ def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) 
         )
     lengths = [_length(case, branch, side) for side in region.sides]
     all_sides = [side for one in regions for side in one.sides]
-    if max(_length(case, branch, side) for side in all_sides) <= SHORT_SIDE:
+    longest = max(_length(case, branch, side) for side in all_sides)
+    if longest <= SHORT_SIDE and not any(_writes_memory(case, side) for side in all_sides):
         return (
             "Both sides are short: compute both values in all lanes and select one (x = c ? a : b)."
         )
@@ -142,6 +144,13 @@ def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) 
         "condition, the loads and the stores. (With another condition alone, elements would get "
         "the other side's results.)"
     )
+
+
+def _writes_memory(case: Case, side: frozenset[int]) -> bool:
+    """Returns whether a side has a store or an atomic, which cannot be computed in all lanes."""
+    instructions = case.program.instructions
+    indices = _instructions(case.program, side)
+    return any(op != "load" for index in indices for _, op in accesses(instructions[index]))
 
 
 def _length(case: Case, branch: int, side: frozenset[int]) -> float:
