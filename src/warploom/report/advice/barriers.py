@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from warploom.analysis.linear.forms import Form
@@ -29,18 +28,20 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
     program = case.program
     if any(is_asynchronous_access(one) for one in program.instructions):
         return
-    intervals, lines = list(barrier_intervals(program)), Counter[str]()
+    intervals, lines = list(barrier_intervals(program)), dict[str, list[int]]()
     for index, made in enumerate(program.instructions):
         executed = case.counters.by_instruction()[index].warp_instructions
         if not executed or not is_barrier_of_all_threads(made):
             continue
         before = set[int]().union(*(one for one in intervals if index in one))
         if _orders_nothing(case, before, interval_from(program, index + 1)):
-            lines[program.line(index)] += executed
+            lines.setdefault(program.line(index), []).append(index)
     own = _own_elements(case) if lines else ""
     shares_memory = any(_uses_shared_memory(one) for one in program.instructions)
-    for line, executed in lines.items():
-        kept = _kept_across(case, line)
+    for line, indices in lines.items():
+        counts = case.counters.by_instruction()
+        executed = sum(counts[index].warp_instructions for index in indices)
+        kept = _kept_across(case, indices)
         freed = (
             " Without it, each value can be used as soon as it is loaded (merge the loops before "
             "and after it), which takes fewer registers."
@@ -87,9 +88,9 @@ def _uses_shared_memory(one: Instruction) -> bool:
     return any(space in (Space.SHARED, Space.GENERIC) for space, _ in accesses(one))
 
 
-def _kept_across(case: Case, line: str) -> str:
-    """Returns what a barrier keeps in registers, if most registers are live there."""
-    live = live_at(case, line)
+def _kept_across(case: Case, indices: list[int]) -> str:
+    """Returns what the barriers of a line keep in registers, if that is much."""
+    live = live_at(case, indices)
     if live is None or live.of_line < LARGE_GROUP:
         return ""
     return f"; across it, {live.registers} registers are live, {live.described}"

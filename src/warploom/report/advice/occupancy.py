@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from warploom.devices.gains import Gain, gains
-from warploom.isa.instruction import Instruction, Register
+from warploom.isa.instruction import Instruction
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.latency import latency_gain, latency_saved
 from warploom.report.advice.launch import LOW_OCCUPANCY
-from warploom.report.advice.origins import thread_array
+from warploom.report.advice.origins import register_writers, thread_array
 from warploom.report.source import split_line
 
 LEAST_GAIN = 0.05
@@ -112,39 +115,40 @@ def _step(case: Case, gain: Gain, gained: float | None, live: LiveValues | None)
 def most_live(case: Case) -> LiveValues | None:
     """Returns where most registers are live in the code that was executed; None in a kernel that
     has none."""
-    return _most(_live_sets(case), case)
+    return _most(_live_sets(case, case.program.blocks), case)
 
 
-def live_at(case: Case, line: str) -> LiveValues | None:
-    """Returns the values that are live at the instructions of a source line."""
-    at_line = (
-        (index, live) for index, live in _live_sets(case) if case.program.line(index) == line
-    )
-    return _most(at_line, case)
+def live_at(case: Case, indices: Sequence[int]) -> LiveValues | None:
+    """Returns the values that are live after some instructions: where most are."""
+    blocks = [
+        block
+        for block in case.program.blocks
+        if any(block.start <= index < block.stop for index in indices)
+    ]
+    return _most(((at, live) for at, live in _live_sets(case, blocks) if at in indices), case)
 
 
 def _most(live_sets: Iterator[tuple[int, frozenset[str]]], case: Case) -> LiveValues | None:
     """Returns the largest of some sets of live registers, and which line defined most of it."""
-    program = case.program
-    words = {register.name: _words(register) for register in program.registers}
+    program, words = case.program, _words(case.program)
     found = max(live_sets, key=lambda pair: sum(words[name] for name in pair[1]), default=None)
-    if found is None or not found[1]:
+    size = 0 if found is None else sum(words[name] for name in found[1])
+    if found is None or not size:
         return None
     index, names = found
-    lines, seen = Counter[str](), set[str]()
-    for at, one in enumerate(program.instructions):
-        for register in writes(one):
-            if register.name in names - seen:
-                lines[program.line(at)] += words[register.name]
-                seen.add(register.name)
+    lines, writers = Counter[str](), register_writers(program)
+    for name in names if size >= LARGE_GROUP else ():
+        if name in writers:
+            lines[program.line(writers[name][0])] += words[name]
     line, of_line = lines.most_common(1)[0] if lines else (program.line(index), 0)
-    return LiveValues(sum(words[name] for name in names), index, line, of_line)
+    return LiveValues(size, index, line, of_line)
 
 
-def _live_sets(case: Case) -> Iterator[tuple[int, frozenset[str]]]:
-    """Yields each instruction that was executed, with the registers that are live after it."""
+def _live_sets(case: Case, blocks: Sequence[ProgramBlock]) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yields each instruction of some blocks that was executed, with the registers that are live
+    after it."""
     program, counted = case.program, case.counters.executions
-    for block in program.blocks:
+    for block in blocks:
         if block.start == block.stop or not counted[block.start]:
             continue
         live = {
@@ -164,7 +168,11 @@ def _before(one: Instruction, live: set[str]) -> set[str]:
     return (live - written) | {register.name for register in reads(one)}
 
 
-def _words(register: Register) -> int:
-    """Returns the registers of 32 bits that a register of PTX takes; none for a predicate."""
-    bits = register.type.bits
-    return 0 if register.type.name == "pred" else -(-bits // 32)
+def _words(program: Program) -> dict[str, int]:
+    """Returns the registers of 32 bits that each register of PTX takes; none for a predicate."""
+    if _words not in program.cache:
+        program.cache[_words] = {
+            one.name: 0 if one.type.name == "pred" else -(-one.type.bits // 32)
+            for one in program.registers
+        }
+    return cast("dict[str, int]", program.cache[_words])

@@ -35,7 +35,7 @@ class Origins:
 def origins(program: Program, registers: Iterable[Register]) -> Origins:
     """Returns the origins of the values of registers, by all instructions that write them, in
     whatever order these execute. Loads are not followed further."""
-    writers = _writers(program)
+    writers = register_writers(program)
     waiting = [register.name for register in registers]
     seen, loads, symbols, specials = set(waiting), set[int](), set[str](), set[str]()
     passed: set[int] = set()
@@ -60,12 +60,15 @@ def origins(program: Program, registers: Iterable[Register]) -> Origins:
 
 
 def address_origins(program: Program, index: int) -> Origins:
-    """Returns the origins of the address of an access."""
-    addresses = [o for o in program.instructions[index].operands if isinstance(o, Address)]
-    bases = [o.base for o in addresses if isinstance(o.base, Register)]
-    found = origins(program, bases)
-    named = {o.base.name for o in addresses if isinstance(o.base, Symbol)}
-    return replace(found, symbols=found.symbols | named)
+    """Returns the origins of the address of an access, each computed once."""
+    known = cast("dict[int, Origins]", program.cache.setdefault(address_origins, {}))
+    if index not in known:
+        addresses = [o for o in program.instructions[index].operands if isinstance(o, Address)]
+        bases = [o.base for o in addresses if isinstance(o.base, Register)]
+        named = {o.base.name for o in addresses if isinstance(o.base, Symbol)}
+        found = origins(program, bases)
+        known[index] = replace(found, symbols=found.symbols | named)
+    return known[index]
 
 
 def pointer_of(case: Case, index: int) -> PointerParameter | None:
@@ -159,8 +162,7 @@ def in_all_threads(program: Program, index: int) -> bool:
 def is_decided_by_data(program: Program, index: int) -> bool:
     """Returns whether the address of an access depends on values that were loaded from memory: it
     is computed from them, or in a loop whose end they decide on."""
-    addresses = [o for o in program.instructions[index].operands if isinstance(o, Address)]
-    found = origins(program, [o.base for o in addresses if isinstance(o.base, Register)])
+    found = address_origins(program, index)
     if found.loads:
         return True
     blocks = {_block_of(program, writer) for writer in found.writers}
@@ -211,12 +213,12 @@ def _controlled(program: Program) -> dict[int, set[int]]:
     return cast("dict[int, set[int]]", program.cache[_controlled])
 
 
-def _writers(program: Program) -> dict[str, list[int]]:
+def register_writers(program: Program) -> dict[str, list[int]]:
     """Returns the instructions that write each register."""
-    if _writers not in program.cache:
+    if register_writers not in program.cache:
         found = dict[str, list[int]]()
         for index, one in enumerate(program.instructions):
             for register in writes(one):
                 found.setdefault(register.name, []).append(index)
-        program.cache[_writers] = found
-    return cast("dict[str, list[int]]", program.cache[_writers])
+        program.cache[register_writers] = found
+    return cast("dict[str, list[int]]", program.cache[register_writers])
