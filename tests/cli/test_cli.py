@@ -88,7 +88,7 @@ def test_run_prints_buffers_and_report_and_saves(warploom, ptx: Path, tmp_path: 
     )
     assert ended.code == 0
     assert "x: int32[100] = [ 0,  3,  6,  9, 12, 15, 18, 21, ...]" in ended.out
-    assert "scale on Tesla T4 (compute capability 7.5)" in ended.out
+    assert "scale on Tesla T4, run by the compiled engine in " in ended.out
     assert "\nBound by " in ended.out
     assert f"\nNext: warploom time {ptx} --grid 4 --device t4 --arg 100 --arg" in ended.out
     assert "Divergent Branches" not in ended.out

@@ -24,4 +24,4 @@ def test_a_lesson_is_exported_with_what_plays(tmp_path: Path) -> None:
 def test_all_lessons_are_no_file(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["tour", "--export", str(tmp_path / "film.html")])
     assert run.exit_code != 0
-    assert "or the name of a lesson" in str(run.exception)
+    assert "name a lesson, or add --short" in str(run.exception)

@@ -81,10 +81,13 @@ extern "C" __global__ void sum_of_all(float* out, const float* in, int n) {
     if (i < n && threadIdx.x % 32 == 0) out[i / 32] = x;
 }
 extern "C" __global__ void large(float* out, int n) {
-    __shared__ float room[10240];
-    room[threadIdx.x] = n;
+    __shared__ float room[10240];  // each thread walks along 40 elements, again and again
+    for (int k = 0; k < 40; k++) room[256 * k + threadIdx.x] = k ^ threadIdx.x;
+    __syncthreads();
+    int at = threadIdx.x;
+    for (int k = 0; k < 200; k++) at = (int)room[at] + 256 * (k % 40);
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = room[threadIdx.x];
+    if (i < n) out[i] = at;
 }
 """
 
@@ -143,7 +146,7 @@ Launched = Callable[[], dict[str, Advice]]
         ),
         (
             "low occupancy",
-            lambda: advice("large", 68, 256, N),
+            lambda: advice("large", 680, 256, N),
             lambda: advice("copy", 68, 256, floats(N), N),
         ),
         (
@@ -228,7 +231,7 @@ def test_padding_is_the_least_that_ends_the_conflicts() -> None:
     assert place(found) == line("out[i] = t[x][y]")
     assert "Pad each row of 128 bytes by 4 bytes, to 132" in found.text
     assert "took 32 where 1 would do" in found.evidence
-    assert "(32 lanes) access the same bank" in found.evidence
+    assert "because all 32 lanes access the same bank" in found.evidence
 
 
 def test_strides_are_reported_in_bytes() -> None:
@@ -238,11 +241,15 @@ def test_strides_are_reported_in_bytes() -> None:
 
 
 def test_low_occupancy_names_its_limiter_and_the_next_step() -> None:
-    """40 KiB of 64: one block of 8 warps of 32; two would need 32 KiB each."""
-    found = advice("large", 68, 256, N)["low occupancy"]
+    """40 KiB of 64: one block of 8 warps of 32; two would need 32 KiB each. Each warp waits for 200
+    loads, one after the other."""
+    found = advice("large", 680, 256, N)["low occupancy"]
     assert "8 of 32 warps" in found.evidence
-    assert "limited by shared" in found.evidence
-    assert "32,768 instead of 40,960 bytes of shared memory per block gives 50 %" in found.text
+    assert "limited by 40,960 bytes of shared memory per block" in found.evidence
+    assert (
+        "32,768 instead of 40,960 bytes of shared memory per block gives 50 %, and saves up to"
+        in found.text
+    )
 
 
 def test_the_grid_is_measured_against_the_capacity() -> None:

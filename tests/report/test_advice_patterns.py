@@ -329,7 +329,7 @@ PIXELS = small(np.uint8)
             "strided access",
             ("column_by_block", 1024, 256, floats(), floats(), WIDTH),
             "the stride of blockIdx.x is 4 bytes",
-            "Compute the column from threadIdx.x, and the row from blockIdx.x",
+            "Let threadIdx.x step through the adjacent elements, as blockIdx.x does now",
         ),
         (
             "strided access",
@@ -386,13 +386,13 @@ PIXELS = small(np.uint8)
             "divergence within warps",
             ("odd_lanes", 256, 256, floats()),
             "2,048 of the 2,048 times",
-            "Make the condition the same for all lanes",
+            "Let whole warps take one side",
         ),
         (
             "divergence within warps",
             ("ragged", 256, 256, floats(), integers(high=64)),
             "issue slots",
-            "Make the condition the same for all lanes",
+            "Sort the elements by that number first",
         ),
         # 65,536 lanes in 2,048 warps add to one word; by warp 2,048 lanes do.
         (
@@ -416,26 +416,27 @@ PIXELS = small(np.uint8)
         (
             "array in local memory",
             ("chosen", 64, 256, floats(), floats(), integers(high=32)),
-            "the arrays of a thread occupy 128 bytes",
-            "unroll its loops so that indexes are constants",
+            "an array (128 bytes per thread) is kept there, not in registers",
+            "an algorithm whose indices do not depend on the data",
         ),
         (
             "array in local memory",
             ("sorted", 4, 256, integers(), integers(high=1000)),
-            "the arrays of a thread occupy 64 bytes",
-            "unroll its loops so that indexes are constants",
+            "an array (64 bytes per thread) is kept there, not in registers",
+            "an algorithm whose indices do not depend on the data",
         ),
-        # A warp's request moves one sector of 32 bytes; 4 bytes a lane would move 128.
+        # Each of 2,048 warps loads and stores. A warp's request moves one sector of 32 bytes; 4
+        # bytes a lane would move 128.
         (
             "narrow access",
             ("invert", 256, 256, PIXELS, PIXELS),
-            "2,048 requests of 1 byte per lane, but a 4-byte register has space for 4 elements",
+            "4,096 requests of 1 byte per lane, but a 4-byte register has space for 4 elements",
             "uchar4",
         ),
         (
             "narrow access",
             ("halves", 256, 256, small(np.int16), small(np.int16)),
-            "2,048 requests of 2 bytes per lane, but a 4-byte register has space for 2 elements",
+            "4,096 requests of 2 bytes per lane, but a 4-byte register has space for 2 elements",
             "short2",
         ),
         # 32 warps store in each of 64 iterations.
@@ -474,35 +475,21 @@ PIXELS = small(np.uint8)
         (
             "load in each iteration",
             ("scaled", 4, 256, floats(), np.ones(1, np.float32)),
-            "does not change the address of 2,048 loads",
-            "volatile makes each iteration load anew",
+            "2,048 loads by warps",
+            "is volatile, which is needed only if another thread",
         ),
         (
             "load in each iteration",
             ("scaled_by_alias", 4, 256, floats(), np.ones(1, np.float32)),
-            "does not change the address of 2,048 loads",
+            "2,048 loads by warps",
             "const and __restrict__",
-        ),
-        # 108 SMs hold 8 blocks of 256 threads each: 864. The second wave has 1, or 216.
-        (
-            "tail effect",
-            ("words", 865, 256, integers(), integers()),
-            "865 blocks run in 2 waves of 864 (108 SMs, 8 blocks each), and the last has only 1",
-            "at most 864, or a little less than 1,728 blocks",
-        ),
-        (
-            "tail effect",
-            ("words", 1080, 256, integers(), integers()),
-            "1,080 blocks run in 2 waves of 864 (108 SMs, 8 blocks each), and the last has only "
-            "216",
-            "at most 864, or a little less than 1,728 blocks",
         ),
         # 20,000 bytes: 164 KiB hold 7 of them (of 21 KiB with the system's 1 KiB), 56 of 64 warps.
         (
             "unused shared memory",
             ("half_used", 256, 256, floats(), floats()),
             "a block has 20,000 bytes of shared memory but uses only 1,024",
-            "Request 1,024 bytes: 8 blocks then fit, and occupancy rises to 100 %",
+            "Declare s with 1,024 bytes (256 elements of 4 bytes): 8 blocks then fit",
         ),
     ],
 )

@@ -84,7 +84,10 @@ def _validate_counts(device: list[str] | None, kernel: list[str] | None, as_json
             ", ".join(dict.fromkeys(getattr(count, field) for count in counts()))
             for field in ("device", "kernel")
         )
-        raise WarploomError(f"there is no such count; devices are {devices}, kernels {kernels}")
+        raise WarploomError(
+            f"no published count matches. Choose a device from {devices}, and a kernel from "
+            f"{kernels}."
+        )
     rows = list(count_rows(chosen))
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=2, allow_nan=False))

@@ -280,6 +280,7 @@ class Run:
     def summary(self) -> Report:
         """Returns the report as data."""
         from warploom.analysis.linear.affine import LaunchInputs
+        from warploom.host.pointers import pointer_parameters
         from warploom.report.sections import Facts, make_report
 
         execution, kernel = self._outcome.result(), self.kernel
@@ -310,7 +311,15 @@ class Run:
         inputs = LaunchInputs(
             launch.grid, launch.block, launch.parameters, launch.globals, lambda address: None
         )
-        return make_report(facts, program, self.counters, self.occupancy, self.examples, inputs)
+        return make_report(
+            facts,
+            program,
+            self.counters,
+            self.occupancy,
+            self.examples,
+            inputs,
+            pointer_parameters(kernel, launch),
+        )
 
     def __repr__(self) -> str:
         grid, block = self.launch.grid, self.launch.block

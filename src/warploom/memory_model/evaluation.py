@@ -115,4 +115,6 @@ def _combined(op: str, first: Value, second: Value) -> Value:
         return {"|": first | second, "&": first & second, "\\": first & ~second}[op]
     if isinstance(first, Relation) and isinstance(second, Relation):
         return first | second if op == "|" else first & second if op == "&" else first - second
-    raise WarploomError(f"a model combines a set and a relation with {op}")
+    raise WarploomError(
+        f"the operator {op} of a model needs two sets or two relations, not one of each"
+    )

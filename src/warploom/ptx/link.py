@@ -85,7 +85,10 @@ def _check_banks(modules: Sequence[Module]) -> None:
     """Banks go with the version of their module, and the linked one has the newest of all."""
     for variable in chain.from_iterable(module.variables for module in modules):
         if variable.bank:
-            message = "a module with constant banks cannot be linked; pass a pointer instead"
+            message = (
+                "a module with a variable in a constant bank (.const[N]) cannot be linked; pass a "
+                "pointer instead"
+            )
             raise LinkError(message, variable.span)
 
 

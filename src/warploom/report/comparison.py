@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from warploom.core.errors import WarploomError
-from warploom.report.ceilings import time_text
+from warploom.report.peaks import time_text
 
 SMALL = 0.1
 """A change against the verdict is named from this part of the one that made it."""

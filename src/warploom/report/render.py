@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from warploom.report.console import KINDS, PLACE, RULE, TITLE
 from warploom.report.sections import Metric, Report, Section, Value
 from warploom.report.source import source_line, split_line
 from warploom.report.terms import translator
-from warploom.report.verdict import section_names, verdict
+from warploom.report.verdict import VerdictLine, gain_text, section_names, verdict
 
 WIDTH = 100
 COSTLIEST = 10
@@ -89,8 +89,10 @@ def render(
     say = translator(terms or report.facts.terms)
     chosen = _chosen(report, parts.sections)
     if chosen is None:
-        _print_head(report, console)
-        _print_verdict(report, console, say, parts.next_command)
+        lines = _print_head(report, console, is_short=not parts.details)
+        _print_verdict(report, console, say, VERDICT_LINES - lines)
+        if parts.next_command:
+            console.print(Text(f"Next: {parts.next_command}"), soft_wrap=True)
     if _shows("Advice", chosen, details=parts.details):
         _print_advice(report, console, say)
     for section in report.sections:
@@ -126,59 +128,124 @@ def _shows(title: str, chosen: frozenset[str] | None, *, details: bool) -> bool:
     return details if chosen is None else title in chosen
 
 
-def _print_head(report: Report, console: Console) -> None:
-    """Prints what was launched, where, and how long that took."""
+def _print_head(report: Report, console: Console, *, is_short: bool) -> int:
+    """Prints what was launched, where, and how long that took; returns the lines that it takes
+    after the first."""
     facts = report.facts
-    console.print(
-        Text.assemble(
-            (read_symbol(facts.kernel).template, "bold"),
-            f" on {facts.spec.title} (compute capability {facts.spec.cc}), run by the "
-            f"{facts.engine} engine in {facts.seconds:,.3f} s on this "
-            f"host{_compiling(facts.compile_seconds)}{_tier(facts.tier)}",
-        )
+    compiling = _compiling(facts.compile_seconds)
+    text = (
+        f" on {facts.spec.title}, run by the {facts.engine} engine in {facts.seconds:,.3f} s"
+        f"{f' (compiled in {facts.compile_seconds:,.3f} s)' if compiling else ''}"
+        if is_short
+        else f" on {facts.spec.title} (compute capability {facts.spec.cc}), run by the "
+        f"{facts.engine} engine in {facts.seconds:,.3f} s on this host{compiling}"
+        f"{_tier(facts.tier)}"
     )
+    notes: list[str] = []
     if facts.newer_target is not None:
-        console.print(
+        notes.append(
             f"The PTX targets {facts.newer_target}, which is newer than this device; the device "
             "supports all instructions in it, but a driver would refuse it (--strict-target)."
         )
     if facts.any_order:
-        console.print(
+        notes.append(
             "Blocks ran in arbitrary order: another launch may give different results and counts."
         )
+    head = Text.assemble((read_symbol(facts.kernel).template, "bold"), text)
+    for line in (head, *notes):
+        console.print(line)
+    return sum(len(textwrap.wrap(str(line), console.width)) for line in (head, *notes)) - 1
 
 
-VERDICT_LINES = 8
-"""The lines of a verdict at most, so that a first screen has fifteen with three buffers, an empty
-line, two lines of the head and the next command."""
+VERDICT_LINES = 9
+"""The lines of a verdict at most below a head of one line, so that a first screen has fifteen with
+three buffers, an empty line and the next command."""
+
+CODE_LINES = 2
+"""The lines of the source of a finding at most."""
 
 REMEDY_INDENT = " " * 6
+CODE_INDENT = REMEDY_INDENT + "| "
 
 
-def _print_verdict(report: Report, console: Console, say: Translate, next_command: str) -> None:
-    """Prints the verdict in at most VERDICT_LINES lines: as many findings as fit with their whole
-    remedies and a line of numbers each, which is cut to the width only if no line is left for its
-    end. The command is whole, too, to be copied."""
-    left = VERDICT_LINES
-    findings: list[tuple[str, list[str]]] = []
-    for line in verdict(report):
-        remedy = textwrap.wrap(say(line.remedy), console.width - len(REMEDY_INDENT))
-        left -= 1 + len(remedy)
-        if left < 0:
-            left += 1 + len(remedy)
+def _print_verdict(report: Report, console: Console, say: Translate, left: int) -> None:
+    """Prints the verdict in at most `left` lines: as many findings as fit with their source, their
+    whole remedies and a line of numbers each, which is cut to the width only if no line is left for
+    its end; the first finding is whole if it fits at all. The next line names those left out."""
+    findings: list[tuple[_Finding, bool]] = []
+    lines = verdict(report)
+    for at, line in enumerate(lines):
+        finding = _Finding.of(line, console.width, say)
+        space = left - (at + 1 < len(lines))
+        if at > FIRST_FINDING and finding.least > space >= finding.least - len(finding.code):
+            finding = replace(finding, code=[])
+        if finding.least > space:
+            more = [say(other.title) for other in lines[at:] if other.title]
+            if more:
+                rest = _Finding.of(VerdictLine(f"  {_further(more)}"), console.width, say)
+                findings.append((rest, False))
+                left -= 1
             break
-        findings.append((say(line.text), remedy))
-    for text, remedy in findings:
-        lines = textwrap.wrap(text, console.width, subsequent_indent=REMEDY_INDENT)
-        fits = len(lines) - 1 <= left
-        left -= len(lines) - 1 if fits else 0
-        shown = Text("\n".join(lines) if fits else text)
+        is_whole = at <= FIRST_FINDING and finding.most <= space
+        left -= finding.most if is_whole else finding.least
+        findings.append((finding, is_whole))
+    for finding, is_whole in findings:
+        fits = is_whole or len(finding.text) - 1 <= left
+        left -= len(finding.text) - 1 if fits and not is_whole else 0
+        shown = Text("\n".join(finding.text) if fits else finding.whole)
         shown.highlight_regex(r"(?<=^  )[^ ]+", PLACE)
         console.print(shown, no_wrap=True, overflow="ellipsis")
-        for part in remedy:
+        for part in finding.code:
+            console.print(Text(part, style="dim"), no_wrap=True, overflow="ellipsis")
+        for part in finding.remedy:
             console.print(Text(REMEDY_INDENT + part, style=RULE))
-    if next_command:
-        console.print(Text(f"Next: {next_command}"), soft_wrap=True)
+
+
+FIRST_FINDING = 1
+"""The index of the finding that matters most; the bound stands before it."""
+
+
+def _further(titles: list[str]) -> str:
+    """Returns a line for findings that do not fit on a first screen."""
+    more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""
+    return f"{titles[0]}{more}: see --details"
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """A finding as lines of a console: its numbers, its source and its remedy; `whole` are the
+    numbers on one line."""
+
+    whole: str
+    text: list[str]
+    code: list[str]
+    remedy: list[str]
+
+    @classmethod
+    def of(cls, line: VerdictLine, width: int, say: Translate) -> _Finding:
+        """Returns a line of a verdict, wrapped to a width."""
+        text = say(line.text)
+        code = textwrap.wrap(
+            line.code,
+            width,
+            initial_indent=CODE_INDENT,
+            subsequent_indent=CODE_INDENT + "    ",
+            max_lines=CODE_LINES,
+            placeholder=" …",
+            break_on_hyphens=False,
+        )
+        remedy = textwrap.wrap(say(line.remedy), width - len(REMEDY_INDENT))
+        return cls(text, textwrap.wrap(text, width, subsequent_indent=REMEDY_INDENT), code, remedy)
+
+    @property
+    def least(self) -> int:
+        """Returns the lines that it takes if its numbers are cut."""
+        return 1 + len(self.code) + len(self.remedy)
+
+    @property
+    def most(self) -> int:
+        """Returns the lines that it takes as a whole."""
+        return len(self.text) + len(self.code) + len(self.remedy)
 
 
 def section_table(section: Section, say: Translate = str, width: int = WIDTH) -> Table:
@@ -259,8 +326,10 @@ def _print_advice(report: Report, console: Console, say: Translate) -> None:
         where = f" at {_short(advice.line)}" if advice.line else ""
         text = Text.assemble((f"{say(advice.rule)}{where}: ", RULE), f"{say(advice.evidence)}.")
         console.print(Padding(text, (0, 0, 0, 2)))
-        gain = f" (up to {100 * advice.share:.0f} % of the counted cost)" if advice.share else ""
-        console.print(Padding(Text(f"{say(advice.text)}{gain}"), (0, 0, 0, 4)))
+        gained = gain_text(report, advice)
+        remedy = f"{say(advice.text)}{f' ({gained})' if gained else ''}".strip()
+        if remedy:
+            console.print(Padding(Text(remedy), (0, 0, 0, 4)))
     if report.advice:
         console.print()
 

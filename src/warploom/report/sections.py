@@ -6,19 +6,25 @@ Every number says of what kind it is: "launch" (as launched), "counted" (in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.analysis.linear.affine import LaunchInputs
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import find_timing
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example
 from warploom.observe.metrics import metric_of
 from warploom.program.program import Program
 from warploom.report.advice import Advice, Case, advise
+from warploom.report.advice.case import PointerParameter
+from warploom.report.advice.latency import latency_cycles
+from warploom.report.advice.memory import passes_in_one_slice
+from warploom.report.advice.origins import BufferUse, buffer_uses
 from warploom.report.advice.strides import ThreadStrides
 from warploom.report.costs import LineCost, line_costs
+from warploom.report.work import Work, l1_bytes, local_per_sm, work_of
 
 Value = int | float | str
 
@@ -86,7 +92,8 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that is reported of one launch; `lines` are its source lines, the costliest first;
-    `modelled_bound` says what bounds the modelled time, where it has one."""
+    `modelled_bound` says what bounds the modelled time, where it has one. `work` is the work of the
+    launch by parts of the GPU; None for a device whose peaks are not known."""
 
     facts: Facts
     sections: tuple[Section, ...]
@@ -95,6 +102,7 @@ class Report:
     counters: Counters
     examples: tuple[Example, ...]
     modelled_bound: str = ""
+    work: Work | None = None
 
 
 def make_report(
@@ -104,9 +112,10 @@ def make_report(
     occupancy: Occupancy,
     examples: tuple[Example, ...],
     inputs: LaunchInputs | None = None,
+    pointers: tuple[PointerParameter, ...] = (),
 ) -> Report:
     """Returns the report of a launch; `inputs` are its known values, by which addresses are
-    analysed for advice."""
+    analysed for advice, and `pointers` the parameters that point to buffers."""
     sections = (
         launch_statistics(facts, occupancy),
         occupancy_section(occupancy),
@@ -129,8 +138,55 @@ def make_report(
         facts.registers,
         facts.spill_bytes,
         facts.has_structures,
+        facts.warps,
+        _work(facts, counters, occupancy),
+        pointers,
     )
-    return Report(facts, sections, lines, advise(case), counters, examples)
+    case = _analysed(case)
+    return Report(facts, sections, lines, advise(case), counters, examples, work=case.work)
+
+
+def _work(
+    facts: Facts,
+    counters: Counters,
+    occupancy: Occupancy,
+) -> Work | None:
+    """Returns the work of a launch; None for a device whose peaks are not known."""
+    try:
+        timing = find_timing(facts.spec)
+    except KeyError:
+        return None
+    return replace(
+        work_of(counters, facts.spec, timing, facts.blocks),
+        local_per_sm=local_per_sm(facts.local_bytes, occupancy, facts.spec, facts.blocks),
+        l1_bytes=l1_bytes(facts.spec, occupancy),
+        held_warps=occupancy.active_warps,
+    )
+
+
+def _analysed(case: Case) -> Case:
+    """Returns a case whose work has what follows from the accesses of its kernel, too."""
+    if case.work is None:
+        return case
+    loads, stores = buffer_uses(case, "load"), buffer_uses(case, "store", "atomic")
+    large = case.spec.l2_bytes
+    work = replace(
+        case.work,
+        atomic_passes=passes_in_one_slice(case),
+        latency=latency_cycles(case, case.occupancy.active_warps),
+        loads_once=_moved_once(loads, large),
+        stores_once=_moved_once(stores, large),
+        may_hit_l2=any(large < one.size < one.moved for one in (*(loads or ()), *(stores or ()))),
+    )
+    return replace(case, work=work)
+
+
+def _moved_once(uses: tuple[BufferUse, ...] | None, large: int) -> int | None:
+    """Returns the bytes that some buffers move between L2 and DRAM: each once, but of those larger
+    than L2 all that are accessed."""
+    if uses is None:
+        return None
+    return sum(one.size if one.size <= large else one.moved for one in uses)
 
 
 def launch_statistics(facts: Facts, occupancy: Occupancy) -> Section:

@@ -1,5 +1,5 @@
-"""The verdict on a launch: what bounds it, and the three findings that matter most, on lines of
-source or on the launch as a whole, each with its remedy."""
+"""The verdict on a launch: what bounds it, and the findings that matter most, on lines of source or
+on the launch as a whole, each with its remedy."""
 
 from __future__ import annotations
 
@@ -8,50 +8,123 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from warploom.report.advice import Advice
-from warploom.report.ceilings import ceilings, time_text
+from warploom.report.ceilings import ceilings
 from warploom.report.costs import LineCost, unit_costs
+from warploom.report.peaks import Gain, gain_of, time_text
 from warploom.report.sections import Report
 from warploom.report.source import source_line, split_line
 
-FINDINGS = 3
-"""The lines of source, and properties of the launch, that a verdict names."""
+FINDINGS = 2
+"""The costliest lines of source that a verdict names if it has no finding."""
+
+LEAST_SHOWN = 0.01
+"""Smaller shares of the modelled time count as nothing."""
 
 LEAST_LINE = 0.05
 """A line with a smaller share of the cost is not named."""
 
 
+LEAST_RELIEF = 0.1
+"""Beside a finding that saves so much of the modelled time, or would if the part of the GPU that it
+relieves were used alone, those that save less are not named, nor minor ones."""
+
+LEAST_IDLE = 0.1
+"""The share of SMs without work from which on times are said to be those of the busiest SM."""
+
+
 @dataclass(frozen=True)
 class VerdictLine:
-    """A line of a verdict: a line of source or "launch" with what was found there, and beneath it
-    the `remedy`, if there is one."""
+    """A line of a verdict: a line of source or "launch" with what was found there; beneath it the
+    source (`code`) and the `remedy`, if there are such. `title` is the text without evidence."""
 
     text: str
     remedy: str = ""
+    code: str = ""
+    title: str = ""
 
 
 def verdict(report: Report) -> tuple[VerdictLine, ...]:
     """Returns what bounds the launch, then the findings that matter most."""
-    return (VerdictLine(f"{_longest(report)}."), *_findings(report)[:FINDINGS])
+    return (VerdictLine(f"{_longest(report)}."), *_findings(report))
+
+
+def gain_text(report: Report, advice: Advice) -> str:
+    """Returns what a remedy gains at most: the modelled time of the launch before and after, by
+    `ceilings`, or that of the part of the GPU that it relieves, if another one bounds the launch.
+    Where nothing is modelled, the share of the counted cost; empty without any."""
+    found = _gain(report, advice)
+    if found is None:
+        has_model = report.work is not None or not advice.share
+        return "" if has_model else f"up to {100 * advice.share:.0f} % of the counted cost"
+    if found.share >= LEAST_SHOWN:
+        times = f"{time_text(found.before)} to {time_text(found.after)}"
+        return f"up to {100 * found.share:.0f} % of the time: {times}"
+    if found.relief < LEAST_SHOWN:
+        return "hardly any time"
+    times = f"{time_text(found.part_before)} to {time_text(found.part_after)}"
+    return f"not the bound: {found.part} {times}"
+
+
+def _gain(report: Report, advice: Advice) -> Gain | None:
+    if report.work is None:
+        return None
+    return gain_of(report.work, report.facts.spec, advice.saves)
 
 
 def _findings(report: Report) -> list[VerdictLine]:
-    """Returns the advice on a launch in its order, which is that of its worth; where there is none
-    that costs anything, the lines of source that cost most follow."""
+    """Returns the advice on a launch, that which gains most first; where there is none, the lines
+    of source that cost most follow."""
     # Advice on what bounds the modelled time has no place; the first line says that.
-    found = [_advised(advice) for advice in report.advice if advice.line != ""]
-    if not any(advice.cost for advice in report.advice):
-        found += [_line(line) for line in report.lines if line.share >= LEAST_LINE]
+    ranked = [(_worth(report, advice), advice) for advice in report.advice if advice.line != ""]
+    ranked.sort(key=lambda pair: (pair[1].is_minor, -pair[0] * _weight(report, pair[1])))
+    is_large = any(worth >= LEAST_RELIEF and not advice.is_minor for worth, advice in ranked)
+    least = LEAST_RELIEF if is_large else LEAST_SHOWN
+    chosen = [
+        advice for worth, advice in ranked if worth >= least and not (advice.is_minor and is_large)
+    ]
+    found = [_advised(report, advice) for advice in chosen]
+    if all(advice.is_minor for advice in chosen):
+        found += [_line(line) for line in report.lines[:FINDINGS] if line.share >= LEAST_LINE]
+        return [VerdictLine(NOTHING_FOUND), *found]
     return found
 
 
-def _advised(advice: Advice) -> VerdictLine:
-    """Returns advice with its number first, and its remedy beneath."""
-    where = "launch"
+NOTHING_FOUND = "  No access pattern, branch or launch parameter was found that costs much time."
+
+
+def _worth(report: Report, advice: Advice) -> float:
+    """Returns the share of the time that advice gains, as an order. What makes results wrong comes
+    first; what no peak limits, before small gains."""
+    if advice.is_minor:
+        return 0.0 if advice.saves else LEAST_RELIEF
+    if advice.line is not None and advice.cost is None and not advice.saves:
+        return 2.0
+    found = _gain(report, advice)
+    if found is None:
+        return max(advice.share, LEAST_RELIEF)
+    return found.relief
+
+
+def _weight(report: Report, advice: Advice) -> float:
+    """Returns the weight of a finding's worth in the order: half for one that relieves another part
+    of the GPU than the bound."""
+    found = _gain(report, advice)
+    return 0.5 if found is not None and found.share < LEAST_SHOWN else 1.0
+
+
+def _advised(report: Report, advice: Advice) -> VerdictLine:
+    """Returns advice with its number first, its source and its remedy beneath."""
+    where, code = "launch", ""
     if advice.line is not None:
         file, number = split_line(advice.line)
         where = f"{PurePath(file).name}:{number}"
-    share = f" (up to {100 * advice.share:.0f} % of the cost)" if advice.share else ""
-    return VerdictLine(f"  {where}  {advice.rule}{share}: {advice.evidence}", advice.text)
+        code = source_line(file, number)
+    elif advice.code:
+        file, number = split_line(advice.code)
+        code = f"{PurePath(file).name}:{number}  {source_line(file, number)}"
+    gained = gain_text(report, advice)
+    title = f"{where}  {advice.rule}{f' ({gained})' if gained else ''}"
+    return VerdictLine(f"  {title}: {advice.evidence}", advice.text, code, title)
 
 
 def _longest(report: Report) -> str:
@@ -60,16 +133,25 @@ def _longest(report: Report) -> str:
     if report.modelled_bound:
         return f"Bound (modelled): {report.modelled_bound.removesuffix('.')}"
     found = ceilings(report)
-    if found:
+    if found and report.work is not None:
         first, second = found[0], found[1:2]
-        text = f"Bound by {first.part} (modelled): {time_text(first.seconds)} for {first.work}"
-        return text + "".join(f", {other.part} {time_text(other.seconds)}" for other in second)
+        idle = report.work.idle_sms >= LEAST_IDLE * report.work.sms
+        where = " (busiest SM)" if idle and first.part in OF_SMS else ""
+        text = (
+            f"Bound by {first.part} (modelled): {'at most ' if first.is_upper else ''}"
+            f"{time_text(first.seconds)} for {first.work}{where}"
+        )
+        return text + "".join(f"; {one.part} {time_text(one.seconds)}" for one in second)
     units = unit_costs(report.counters, report.examples, report.facts.spec.warp_size)
     total = sum(units.values())
     if not total:
         return "No instruction was executed"
     unit, slots = next(iter(units.items()))
     return f"Largest cost: {unit} ({100 * slots / total:.0f} % of the counted slots)"
+
+
+OF_SMS = {"instructions", "double precision", "special functions", "shared memory"}
+"""Parts of the GPU that each SM has; the others serve all SMs."""
 
 
 def _line(line: LineCost) -> VerdictLine:

@@ -23,7 +23,7 @@ from warploom.host.core_files.capturing import (
     kernel_pattern,
     read_captures,
 )
-from warploom.report.ceilings import time_text
+from warploom.report.peaks import time_text
 
 STANDARD_ERROR = 2
 
@@ -192,7 +192,7 @@ def list_launches(program: str, captured: Captured) -> str:
             "",
             shown,
             "To choose another launch, put --launch N (or --kernel REGEX, to select kernels) "
-            "before {name}.",
+            f"before {name}.",
             "",
         ]
     )

@@ -96,7 +96,8 @@ def tour(
         shown = served = explainer_show(explained, watch=CUT)
     elif name is None and written.any:
         raise WarploomError(
-            "a film of all lessons plays from a server: add --short, or the name of a lesson"
+            "a file contains the film of one lesson, or the short film: name a lesson, or add "
+            "--short"
         )
     else:
         lesson = lesson_named(name or ORDER[0])

@@ -104,6 +104,7 @@ class LaunchCapture:
         given: tuple[Program, Launch, DeviceMemory, Progress | None],
     ) -> Callable[[], Tally]:
         # The report, which processes that capture nothing do without.
+        from warploom.host.pointers import pointer_parameters
         from warploom.report.ceilings import least_seconds
 
         _, launch, memory, _ = given
@@ -117,7 +118,8 @@ class LaunchCapture:
             counted = execute(*given)
             counters = Counters(counted())
             instructions = counters.warp_instructions
-            least = least_seconds(counters, kernel.context.spec, launch.blocks)
+            sizes = {each.start: each.size or 0 for each in pointer_parameters(kernel, launch)}
+            least = least_seconds(counters, kernel.context.spec, launch.blocks, sum(sizes.values()))
             return counted
         finally:
             seconds = time.perf_counter() - started

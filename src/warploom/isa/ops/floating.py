@@ -230,7 +230,7 @@ def larger(m: Modifiers, *values: Term) -> Term:
     type=FLOATS,
 )
 def testp(m: Modifiers, a: Term) -> Term:
-    """p = whether a has the property               PTX ISA, Floating Point: testp"""
+    """p is true if a has the property              PTX ISA, Floating Point: testp"""
     size, test = float_abs(a), m.text("test", "")
     infinity = float_constant(float("inf"), a.type)
     smallest = float_constant(SMALLEST_NORMAL[a.type.bits], a.type)

@@ -42,7 +42,7 @@ def _word(response: Term, word: int) -> Term:
     unit=Unit.MOVE,
 )
 def is_canceled(m: Modifiers, response: Term) -> Term:
-    """d = whether a cluster was canceled   PTX ISA: clusterlaunchcontrol.query_cancel"""
+    """d is true if a cluster was canceled   PTX ISA: clusterlaunchcontrol.query_cancel"""
     return ne(_word(response, CANCELED), 0)
 
 

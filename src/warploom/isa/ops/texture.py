@@ -89,7 +89,7 @@ declare(
     dst="p:pred",
     src="a:u64",
     unit=Unit.TEXTURE,
-    doc="p = whether a is a handle of this kind   PTX ISA, Texture Instructions: istypep",
+    doc="p is true if a is a handle of this kind   PTX ISA, Texture Instructions: istypep",
     kind=KINDS,
 )
 

@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.report.advice.arithmetic import double_precision
+from warploom.report.advice.arithmetic import double_precision, integer_divisions
+from warploom.report.advice.barriers import idle_barriers
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.coalescing import uncoalesced_access
 from warploom.report.advice.control import divergence, exited_members
-from warploom.report.advice.launch import (
-    low_occupancy,
-    partial_warps,
-    small_blocks,
-    small_grid,
-    tail_effect,
-)
+from warploom.report.advice.launch import partial_warps, small_blocks, small_grid
 from warploom.report.advice.memory import (
     contended_atomics,
     local_arrays,
     narrow_accesses,
     scattered_constants,
 )
-from warploom.report.advice.redundant import idle_barriers, repeated_loads, repeated_stores
+from warploom.report.advice.occupancy import low_occupancy
+from warploom.report.advice.redundant import repeated_loads, repeated_stores
 from warploom.report.advice.resources import register_spills, unused_shared_memory
+from warploom.report.advice.reuse import rereads
 from warploom.report.advice.shared import bank_conflicts
+from warploom.report.advice.tail import tail_effect
 
 __all__ = ["Advice", "Case", "advise"]
 
@@ -40,10 +38,19 @@ RULES = (
         divergence,
         repeated_stores,
         repeated_loads,
+        rereads,
     ),
-    *(double_precision, idle_barriers, partial_warps, register_spills, unused_shared_memory),
+    *(double_precision, integer_divisions, idle_barriers),
+    *(partial_warps, register_spills, unused_shared_memory),
     *(small_blocks, small_grid, tail_effect, low_occupancy),
 )
+
+EXCLUDED_BY = {
+    "low occupancy": frozenset({"unused shared memory", "register spills", "small blocks"}),
+    "small grid": frozenset({"tail effect"}),
+    "tail effect": frozenset({"small blocks", "partial warps"}),
+}
+"""Rules whose advice is not given beside that of others, which it would contradict."""
 
 
 def advise(case: Case) -> tuple[Advice, ...]:
@@ -54,7 +61,10 @@ def advise(case: Case) -> tuple[Advice, ...]:
         for advice in rule(case):
             found.setdefault((advice.rule, advice.line), []).append(advice)
     together = (_of_line(each, case.total_cost) for each in found.values())
-    return tuple(sorted((one for one in together if _is_given(one)), key=_order))
+    given = [one for one in together if _is_given(one)]
+    rules = {one.rule for one in given}
+    fitting = (one for one in given if not rules & EXCLUDED_BY.get(one.rule, frozenset()))
+    return tuple(sorted(fitting, key=_order))
 
 
 def _of_line(found: list[Advice], total: int) -> Advice:
@@ -63,7 +73,11 @@ def _of_line(found: list[Advice], total: int) -> Advice:
     if most.cost is None:
         return most
     cost = sum(advice.cost or 0 for advice in found)
-    return replace(most, cost=cost, share=cost / max(1, total))
+    saves = {
+        name: sum(advice.saves.get(name, 0.0) for advice in found)
+        for name in {name for advice in found for name in advice.saves}
+    }
+    return replace(most, cost=cost, share=min(1.0, cost / max(1, total)), saves=saves)
 
 
 def _is_given(advice: Advice) -> bool:

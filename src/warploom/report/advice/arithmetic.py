@@ -1,4 +1,5 @@
-"""Advice about the units that compute: double precision on devices with few lanes for it."""
+"""Advice about the units that compute: double precision on devices with few lanes for it, and
+integer division."""
 
 from __future__ import annotations
 
@@ -6,22 +7,25 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from warploom.devices.timing import find_timing
+from warploom.isa.instruction import Immediate, Instruction, Register, Special
+from warploom.program.uses import reads
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.origins import enumerated, origins
+from warploom.report.source import source_line, split_line
 from warploom.timing.work.classes import FREE, class_of
 from warploom.timing.work.costs import WorkCosts
 
 SLOW = 8
 """From this ratio of single to double throughput on, as on consumer devices, it is advised."""
 
+DIVISIONS = ("div.s32", "div.s64")
+
 
 def double_precision(case: Case) -> Iterator[Advice]:
     """Yields advice for instructions in double precision on a device that is slow at them."""
-    try:
-        costs = WorkCosts(case.spec, find_timing(case.spec))
-    except KeyError:
-        return
-    fp64 = costs.timing.lanes_fp64
-    if not fp64 or costs.timing.lanes_fp32 < SLOW * fp64:
+    costs = _costs(case)
+    fp64 = costs.timing.lanes_fp64 if costs is not None else 0
+    if costs is None or not fp64 or costs.timing.lanes_fp32 < SLOW * fp64:
         return
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for instruction, count in enumerate(case.counters.executions):
@@ -30,6 +34,11 @@ def double_precision(case: Case) -> Iterator[Advice]:
             of_line = counts[case.program.line(instruction)]
             of_line[0] += int(count)
             of_line[1] += int(count) * costs.of(name).slots
+    remedy = _declared_as_double(case) or (
+        "Use float if its precision is enough: write constants with f (1.5f, because 1.5 is a "
+        "double) and call the functions for float (sqrtf). One double operand makes the whole "
+        "expression double."
+    )
     for line, (executed, slots) in counts.items():
         yield Advice(
             "double precision",
@@ -37,8 +46,86 @@ def double_precision(case: Case) -> Iterator[Advice]:
             f"{executed:,} warp instructions in double precision, at "
             f"1/{costs.timing.lanes_fp32 / fp64:.0f} of the rate of single precision on "
             f"{case.spec.title}",
-            "Use float if its precision is enough: write constants with f (1.5f, because 1.5 is a "
-            "double) and call the functions for float (sqrtf). One double operand makes the whole "
-            "expression double.",
+            remedy,
             slots,
+            saves={"double": slots},
         )
+
+
+def _declared_as_double(case: Case) -> str:
+    """Returns the remedy for a kernel whose buffers hold doubles; empty if none does."""
+    names = [one.name for one in case.pointers if "double" in one.text.split() and one.name]
+    if not names:
+        return ""
+    buffers = enumerated(names)
+    return (
+        f"Use float throughout if its precision is enough: {buffers} hold{'s'[: len(names) == 1]} "
+        "double, which makes the arithmetic on them double. Declare the buffers, the local "
+        "variables and the constants (1.5f) as float."
+    )
+
+
+def integer_divisions(case: Case) -> Iterator[Advice]:
+    """Yields advice for integer divisions and remainders by a value that is not a constant, each of
+    which becomes many instructions."""
+    costs = _costs(case)
+    if costs is None:
+        return
+    lines: defaultdict[str, list[int]] = defaultdict(list)
+    for index, one in enumerate(case.program.instructions):
+        if case.counters.executions[index] and class_of(one) in DIVISIONS and _by_register(one):
+            lines[case.program.line(index)].append(index)
+    for line, indices in lines.items():
+        if not _is_written(line):
+            continue
+        counts = [int(case.counters.executions[index]) for index in indices]
+        slots = sum(
+            count * costs.of(class_of(case.program.instructions[index])).slots
+            for index, count in zip(indices, counts, strict=True)
+        )
+        first = case.program.instructions[indices[0]]
+        what = "remainders (%)" if first.operation.name == "rem" else "divisions (/)"
+        yield Advice(
+            "integer division",
+            line,
+            f"{sum(counts):,} integer {what} by warps with a divisor that is known only at run "
+            f"time; each becomes about {slots // max(1, sum(counts))} instructions",
+            _division_remedy(case, first),
+            slots,
+            saves={"issued": slots},
+        )
+
+
+def _is_written(line: str) -> bool:
+    """Returns whether the source at a line has a division, or is not known: compilers also divide
+    to count the iterations of a loop, for which no source is to blame."""
+    text = source_line(*split_line(line)).partition("//")[0]
+    return not text or "/" in text or "%" in text
+
+
+def _by_register(one: Instruction) -> bool:
+    """Returns whether the divisor, the last operand, is no constant."""
+    return not isinstance(one.operands[-1], Immediate)
+
+
+def _division_remedy(case: Case, one: Instruction) -> str:
+    """Returns the remedy for a division: how else to compute it."""
+    divisor = one.operands[-1]
+    registers = [divisor] if isinstance(divisor, Register) else list(reads(one))
+    specials = origins(case.program, registers).specials
+    is_size = isinstance(divisor, Special) or any(name.startswith("%ntid") for name in specials)
+    constant = (
+        "Make the block size a constant (constexpr or a template parameter; % by a power of 2 is a "
+        "single &)"
+        if is_size
+        else "Make the divisor a constant (constexpr or a template parameter)"
+    )
+    return f"{constant}, or subtract the divisor when an index reaches it (if (j >= w) j -= w)."
+
+
+def _costs(case: Case) -> WorkCosts | None:
+    """Returns the costs of the device; None if they are not known."""
+    try:
+        return WorkCosts(case.spec, find_timing(case.spec))
+    except KeyError:
+        return None

@@ -1,76 +1,70 @@
-"""Advice about accesses to global memory that move more than their lanes use: which index of the
-thread, the block or a loop steps along memory, and which should."""
+"""Advice about accesses to global memory that move more than their lanes use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator
 
-from warploom.isa.instruction import Address, Register, Space
+from warploom.isa.instruction import Space
 from warploom.observe.examples import Example
-from warploom.program.accesses import accesses, bytes_of
-from warploom.program.program import Program
-from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.strides import Strides, is_ordered
+from warploom.report.advice.origins import array_of, enumerated
+from warploom.report.advice.patterns import PATTERNS, Pattern, Wasteful
 
-LARGEST_STRUCT = 256
-"""The largest stride of lanes, in bytes, that is taken for a structure rather than for a row of a
-matrix."""
-
-USED_OF_STRUCT = 0.25
-"""Accesses at several offsets are fields of a structure if they use so much of it."""
-
-SECTOR = 32
-LEAST_UNROLLED = 4
-"""Fewer elements side by side that a thread loads are taken for fields of a structure."""
-
-VECTOR = 16
-"""Bytes of the largest access of a thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """The pattern of a wasteful access: its name, what shows it, and the remedy."""
-
-    rule: str
-    found: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wasteful:
-    """A wasteful access: its example, its strides, and all others of the launch."""
-
-    case: Case
-    example: Example
-    strides: Strides
-    others: tuple[Example, ...]
-
-    @property
-    def along_x(self) -> int | None:
-        """Returns the bytes from one threadIdx.x to the next; None if unknown."""
-        return self.strides.threads.get("x")
+WELL_USED = 0.5
+"""Misaligned accesses that use so much of what they move cost little: neighboring warps use the
+rest of the sectors, which L1 keeps."""
 
 
 def uncoalesced_access(case: Case) -> Iterator[Advice]:
-    """Yields advice for global accesses that move more sectors than their bytes need."""
+    """Yields advice for global accesses that move more sectors than their bytes need: for all of a
+    pattern at a line."""
     wasteful = tuple(e for e in case.examples_in(Space.GLOBAL) if _excess(case, e) > 0)
+    found: dict[tuple[str, str], list[tuple[Example, Pattern]]] = {}
     for example in wasteful:
-        counts, kind = case.counts_of(example), f"global_{example.op}"
-        asked, moved = counts[f"{kind}_bytes_requested"], counts[f"{kind}_bytes_moved"]
         access = Wasteful(case, example, case.strides.of(example), wasteful)
         pattern = next(made for find in PATTERNS if (made := find(access)) is not None)
+        # The fields of a structure are read at many lines, and have one remedy.
+        is_structure = pattern.rule == "array of structures"
+        place = (array_of(case, example.instruction) if is_structure else "") or example.line
+        found.setdefault((place, pattern.rule), []).append((example, pattern))
+    for (_, rule), accesses_of_line in found.items():
+        examples = [example for example, _ in accesses_of_line]
+        example, pattern = max(accesses_of_line, key=lambda pair: _excess(case, pair[0]))
+        asked, moved = (_sum(case, examples, f"bytes_{part}") for part in ("requested", "moved"))
+        excess = sum(_excess(case, one) for one in examples)
         yield Advice(
-            pattern.rule,
+            rule,
             example.line,
-            f"{pattern.found}; {100 * asked / max(1, moved):.0f} % of the bytes moved were "
-            f"requested; the worst request took {example.cost} transactions where {example.best} "
-            "would do",
+            f"{_named(case, examples)}{pattern.found}; {100 * asked / max(1, moved):.0f} % of the "
+            f"bytes moved were requested; the worst request took {example.cost} transactions where "
+            f"{example.best} would do",
             pattern.remedy,
-            _excess(case, example),
+            excess,
+            saves=_savings(case, examples),
+            is_minor=rule == "misaligned access" and asked >= WELL_USED * moved,
         )
+
+
+def _named(case: Case, examples: list[Example]) -> str:
+    """Returns the buffers that accesses are to, as the beginning of a finding."""
+    names = {array_of(case, example.instruction) for example in examples} - {""}
+    return f"{enumerated(sorted(names))}: " if names else ""
+
+
+def _sum(case: Case, examples: list[Example], field: str) -> int:
+    """Returns a counter of accesses to global memory, summed."""
+    return sum(case.counts_of(one)[f"global_{one.op}_{field}"] for one in examples)
+
+
+def _savings(case: Case, examples: list[Example]) -> dict[str, float]:
+    """Returns the bytes that the accesses would not move if they were coalesced."""
+    saved: dict[str, float] = {"loaded": 0.0, "stored": 0.0, "updated": 0.0}
+    for one in examples:
+        counts, kind = case.counts_of(one), f"global_{one.op}"
+        share = _excess(case, one) / max(1, counts[f"{kind}_transactions"])
+        field = {"load": "loaded", "store": "stored"}.get(one.op, "updated")
+        saved[field] += share * counts[f"{kind}_bytes_moved"]
+    return saved
 
 
 def _excess(case: Case, example: Example) -> int:
@@ -79,274 +73,3 @@ def _excess(case: Case, example: Example) -> int:
     packed = case.spec.warp_size * example.size // max(1, example.best)
     needed = max(counts[f"{kind}_requests"], counts[f"{kind}_bytes_requested"] // max(1, packed))
     return max(0, counts[f"{kind}_transactions"] - needed)
-
-
-def swapped_indices(access: Wasteful) -> Pattern | None:
-    """Finds accesses in which another index than threadIdx.x steps by one element."""
-    size, x = access.example.size, access.along_x
-    if x is None or abs(x) <= size:
-        return None
-    for axis in "yz":
-        if abs(access.strides.threads.get(axis, 0)) == size:
-            if _has_rows_along_x(access, axis):
-                return _transposition(abs(x))
-            return Pattern(
-                "swapped thread indices",
-                f"threadIdx.x has a stride of {abs(x):,} bytes, threadIdx.{axis} {size}",
-                f"Swap threadIdx.x and threadIdx.{axis} in this index: neighboring lanes differ "
-                "in threadIdx.x, so it should index neighboring elements (the column, not the "
-                "row).",
-            )
-    return None
-
-
-def _has_rows_along_x(access: Wasteful, axis: str) -> bool:
-    """Returns whether the kernel also accesses global memory the other way round: in order along
-    threadIdx.x, in rows along another axis."""
-    others = (
-        (
-            bytes_of(access.case.program.instructions[index]),
-            access.case.strides.of_instruction(index),
-        )
-        for index, _, _ in access.case.accesses(Space.GLOBAL)
-    )
-    return any(
-        strides is not None
-        and strides.threads.get("x") == size
-        and abs(strides.threads.get(axis, 0)) > size
-        for size, strides in others
-    )
-
-
-def _transposition(stride: int) -> Pattern:
-    return Pattern(
-        "strided access",
-        f"lanes are {stride:,} bytes apart, as in a column of a matrix, and another access of "
-        "the kernel reads or writes along rows, as in a transpose",
-        "Stage a tile of 32 rows of 33 elements in shared memory: read rows into it, and after "
-        "__syncthreads() write rows out of it, so that both global accesses are coalesced.",
-    )
-
-
-def narrow_block(access: Wasteful) -> Pattern | None:
-    """Finds accesses in order along threadIdx.x in a block with fewer threads there than a warp."""
-    size, width = access.example.size, access.case.block[0]
-    warp = access.case.spec.warp_size
-    if access.along_x is None or abs(access.along_x) != size or width % warp == 0 or width > warp:
-        return None
-    height = max(1, access.case.threads_per_block // warp)
-    return Pattern(
-        "narrow block",
-        f"the block is only {width} threads wide, so a warp reads {-(-warp // width)} separate "
-        f"pieces of {width * size} bytes",
-        f"Make the block {warp} threads wide ({warp}x{height}): a warp then accesses one row.",
-    )
-
-
-def misaligned(access: Wasteful) -> Pattern | None:
-    """Finds accesses in order that do not begin at a sector."""
-    example, case = access.example, access.case
-    if not is_ordered(example):
-        return None
-    if case.threads_per_block * example.size % SECTOR:
-        warp = case.spec.warp_size
-        return Pattern(
-            "misaligned blocks",
-            f"a block of {case.threads_per_block} threads covers "
-            f"{case.threads_per_block * example.size} bytes, so blocks begin inside a sector",
-            f"Make the block size a multiple of {warp}.",
-        )
-    beyond = (example.addresses[0] - example.lanes[0] * example.size) % SECTOR
-    return Pattern(
-        "misaligned access",
-        f"the lanes' addresses are contiguous, but start {beyond} bytes after a sector boundary",
-        f"Align arrays and rows to {SECTOR} bytes (pad rows, or use cudaMallocPitch). If the "
-        "offset is intended (in[i + 1]) and several lines read the elements, stage them in "
-        "shared memory.",
-    )
-
-
-def row_by_thread(access: Wasteful) -> Pattern | None:
-    """Finds accesses in which each thread walks along a row of its own."""
-    example, x = access.example, access.along_x or access.example.stride
-    if x is None or abs(x) <= example.size:
-        return None
-    unrolled = _unrolled(access, x)
-    is_unrolled = unrolled >= LEAST_UNROLLED and access.case.has_structures is False
-    if example.size not in map(abs, access.strides.loops) and not is_unrolled:
-        return None
-    how = (
-        f"loads {unrolled} elements in a row" if is_unrolled else ("accesses consecutive elements")
-    )
-    return Pattern(
-        "strided access",
-        f"lanes are {abs(x):,} bytes apart, and each thread {how}",
-        "Let neighboring lanes access neighboring elements: use threadIdx.x for the index that "
-        "the loop advances, or stage the rows in shared "
-        f"memory{_vector_hint(abs(x), example.size)}.",
-    )
-
-
-def _vector_hint(stride: int, size: int) -> str:
-    """Returns the alternative of vector loads, where rows can be read in whole vectors."""
-    fits = stride % VECTOR == 0 and size == 4
-    return ", or load four elements at once (float4, int4)" if fits else ""
-
-
-def _unrolled(access: Wasteful, stride: int) -> int:
-    """Returns the accesses that one expression of the source became, at a distance of one element
-    within the stride."""
-    example, program = access.example, access.case.program
-    own = program.instructions[example.instruction].location
-    first = example.addresses[0] - stride * example.lanes[0]
-    offsets = {
-        other.addresses[0] - stride * other.lanes[0] - first
-        for other in access.others
-        if program.instructions[other.instruction].location == own
-        and own is not None
-        and other.size == example.size
-    }
-    near = sorted(offset for offset in offsets if abs(offset) < abs(stride))
-    steps = {b - a for a, b in pairwise(near)}
-    return len(near) if steps == {example.size} else 0
-
-
-def structures(access: Wasteful) -> Pattern | None:
-    """Finds accesses to fields of structures, one structure a lane."""
-    example, stride = access.example, access.example.stride
-    offsets = _fields(example, access.others)
-    if stride is None or len(offsets) < 2:
-        return None
-    size = abs(stride)
-    whole = "as vectors (float2, float4)"
-    if size % VECTOR:
-        padded = -(-size // VECTOR) * VECTOR
-        whole = f"as vectors, padded to {padded} bytes (alignas({VECTOR}), float4)"
-    return Pattern(
-        "array of structures",
-        f"lanes are {size} bytes apart, and accesses at offsets {', '.join(map(str, offsets))}"
-        f" share that stride, as in an array of structures of {size} bytes",
-        "Keep each field in a separate array (structure of arrays), or load whole structures "
-        f"{whole}.",
-    )
-
-
-def _fields(example: Example, others: tuple[Example, ...]) -> tuple[int, ...]:
-    """Returns the offsets within a structure at which accesses of the same stride fall."""
-    stride = example.stride
-    if stride is None or not example.size < abs(stride) <= LARGEST_STRUCT:
-        return ()
-    firsts = {
-        other.addresses[0] - stride * other.lanes[0] for other in others if other.stride == stride
-    }
-    start = example.addresses[0] - stride * example.lanes[0]
-    near = sorted(first for first in firsts if abs(first - start) < abs(stride))
-    used = len(near) * example.size >= USED_OF_STRUCT * abs(stride)
-    return tuple(first - near[0] for first in near) if used else ()
-
-
-def column(access: Wasteful) -> Pattern | None:
-    """Finds accesses down a column: lanes at a large constant stride."""
-    example, x = access.example, access.along_x or access.example.stride
-    if x is None or abs(x) <= LARGEST_STRUCT:
-        return None
-    found = f"lanes are {abs(x):,} bytes apart, as in a column of a matrix"
-    width = access.case.block[0]
-    if width == 1:
-        return None
-    for axis, stride in access.strides.blocks.items():
-        if abs(stride) == example.size:
-            return Pattern(
-                "strided access",
-                f"{found}, and the stride of blockIdx.{axis} is {stride} bytes",
-                f"Compute the column from threadIdx.x, and the row from blockIdx.{axis}.",
-            )
-    return Pattern(
-        "strided access",
-        found,
-        "Make threadIdx.x the last index, so that neighboring lanes read along a row; or read "
-        "rows into shared memory and columns out of it.",
-    )
-
-
-def upright_block(access: Wasteful) -> Pattern | None:
-    """Finds accesses of a block one thread wide, whose lanes differ in threadIdx.y alone."""
-    block, example = access.case.block, access.example
-    if block[0] != 1 or block[1] == 1:
-        return None
-    warp = access.case.spec.warp_size
-    height = max(1, access.case.threads_per_block // warp)
-    stride = access.strides.threads.get("y", example.stride)
-    how = "follow threadIdx.y" if stride is None else f"are {abs(stride):,} bytes apart"
-    return Pattern(
-        "narrow block",
-        f"the block is 1 thread wide, so lanes {how}",
-        f"Extend the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), which "
-        "indexes neighboring elements.",
-    )
-
-
-def strided(access: Wasteful) -> Pattern | None:
-    """Finds accesses that skip elements at a constant stride."""
-    example, stride = access.example, access.along_x or access.example.stride
-    if not stride:
-        return None
-    every = abs(stride) / example.size
-    remedy = "Let neighboring lanes access neighboring elements"
-    if every == 2:
-        remedy += ": load both elements of a pair at once (float2), or keep them in two arrays."
-    else:
-        remedy += "; if this is a field of a structure, keep each field in a separate array."
-    return Pattern(
-        "strided access", f"lanes are {abs(stride)} bytes apart and use {example.size}", remedy
-    )
-
-
-def indexed(access: Wasteful) -> Pattern | None:
-    """Finds accesses whose index was loaded from memory."""
-    source = _loaded_index(access.case.program, access.example.instruction)
-    if source is None:
-        return None
-    return Pattern(
-        "scattered access",
-        "the lanes' addresses have no constant stride; the index is loaded at "
-        f"{access.case.program.line(source).rpartition('/')[2]}",
-        "Sort the indices, or group the work by them, so that neighboring lanes access "
-        "neighboring elements; or stage these elements in shared memory.",
-    )
-
-
-def scattered(access: Wasteful) -> Pattern:
-    """Returns the pattern of all other accesses: the index is computed, and not linear."""
-    return Pattern(
-        "scattered access",
-        "the lanes' addresses have no constant stride; the index is computed",
-        "Compute the index so that neighboring lanes (threadIdx.x) access neighboring "
-        "elements; a remainder or product in the last dimension of an index scatters the accesses.",
-    )
-
-
-PATTERNS: tuple[Callable[[Wasteful], Pattern | None], ...] = (
-    *(upright_block, swapped_indices, narrow_block, misaligned, row_by_thread, structures),
-    *(column, strided, indexed, scattered),
-)
-"""The patterns in the order in which they are looked for."""
-
-
-def _loaded_index(program: Program, access: int) -> int | None:
-    """Returns the load whose value the address of an access depends on; None if there is none.
-    Parameters are no loads."""
-    spaces = {Space.GLOBAL, Space.SHARED, Space.GENERIC, Space.LOCAL}
-    addresses = (o for o in program.instructions[access].operands if isinstance(o, Address))
-    wanted = {o.base.name for o in addresses if isinstance(o.base, Register)}
-    for _ in range(program.size):
-        before = len(wanted)
-        for index, one in enumerate(program.instructions):
-            if index == access or not any(register.name in wanted for register in writes(one)):
-                continue
-            if any(space in spaces and op == "load" for space, op in accesses(one)):
-                return index
-            wanted.update(register.name for register in reads(one))
-        if len(wanted) == before:
-            return None
-    return None

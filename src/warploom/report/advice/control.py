@@ -3,16 +3,42 @@ lanes without a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from warploom.devices.timing import find_timing
 from warploom.isa.kinds import OpKind
+from warploom.program.accesses import accesses
 from warploom.program.dominance import post_dominators
 from warploom.program.program import Program
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.origins import origins
+from warploom.report.work import issue_slots
+from warploom.timing.work.costs import WorkCosts
 
 LEAST_LOST = 0.08
 """The share of all slots from which on divergence is reported: the last steps of a reduction and
 the borders of a grid lose less."""
+
+SHORT_SIDE = 8
+"""The instructions of a side of a branch up to which computing both sides costs about as much as
+branching."""
+
+SMALL_SIDE = 0.1
+"""A side with a smaller share of the instructions of both counts as empty."""
+
+FEW_THREADS = 1.5
+"""The threads of a block, on average, up to which a side of a branch is the work of one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The basic blocks between a branch and the point where the lanes reconverge, and those of them
+    that only the first and only the second successor leads to."""
+
+    blocks: frozenset[int]
+    sides: tuple[frozenset[int], frozenset[int]]
+    is_loop: bool
 
 
 def divergence(case: Case) -> Iterator[Advice]:
@@ -20,62 +46,206 @@ def divergence(case: Case) -> Iterator[Advice]:
     are lost between a branch and the point where the lanes reconverge."""
     all_counts = case.counters.by_instruction()
     diverged = [i for i, counts in enumerate(all_counts) if counts.divergent_branches]
+    regions = _regions(case.program, diverged)
     lines: dict[str, list[tuple[int, int]]] = {}
-    for index, lost in _lost_slots(case, diverged).items():
+    for index, lost in _lost_slots(case, regions).items():
         lines.setdefault(case.program.line(index), []).append((index, lost))
     for line, branches in lines.items():
+        lost = sum(lost for _, lost in branches)
+        most = max(branches, key=lambda branch: branch[1])[0]
+        if most not in regions:
+            continue
+        if all(_is_of_one_thread(case, i, regions[i]) for i, _ in branches if i in regions):
+            yield _of_one_thread(case, line, regions[most], lost)
+            continue
         times = sum(all_counts[index].divergent_branches for index, _ in branches)
         executed = sum(all_counts[index].branches for index, _ in branches)
-        lost = sum(lost for _, lost in branches)
         yield Advice(
             "divergence within warps",
             line,
             f"in {times:,} of the {executed:,} times that a warp executed this branch, its lanes "
             f"diverged; inactive lanes wasted {lost:,} issue slots before the warp reconverged",
-            "Make the condition the same for all lanes of a warp: assign the elements to threads "
-            f"so that {case.spec.warp_size} consecutive threads take one side (reorder the data or "
-            "the indexes), or, if both sides are short, compute both and select.",
+            _remedy(
+                case,
+                most,
+                regions[most],
+                [regions[index] for index, _ in branches if index in regions],
+            ),
             lost,
             LEAST_LOST,
+            saves={"issued": lost},
         )
 
 
-def _lost_slots(case: Case, branches: list[int]) -> dict[int, int]:
+def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
+    """Returns the advice for a part of a kernel that one lane of a warp executes alone."""
+    counts = case.counters.by_instruction()
+    indices = list(_instructions(case.program, region.blocks))
+    executed = sum(counts[index].warp_instructions for index in indices)
+    kinds = [f"shared_{op}_wavefronts" for op in ("load", "store")]
+    wavefronts = sum(counts[index].get(kind, 0) for index in indices for kind in kinds)
+    share = 100 * executed / max(1, case.counters.warp_instructions)
+    return Advice(
+        "work of one thread",
+        line,
+        f"one thread of each block executes {executed:,} of the instructions ({share:.0f} %), "
+        f"while its other {case.threads_per_block - 1} threads have nothing to do",
+        "Let all threads share this work: for a sum or another reduction, halve the values in "
+        "steps, first with shuffles within each warp (__shfl_down_sync), then over the results of "
+        "the warps in shared memory, and let one thread only write the result.",
+        lost,
+        LEAST_LOST,
+        saves={
+            "issued": lost,
+            "wavefronts": wavefronts * (1 - 1 / case.spec.warp_size),
+        },
+    )
+
+
+def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) -> str:
+    """Returns what gains for sides of this length, by what the condition depends on: for the branch
+    of a line at which most is lost, among the `regions` of all, of which a `switch` has several."""
+    guard, warp = case.program.instructions[branch].guard, case.spec.warp_size
+    found = origins(case.program, [guard.register]) if guard is not None else None
+    by_data = found is not None and bool(found.loads)
+    if region.is_loop:
+        return (
+            "Lanes leave this loop after different numbers of iterations, and a warp runs as long "
+            "as its longest lane. "
+            + (
+                f"Sort the elements by that number first, so that {warp} consecutive threads have "
+                "similar ones, or let the lanes of a warp share the iterations of one element."
+                if by_data
+                else "Assign elements with similar numbers of iterations to the lanes of a warp, "
+                "or let each lane begin its next element as soon as it is done with one."
+            )
+        )
+    lengths = [_length(case, branch, side) for side in region.sides]
+    all_sides = [side for one in regions for side in one.sides]
+    longest = max(_length(case, branch, side) for side in all_sides)
+    if longest <= SHORT_SIDE and not any(_writes_memory(case, side) for side in all_sides):
+        return (
+            "Both sides are short: compute both values in all lanes and select one (x = c ? a : b)."
+        )
+    is_one_sided = len(regions) == 1 and min(lengths) < SMALL_SIDE * sum(lengths)
+    if by_data and is_one_sided:
+        return (
+            "Only some elements take the long side: first collect their indices in a list (stream "
+            "compaction), then use one thread per entry of the list, so that all lanes have work."
+        )
+    if by_data:
+        return (
+            f"Reorder the elements so that {warp} consecutive threads take the same side: first "
+            "partition the indices by the condition, then load and store through these indices."
+        )
+    return (
+        "Let whole warps take one side: compute the element's index from threadIdx.x so that "
+        f"{warp} consecutive threads get elements of the same side, and use that index in the "
+        "condition, the loads and the stores. (With another condition alone, elements would get "
+        "the other side's results.)"
+    )
+
+
+def _writes_memory(case: Case, side: frozenset[int]) -> bool:
+    """Returns whether a side has a store or an atomic, which cannot be computed in all lanes."""
+    instructions = case.program.instructions
+    indices = _instructions(case.program, side)
+    return any(op != "load" for index in indices for _, op in accesses(instructions[index]))
+
+
+def _length(case: Case, branch: int, side: frozenset[int]) -> float:
+    """Returns the instructions of a side that a warp executes each time it executes the branch."""
+    counts = case.counters.by_instruction()
+    executed = sum(counts[i].warp_instructions for i in _instructions(case.program, side))
+    return executed / max(1, counts[branch].warp_instructions)
+
+
+def _is_of_one_thread(case: Case, branch: int, region: Region) -> bool:
+    """Returns whether one thread of a block takes the longer side of a branch, each time that the
+    block executes it."""
+    counts, blocks = case.counters.by_instruction(), case.program.blocks
+    longer = max(region.sides, key=lambda side: _length(case, branch, side))
+    if not longer or region.is_loop:
+        return False
+    warps = -(-case.threads_per_block // case.spec.warp_size)
+    times = counts[branch].warp_instructions / warps
+    entered = max(counts[blocks[block].start].thread_instructions for block in _first(case, longer))
+    return entered <= FEW_THREADS * times
+
+
+def _first(case: Case, side: frozenset[int]) -> list[int]:
+    """Returns the basic blocks of a side to which control comes from outside of it."""
+    entries = [
+        block
+        for block in side
+        if any(block in one.successors and one.index not in side for one in case.program.blocks)
+    ]
+    return entries or list(side)
+
+
+def _instructions(program: Program, blocks: Iterable[int]) -> Iterator[int]:
+    for block in blocks:
+        yield from range(program.blocks[block].start, program.blocks[block].stop)
+
+
+def _lost_slots(case: Case, regions: Mapping[int, Region]) -> dict[int, int]:
     """Returns for each branch the issue slots without a lane in the instructions that it controls:
     each counts for the innermost branch."""
     counts = case.counters.by_instruction()
-    regions = sorted(_regions(case.program, branches).items(), key=lambda item: len(item[1]))
+    innermost = sorted(regions.items(), key=lambda item: len(item[1].blocks))
     full = counts[0].average_active_lanes or case.spec.warp_size
-    lost = dict.fromkeys(branches, 0.0)
+    slots = _slots(case)
+    lost = dict.fromkeys(regions, 0.0)
     for block in case.program.blocks:
-        branch = next((index for index, region in regions if block.index in region), None)
+        branch = next((i for i, region in innermost if block.index in region.blocks), None)
         if branch is None:
             continue
-        for each in counts[block.start : block.stop]:
-            lost[branch] += max(0.0, each.warp_instructions - each.thread_instructions / full)
-    return {branch: int(slots) for branch, slots in lost.items()}
+        for index in range(block.start, block.stop):
+            each = counts[index]
+            empty = max(0.0, each.warp_instructions - each.thread_instructions / full)
+            lost[branch] += empty * slots[index]
+    return {branch: int(count) for branch, count in lost.items()}
 
 
-def _regions(program: Program, branches: list[int]) -> Mapping[int, set[int]]:
-    """Returns for each branch the basic blocks on paths to its reconvergence point, the immediate
+def _slots(case: Case) -> list[int]:
+    """Returns the instructions that a scheduler issues for each of the program's."""
+    try:
+        costs = WorkCosts(case.spec, find_timing(case.spec))
+    except KeyError:
+        return [1] * len(case.program.instructions)
+    return issue_slots(case.program.instructions, costs)
+
+
+def _regions(program: Program, branches: list[int]) -> dict[int, Region]:
+    """Returns for each branch the region up to its reconvergence point, the immediate
     post-dominator."""
     graph = [block.successors for block in program.blocks]
     after = post_dominators(graph)
     owner = {block.stop - 1: block for block in program.blocks}
-    regions: dict[int, set[int]] = {}
+    regions: dict[int, Region] = {}
     for index in branches:
         if index not in owner:
             continue
-        end = after[owner[index].index]
-        region: set[int] = set()
-        waiting = list(owner[index].successors)
-        while waiting:
-            block = waiting.pop()
-            if block != end and block != program.exit and block not in region:
-                region.add(block)
-                waiting += graph[block]
-        regions[index] = region
+        block = owner[index]
+        end = after[block.index]
+        sides = [_until(program, successor, end) for successor in block.successors[:2]]
+        first, second = (sides + [frozenset[int]()] * 2)[:2]
+        regions[index] = Region(
+            first | second, (first - second, second - first), block.index in first | second
+        )
     return regions
+
+
+def _until(program: Program, start: int, end: int) -> frozenset[int]:
+    """Returns the basic blocks on paths from `start` that do not pass `end`."""
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        block = waiting.pop()
+        if block not in (end, program.exit) and block not in found:
+            found.add(block)
+            waiting += program.blocks[block].successors
+    return frozenset(found)
 
 
 def exited_members(case: Case) -> Iterator[Advice]:

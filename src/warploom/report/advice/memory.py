@@ -2,54 +2,134 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from warploom.isa.instruction import Space
+from warploom.observe.counters import Counts
+from warploom.observe.examples import Example
 from warploom.program.accesses import bytes_of
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.origins import (
+    array_of,
+    declared_at,
+    has_same_values,
+    in_all_threads,
+    is_decided_by_data,
+    pointer_of,
+    thread_array,
+)
+from warploom.report.source import split_line
 
 WORD = 4
 """Bytes of a register: what a thread can load at once for the price of one byte."""
 
-REDUCTIONS = frozenset(["add", "min", "max", "and", "or", "xor", "inc", "dec"])
-"""Atomics whose operands can be combined before."""
+SECTOR = 32
+
+NEUTRAL = {
+    **dict.fromkeys(["add", "or", "xor", "inc"], "0"),
+    "min": "the largest value",
+    "max": "the smallest value",
+    "and": "all bits set",
+}
+"""Operations of atomics whose operands can be combined before, each with the operand that changes
+nothing."""
 
 
 def scattered_constants(case: Case) -> Iterator[Advice]:
     """Yields advice for reads of constant memory at an index that differs between lanes."""
+    tables: defaultdict[str, list[Example]] = defaultdict(list)
     for example in case.examples_in(Space.CONST):
-        counts = case.counts_of(example)
-        requests, passes = counts.constant_load_requests, counts.constant_load_transactions
+        tables[array_of(case, example.instruction) or example.line].append(example)
+    for examples in tables.values():
+        line = max(examples, key=lambda one: one.cost).line
+        counts = [case.counts_of(example) for example in examples]
+        requests = sum(each.constant_load_requests for each in counts)
+        passes = sum(each.constant_load_transactions for each in counts)
+        worst = max(example.cost for example in examples)
+        name = array_of(case, examples[0].instruction)
         yield Advice(
             "diverging constant memory accesses",
-            example.line,
-            f"{passes:,} passes for {requests:,} requests: up to {example.cost} different words "
-            "in one request",
-            "The constant cache serves one word at a time to all lanes. Index it by a value that "
-            "all lanes share, or keep the table in shared or global memory.",
+            line,
+            f"{passes:,} passes for {requests:,} requests{f' of {name}' if name else ''}: up to "
+            f"{worst} different words in one request",
+            "The constant cache serves one word at a time to all lanes. Index the table by a value "
+            "that all lanes share, or keep it in shared memory, or in global memory (const "
+            "__restrict__).",
             passes - requests,
+            saves={"constant_passes": passes - requests},
         )
 
 
 def contended_atomics(case: Case) -> Iterator[Advice]:
     """Yields advice for atomics that name one address: in a request, or in the whole grid."""
     for space in (Space.GLOBAL, Space.SHARED):
+        lines: defaultdict[tuple[str, bool], list[tuple[int, Counts]]] = defaultdict(list)
         for index, op, counts in case.accesses(space):
             words = case.program.instructions[index].operation.opcode.split(".")
-            if op != "atomic" or not REDUCTIONS & set(words):
-                continue
-            requests, passes = counts.atomic_requests, counts.atomic_passes
-            strides = case.strides.of_instruction(index)
-            is_total = space is Space.GLOBAL and strides is not None and strides.is_uniform
-            where = "one address of global memory" if is_total else "the same addresses in a warp"
-            yield Advice(
-                "atomics on one address",
-                case.program.line(index),
-                f"{passes:,} passes for {requests:,} requests to {where}; each pass waits for "
-                "the previous one",
-                _combined(space, is_total=is_total),
-                _cost_of_total(case, passes) if is_total else passes - requests,
-            )
+            if op == "atomic" and NEUTRAL.keys() & set(words):
+                is_total = space is Space.GLOBAL and _is_at_one_address(case, index)
+                lines[case.program.line(index), is_total].append((index, counts))
+        for (line, is_total), found in lines.items():
+            yield _of_atomics(case, space, line, found, is_total=is_total)
+
+
+def _of_atomics(
+    case: Case, space: Space, line: str, found: list[tuple[int, Counts]], *, is_total: bool
+) -> Advice:
+    """Returns the advice for the atomics of a line."""
+    requests = sum(counts.atomic_requests for _, counts in found)
+    passes = sum(counts.atomic_passes for _, counts in found)
+    first = found[0][0]
+    name = array_of(case, first)
+    where = f"one address of global memory{f' ({name})' if name else ''}"
+    if not is_total:
+        where = f"the same addresses in a warp{f' ({name})' if name else ''}"
+    saved: dict[str, float] = {"wavefronts": passes - requests}
+    if space is Space.GLOBAL:
+        left = case.blocks if is_total else case.blocks * _sectors(case, first)
+        saved = {"atomic_passes": max(0, sum(_passes(case, *one) for one in found) - left)}
+    return Advice(
+        "atomics on one address",
+        line,
+        f"{passes:,} passes for {requests:,} requests to {where}; each pass waits for "
+        "the previous one",
+        _combined(case, space, *found[0], is_total=is_total),
+        _cost_of_total(case, passes) if is_total else passes - requests,
+        saves=saved,
+    )
+
+
+def passes_in_one_slice(case: Case) -> int:
+    """Returns the passes of atomics on global memory that the slice of L2 with the most of them
+    executes, if the addresses of each atomic are spread evenly over the sectors of its buffer."""
+    return int(
+        sum(
+            _passes(case, index, counts)
+            for index, op, counts in case.accesses(Space.GLOBAL)
+            if op == "atomic"
+        )
+    )
+
+
+def _passes(case: Case, index: int, counts: Counts) -> float:
+    """Returns the passes of an atomic in the slice of L2 that executes most of them."""
+    return counts.atomic_passes / min(case.l2_slices, _sectors(case, index))
+
+
+def _sectors(case: Case, index: int) -> int:
+    """Returns the sectors to which an atomic may be, as far as its buffer is known."""
+    if _is_at_one_address(case, index):
+        return 1
+    pointer = pointer_of(case, index)
+    size = None if pointer is None else pointer.size
+    return case.l2_slices if size is None else max(1, -(-size // SECTOR))
+
+
+def _is_at_one_address(case: Case, index: int) -> bool:
+    """Returns whether all threads of the grid access one address."""
+    strides = case.strides.of_instruction(index)
+    return strides is not None and strides.is_uniform
 
 
 def _cost_of_total(case: Case, passes: int) -> int:
@@ -60,21 +140,37 @@ def _cost_of_total(case: Case, passes: int) -> int:
     return case.total_cost * waited // max(1, case.total_cost + waited)
 
 
-def _combined(space: Space, *, is_total: bool) -> str:
+def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total: bool) -> str:
     """Returns the remedy for atomics: where to combine their operands."""
     if is_total:
+        words = case.program.instructions[index].operation.opcode.split(".")
+        neutral = next(NEUTRAL[word] for word in words if word in NEUTRAL)
+        outside = (
+            ""
+            if in_all_threads(case.program, index)
+            else f", outside the branch, with {neutral} for lanes that do not take it"
+        )
+        if counts.atomic_passes <= counts.atomic_requests:
+            return (
+                "Each warp executes one atomic already: combine the values of the warps of a block "
+                "as well, in shared memory, and have one thread per block execute the atomic."
+            )
+        by_warp = "shuffles" if words[-1].startswith("f") else "__reduce_add_sync or shuffles"
         return (
-            "First combine the values of a warp (__reduce_add_sync or shuffles), then those of "
+            f"First combine the values of a warp ({by_warp}"
+            f"{outside}), then those of "
             "the block in shared memory, and have one thread per block execute the atomic."
         )
     if space is Space.SHARED:
         return (
-            "Give each warp separate counters in shared memory and add them up at the end, or "
-            "combine lanes that use the same address (__match_any_sync)."
+            "Combine the lanes that use the same address first (__match_any_sync returns their "
+            "mask, and one of them adds for all), or keep several copies of the counters, one for "
+            "every few lanes, and add the copies up at the end."
         )
+    by_warp = "; or combine lanes that use the same address (__match_any_sync)"
     return (
-        "First count in shared memory per block, and add the counts to global memory at the end; "
-        "or combine lanes that use the same address (__match_any_sync)."
+        "First count in shared memory per block, and add the counts to global memory at the end"
+        f"{by_warp if in_all_threads(case.program, index) else ''}."
     )
 
 
@@ -88,33 +184,81 @@ def local_arrays(case: Case) -> Iterator[Advice]:
     if not costs:
         return
     total, (_, index) = sum(cost for cost, _ in costs), max(costs)
+    line, size = case.program.line(index), case.program.local_bytes
+    name = next(filter(None, (thread_array(case.program.line(i)) for _, i in costs)), "")
+    declared = declared_at(name, line) if name else None
+    at = "" if declared is None else f", declared at line {split_line(declared)[1]}"
+    moved = case.work.local if case.work is not None else SECTOR * total
     yield Advice(
         "array in local memory",
-        case.program.line(index),
-        f"{total:,} transactions of local memory, which resides in device memory; the arrays of "
-        f"a thread occupy {case.program.local_bytes:,} bytes of it",
-        "Keep the array in shared memory, or unroll its loops so that indexes are constants: an"
-        " array with an index that is known only at run time cannot be in registers.",
+        line,
+        f"{total:,} transactions of local memory: {name or 'an array'} ({size:,} bytes per "
+        f"thread{at}) "
+        "is kept there, not in registers, because its index is known only at run time",
+        _array_remedy(case, [i for _, i in costs], name or "the array"),
         total,
+        saves={"local": moved},
+    )
+
+
+def _array_remedy(case: Case, indices: list[int], name: str) -> str:
+    """Returns the remedy for an array in local memory: by whether all threads have the same values
+    in it, and whether data decides on its index."""
+    if all(has_same_values(case.program, index) for index in indices):
+        return (
+            f"All threads have the same values in {name}: keep one copy of them, in shared memory "
+            "(__shared__, one per block), or, if the lanes of a warp mostly use the same index, in "
+            "constant memory (__constant__)."
+        )
+    needed = case.program.local_bytes * case.threads_per_block
+    fits = needed <= case.spec.shared_bytes_per_block_optin
+    size = f"{needed:,} bytes per block"
+    if needed > case.spec.shared_bytes_per_block:
+        size += " as dynamic shared memory" if fits else ", more than a block can have: use smaller"
+    shared = f"Keep {name} in shared memory as [index][thread], which has no bank conflicts ({size}"
+    shared += ")" if fits else " blocks)"
+    if any(is_decided_by_data(case.program, index) for index in indices):
+        return (
+            f"{shared}; or use an algorithm whose indices do not depend on the data (for sorting, "
+            "a network of compare-and-swap steps) and unroll its loops: with constant indices the "
+            "array is kept in registers."
+        )
+    return (
+        f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants and "
+        f"it can be in registers. Otherwise: {shared[0].lower()}{shared[1:]}."
     )
 
 
 def narrow_accesses(case: Case) -> Iterator[Advice]:
     """Yields advice for accesses of less than a word by neighboring lanes."""
+    lines: defaultdict[tuple[str, int], int] = defaultdict(int)
     for index, op, counts in case.accesses(Space.GLOBAL):
         size = bytes_of(case.program.instructions[index])
         strides = case.strides.of_instruction(index)
         if size >= WORD or op == "atomic" or strides is None or strides.threads.get("x") != size:
             continue
+        # A thread that walks along bytes has other remedies than a wider access of all lanes.
+        if any(abs(step) < size * case.spec.warp_size for step in strides.loops):
+            continue
+        lines[case.program.line(index), size] += counts[f"global_{op}_requests"]
+    for (line, size), requests in lines.items():
         count = WORD // size
-        requests = counts[f"global_{op}_requests"]
         vector, part = ("char4, uchar4", "a quarter") if size == 1 else ("short2, half2", "half")
         yield Advice(
             "narrow access",
-            case.program.line(index),
+            line,
             f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane, but a 4-byte "
             f"register has space for {count} elements",
             f"Let each thread load or store {count} neighboring elements at once ({vector}), "
-            f"with {part} of the requests.",
+            f"with {part} of the requests and of the threads.",
             requests - requests // count,
+            saves=_narrow_savings(case, count),
         )
+
+
+def _narrow_savings(case: Case, count: int) -> dict[str, float]:
+    """Returns the instructions that are saved at most if each thread does the work of `count`:
+    those of the threads that are no longer needed."""
+    if case.work is None:
+        return {}
+    return {name: getattr(case.work, name) * (1 - 1 / count) for name in ("issued", "latency")}

@@ -3,52 +3,90 @@ loop, and barriers that order nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Iterator, Sequence, Set
 
-from warploom.analysis.linear.forms import Form
 from warploom.analysis.linear.intervals import (
-    barrier_intervals,
-    interval_from,
-    is_asynchronous_access,
     is_barrier_of_all_threads,
 )
 from warploom.isa.instruction import Address, Register, Space
-from warploom.program.accesses import accesses, bytes_of
+from warploom.observe.counters import Counts
+from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.report.advice.case import Advice, Case
-
-LEAST_OF_BARRIERS = 0.01
-"""The share of all slots from which on a needless barrier is reported: it takes one, but warps wait
-at it."""
-
-_ORDERED = frozenset([Space.SHARED, Space.GLOBAL, Space.GENERIC])
-"""Spaces in which threads see what others write."""
+from warploom.report.advice.case import ORDERED, Advice, Case
+from warploom.report.advice.origins import array_of
+from warploom.report.source import source_line, split_line
 
 
 def repeated_stores(case: Case) -> Iterator[Advice]:
     """Yields advice for stores whose address is the same in each iteration of the innermost loop
     around them, and which no barrier in the loop shows to others."""
     program, counts = case.program, case.counters.by_instruction()
+    lines: dict[str, list[int]] = {}
     for block in program.blocks:
         stores = [i for i in range(block.start, block.stop) if _is_plain_store(program, i)]
         loop = _loop_around(program, block.index) if stores else set[int]()
         for index in stores if loop else ():
-            if not _is_constant_in(program, index, loop):
-                continue
-            stored = counts[index].warp_instructions
-            moved = sum(
-                counts[index].get(f"{space}_store_transactions", 0) for space in ("global", "local")
-            )
-            yield Advice(
-                "store in each iteration",
-                program.line(index),
-                f"{stored:,} stores by warps to an address that the loop does not change",
-                "Keep the value in a local variable, and store it once after the loop. The "
-                "compiler cannot do this, because another pointer might refer to the same element.",
-                max(stored, moved) - case.counters.by_instruction()[0].warp_instructions,
-            )
+            if _is_constant_in(program, index, loop):
+                lines.setdefault(program.line(index), []).append(index)
+    warps = counts[0].warp_instructions
+    for line, stores in lines.items():
+        stored = sum(counts[index].warp_instructions for index in stores)
+        moved = _total(counts, stores, "store", "transactions")
+        saved = 1 - warps / max(warps, stored)
+        name = _element(case, stores[0])
+        yield Advice(
+            "store in each iteration",
+            line,
+            f"{stored:,} stores by warps to {name or 'an element'}, whose address the loop does "
+            "not change",
+            f"Keep {_value(name)} in a local variable during the loop, and store it once "
+            "after the loop. The compiler cannot do this, because another pointer might refer to "
+            "the same element.",
+            max(stored, moved) - warps,
+            saves={
+                # A compound assignment (+=) loads in each iteration, too.
+                "stored": saved * _total(counts, stores, "store", "bytes_moved"),
+                "issued": 2 * saved * stored,
+                "loaded": saved * _loaded_again(case, stores),
+            },
+        )
+
+
+def _loaded_again(case: Case, stores: Sequence[int]) -> int:
+    """Returns the bytes that loads of the same addresses as some stores move."""
+    counts = case.counters.by_instruction()
+    forms = {form for index in stores if (form := case.strides.form_of(index)) is not None}
+    return sum(
+        each.global_load_bytes_moved
+        for index, op, each in case.accesses(Space.GLOBAL)
+        if op == "load" and case.strides.form_of(index) in forms and counts[index]
+    )
+
+
+def _total(counts: Sequence[Counts], indices: Sequence[int], op: str, field: str) -> int:
+    """Returns a counter of accesses to memory outside of the SM, summed over instructions."""
+    return sum(
+        counts[index].get(f"{space}_{op}_{field}", 0)
+        for index in indices
+        for space in ("global", "local")
+    )
+
+
+def _element(case: Case, index: int) -> str:
+    """Returns the element that an access is to, as the source has it: "out[i]" or "*scale"; empty
+    where it is not found."""
+    name = array_of(case, index)
+    text = source_line(*split_line(case.program.line(index)))
+    if not name:
+        return ""
+    found = re.search(rf"\b{re.escape(name)}\s*\[[^\[\]]*\]|\*\s*{re.escape(name)}\b", text)
+    return found[0] if found else f"an element of {name}"
+
+
+def _value(element: str) -> str:
+    return "the value" if not element or element.startswith("an element") else element
 
 
 def repeated_loads(case: Case) -> Iterator[Advice]:
@@ -56,47 +94,84 @@ def repeated_loads(case: Case) -> Iterator[Advice]:
     around them, without a barrier in the loop, and of which the loop's end does not depend: such a
     loop waits for another thread."""
     program, warps = case.program, case.counters.by_instruction()[0].warp_instructions
-    lines: dict[tuple[str, bool], list[int]] = {}
+    all_counts = case.counters.by_instruction()
+    lines: dict[tuple[str, str], list[int]] = {}
+    stored: dict[str, set[str]] = {}
     for block in program.blocks:
         loads = [i for i in range(block.start, block.stop) if _is_repeatable_load(program, i)]
         loop = _loop_around(program, block.index) if loads else set[int]()
         for index in loads if loop else ():
             if _is_constant_in(program, index, loop) and not _decides_on_end(program, index, loop):
-                words = program.instructions[index].operation.opcode.split(".")
-                lines.setdefault((program.line(index), "volatile" in words), []).append(index)
-    for (line, is_volatile), loads in lines.items():
-        counts = [case.counters.by_instruction()[index] for index in loads]
+                element = _element(case, index)
+                lines.setdefault((program.line(index), element), []).append(index)
+                stored.setdefault(element, set()).update(_stored_in(case, loop))
+    for (line, element), loads in lines.items():
+        counts = [all_counts[index] for index in loads]
         loaded = sum(each.warp_instructions for each in counts)
         moved = sum(
             each.get(f"{space}_load_transactions", 0)
             for each in counts
             for space in ("global", "shared")
         )
+        saved = 1 - warps / max(warps, loaded)
         yield Advice(
             "load in each iteration",
             line,
-            f"the loop does not change the address of {loaded:,} loads by warps",
-            "Load the value into a local variable before the loop. "
-            + (_VOLATILE if is_volatile else _ALIASED),
+            f"{loaded:,} loads by warps of {element or 'an element'}, whose address the loop does "
+            "not change",
+            f"Load {_value(element)} into a local variable before the loop. "
+            + _reasons(case, loads, sorted(stored[element])),
             max(loaded, moved) - warps,
+            saves={
+                "loaded": saved * sum(each.get("global_load_bytes_moved", 0) for each in counts),
+                "wavefronts": saved * sum(each.get("shared_load_wavefronts", 0) for each in counts),
+                "issued": saved * loaded,
+            },
         )
 
 
-_VOLATILE = (
-    "The compiler cannot do this: volatile makes each iteration load anew, which is needed only if "
-    "another thread changes the value meanwhile."
-)
-_ALIASED = (
-    "The compiler cannot do this: a store in the loop might change the value; const and "
-    "__restrict__ on the pointers would say that none does."
-)
+def _stored_in(case: Case, loop: Set[int]) -> Iterator[str]:
+    """Yields the names of the buffers to which the instructions of a loop store."""
+    blocks = (case.program.blocks[block] for block in loop)
+    for index in (at for block in blocks for at in range(block.start, block.stop)):
+        if any(op != "load" and space in ORDERED for space, op in _accesses(case, index)):
+            yield array_of(case, index)
+
+
+def _accesses(case: Case, index: int) -> list[tuple[Space, str]]:
+    return list(accesses(case.program.instructions[index]))
+
+
+def _reasons(case: Case, loads: Sequence[int], stored: Sequence[str]) -> str:
+    """Returns all reasons for which the compiler loads in each iteration."""
+    words = case.program.instructions[loads[0]].operation.opcode.split(".")
+    is_volatile, name = "volatile" in words, array_of(case, loads[0])
+    others = [other for other in stored if other]
+    alias = (
+        f"the store to {' or '.join(others)} might change it"
+        if others
+        else "a store in the loop might change it"
+    )
+    by_volatile = f"{name or 'the pointer'} is volatile, which is needed only if another thread "
+    by_volatile += "changes the value meanwhile"
+    if is_volatile and stored:
+        return (
+            f"The compiler cannot do this: {by_volatile}; and even without volatile, {alias} (no "
+            "pointer is const ... __restrict__)."
+        )
+    if is_volatile:
+        return f"The compiler cannot do this: {by_volatile}."
+    return (
+        f"The compiler cannot do this: {alias}; const and __restrict__ on the pointers would say "
+        "that no store does."
+    )
 
 
 def _is_repeatable_load(program: Program, index: int) -> bool:
     """Returns whether an instruction is a load of global or shared memory that does not order other
     accesses."""
     made = program.instructions[index]
-    loads = any(op == "load" and space in _ORDERED for space, op in accesses(made))
+    loads = any(op == "load" and space in ORDERED for space, op in accesses(made))
     words = made.operation.opcode.split(".")
     return loads and words[0] == "ld" and not {"acquire", "relaxed", "mmio"} & set(words)
 
@@ -145,7 +220,7 @@ def _reachable(graph: Sequence[Sequence[int]], start: int) -> set[int]:
 def _is_plain_store(program: Program, index: int) -> bool:
     """Returns whether an instruction is a store that is neither volatile nor a release."""
     made = program.instructions[index]
-    stores = any(op == "store" and space in _ORDERED for space, op in accesses(made))
+    stores = any(op == "store" and space in ORDERED for space, op in accesses(made))
     words = made.operation.opcode.split(".")
     strong = {"volatile", "release", "relaxed", "mmio", "async"} & set(words)
     return stores and not strong and made.guard is None
@@ -167,84 +242,3 @@ def _is_constant_in(program: Program, index: int, loop: Set[int]) -> bool:
         return False
     written = {register.name for one in inside for register in writes(one)}
     return address.base.name not in written
-
-
-def idle_barriers(case: Case) -> Iterator[Advice]:
-    """Yields advice for barriers of the block before or after which no access needs them: the
-    accesses on both sides cannot be to the same bytes, or none of them writes."""
-    program = case.program
-    if any(is_asynchronous_access(one) for one in program.instructions):
-        return
-    intervals, lines = list(barrier_intervals(program)), Counter[str]()
-    for index, made in enumerate(program.instructions):
-        executed = case.counters.by_instruction()[index].warp_instructions
-        if not executed or not is_barrier_of_all_threads(made):
-            continue
-        before = set[int]().union(*(one for one in intervals if index in one))
-        if _orders_nothing(case, before, interval_from(program, index + 1)):
-            lines[program.line(index)] += executed
-    for line, executed in lines.items():
-        yield Advice(
-            "unnecessary barrier",
-            line,
-            f"warps executed the barrier {executed:,} times; after it, no thread reads or "
-            "overwrites anything that another thread read or wrote before it",
-            "Remove the barrier: __syncthreads() is needed only between accesses of "
-            "different threads to the same bytes, at least one of which is a write.",
-            executed,
-            LEAST_OF_BARRIERS,
-        )
-
-
-def _orders_nothing(case: Case, before: set[int], after: set[int]) -> bool:
-    """Returns whether no access in one interval can be to bytes that one in the other writes."""
-    sides = [
-        [
-            (index, space, op)
-            for index in interval
-            for space, op in accesses(case.program.instructions[index])
-            if space in _ORDERED
-        ]
-        for interval in (before, after)
-    ]
-    return not any(
-        ("load" not in (op, other_op) and _may_overlap(case, index, space, other, other_space))
-        or (op != other_op and _may_overlap(case, index, space, other, other_space))
-        for index, space, op in sides[0]
-        for other, other_space, other_op in sides[1]
-    )
-
-
-def _may_overlap(case: Case, one: int, space: Space, other: int, other_space: Space) -> bool:
-    """Returns whether two instructions may access the same bytes."""
-    if space is not other_space and Space.GENERIC not in (space, other_space):
-        return False
-    forms = case.strides.form_of(one), case.strides.form_of(other)
-    if forms[0] is None or forms[1] is None:
-        return True
-    if forms[0] == forms[1] and _is_own(case, one, forms[0]) and _is_own(case, other, forms[1]):
-        return False
-    return not (
-        _ends_before(case, one, forms[0], forms[1]) or _ends_before(case, other, forms[1], forms[0])
-    )
-
-
-def _is_own(case: Case, index: int, form: Form) -> bool:
-    """Returns whether no two threads of a block access the same bytes, in any iteration."""
-    extents = {f"%tid.{axis}": extent for axis, extent in zip("xyz", case.block, strict=True)}
-    strides = {variable.name: abs(stride) for variable, stride in form.strides}
-    if any(variable.name not in extents and not variable.of_block for variable, _ in form.strides):
-        return False
-    span = bytes_of(case.program.instructions[index])
-    axes = [(strides.get(name, 0), extent) for name, extent in extents.items() if extent > 1]
-    for stride, extent in sorted(axes):
-        if stride < span:
-            return False
-        span += stride * (extent - 1)
-    return True
-
-
-def _ends_before(case: Case, one: int, form: Form, other: Form) -> bool:
-    """Returns whether all addresses of an instruction are below those of another one."""
-    size = bytes_of(case.program.instructions[one])
-    return form.is_bounded and other.is_bounded and form.high + size <= other.low

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,8 +16,17 @@ from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
 from warploom.program.program import Program
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.origins import array_of, declared_at
+from warploom.report.source import source_line, split_line
 
 MOST_PADDING = 32
+
+WARP = 32
+"""Lanes whose accesses the banks serve together at most."""
+
+WIDEST = 16
+"""Bytes of the largest access of a thread: lanes that are no further apart can load all between
+them."""
 
 SWIZZLE_ROWS = (
     "Each matrix has eight rows of 16 bytes, which should be in different banks: XOR the index of "
@@ -34,41 +45,88 @@ OPERAND_BYTES = 16
 
 
 def bank_conflicts(case: Case) -> Iterator[Advice]:
-    """Yields advice for lanes that wait for each other in shared memory."""
+    """Yields advice for lanes that wait for each other in shared memory: for the loads, and for the
+    stores, of a line, which may have become several instructions."""
+    lines: defaultdict[tuple[str, str], list[Example]] = defaultdict(list)
     for example in case.examples_in(Space.SHARED):
+        if example.op != "atomic":
+            lines[example.line, example.op].append(example)
+    for (line, op), examples in lines.items():
+        counts = [case.counts_of(example) for example in examples]
+        conflicts = sum(each[f"shared_{op}_bank_conflicts"] for each in counts)
+        requests = sum(each[f"shared_{op}_requests"] for each in counts)
+        example = max(examples, key=lambda one: one.cost - one.best)
         collisions = example.collisions
-        if not collisions or example.op == "atomic":
+        if not collisions:
             continue
-        counts = case.counts_of(example)
-        conflicts = counts[f"shared_{example.op}_bank_conflicts"]
-        requests = counts[f"shared_{example.op}_requests"]
         worst = max(collisions, key=len)
+        name = array_of(case, example.instruction)
         yield Advice(
             "bank conflicts",
-            example.line,
-            f"{conflicts:,} extra wavefronts in {requests:,} requests; the worst took "
-            f"{example.cost} where {example.best} would do, because lanes {_lane_list(worst)} "
-            "access the "
-            "same bank",
-            _padding_advice(case, example),
+            line,
+            f"{conflicts:,} extra wavefronts in {requests:,} {op}s{_of_array(name, op)}; "
+            f"the worst took {example.cost} where {example.best} would do, because "
+            f"{_lane_list(worst)} access the same bank",
+            _padding_advice(case, example, name),
             conflicts,
+            saves={"wavefronts": conflicts},
         )
 
 
-def _padding_advice(case: Case, example: Example) -> str:
+def _of_array(name: str, op: str) -> str:
+    """Returns the array that loads or stores are to, as the end of their description."""
+    return f" {'from' if op == 'load' else 'to'} {name}" if name else ""
+
+
+def _padding_advice(case: Case, example: Example, name: str) -> str:
     kind = case.program.instructions[example.instruction].operation.kind
     if kind in (OpKind.MATRIX_LOAD, OpKind.MATRIX_STORE):
         return SWIZZLE_ROWS
     if example.size == OPERAND_BYTES and _multiplies_from_shared_memory(case.program):
         return SWIZZLE_OPERAND
+    stride = abs(example.stride or 0)
+    if example.size < stride <= WIDEST:
+        count = stride // example.size
+        return (
+            f"Lanes are {count} elements apart: load {count} elements at once (float2, float4) if "
+            f"each lane needs them; or split {name or 'the array'} into {count} arrays, so that "
+            "lanes access neighboring elements."
+        )
     found = padding(example)
     if found is None:
         return "Rearrange the data so that lanes of a warp access different banks."
     pitch, bytes_more = found
+    if _has_one_dimension(example, name) and bytes_more == example.size:
+        every = pitch // example.size
+        return (
+            f"Leave {bytes_more} bytes free after every {pitch} bytes: use {name}[i + i / {every}] "
+            f"instead of {name}[i] (and a larger array). This access then has no conflict."
+        )
     return (
-        f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}: this "
-        "access then has no conflict."
+        f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
+        f"{_declared(pitch, bytes_more, example, name)}: this access then has no conflict."
     )
+
+
+def _declared(pitch: int, more: int, example: Example, name: str) -> str:
+    """Returns the declaration with padding, if an array of several dimensions is known and its rows
+    are whole elements."""
+    if _dimensions(example, name) < 2 or pitch % example.size or more % example.size:
+        return ""
+    return f" ({name}[...][{(pitch + more) // example.size}] instead of [{pitch // example.size}])"
+
+
+def _has_one_dimension(example: Example, name: str) -> bool:
+    return _dimensions(example, name) == 1
+
+
+def _dimensions(example: Example, name: str) -> int:
+    """Returns the dimensions of an array, by its declaration; 0 if that is not found."""
+    line = declared_at(name, example.line) if name else None
+    if line is None:
+        return 0
+    found = re.search(rf"\b{re.escape(name)}((?:\s*\[[^\]]*\])+)", source_line(*split_line(line)))
+    return found[1].count("[") if found else 0
 
 
 def _multiplies_from_shared_memory(program: Program) -> bool:
@@ -106,6 +164,8 @@ def _conflicts(example: Example, moved: list[int]) -> int:
 
 def _lane_list(lanes: tuple[int, ...]) -> str:
     """Returns the numbers of lanes, separated by commas; the first 8 and their count where there
-    are more."""
+    are more, and no numbers for a whole warp."""
+    if len(lanes) == WARP:
+        return f"all {WARP} lanes"
     shown = ", ".join(map(str, lanes[:8]))
-    return f"{shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else shown
+    return f"lanes {shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else f"lanes {shown}"
