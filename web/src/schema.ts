@@ -621,6 +621,21 @@ export interface Explainer {
   names: readonly string[];
 }
 
+export interface EditableNumber {
+  start: number;
+  end: number;
+  values: Readonly<Record<string, number>>;
+}
+
+export interface CompiledKernel {
+  device: string;
+  source: string;
+  lines: readonly string[];
+  ptx: readonly number[];
+  changes: readonly (readonly (readonly [number, number, readonly number[]])[])[];
+  numbers: readonly EditableNumber[];
+}
+
 export interface DeviceChoice {
   name: string;
   title: string;
@@ -644,4 +659,5 @@ export interface Show {
   explainer: Explainer | null;
   place: string;
   explorable: Explorable | null;
+  machine: string;
 }

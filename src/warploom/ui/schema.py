@@ -288,6 +288,32 @@ class Explainer(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+Change = tuple[int, int, tuple[int, ...]]
+"""The first line of a text that is replaced, the line after the last, and the numbers of the lines
+that stand there instead."""
+
+
+class EditableNumber(msgspec.Struct, frozen=True):
+    """A number in a source, at offsets `start` to `end` without its suffix. `values` has the values
+    that it can be changed to, as texts, each with the number of the changes that makes of PTX."""
+
+    start: int
+    end: int
+    values: dict[str, int]
+
+
+class CompiledKernel(msgspec.Struct, frozen=True):
+    """The PTX of a source for a device, as numbers of `lines`, for a page without a compiler.
+    `changes` are what other values of the source's `numbers` make of it."""
+
+    device: str
+    source: str
+    lines: tuple[str, ...]
+    ptx: tuple[int, ...]
+    changes: tuple[tuple[Change, ...], ...] = ()
+    numbers: tuple[EditableNumber, ...] = ()
+
+
 class DeviceChoice(msgspec.Struct, frozen=True):
     """A device that the page can choose."""
 
@@ -322,3 +348,4 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     explainer: Explainer | None = None
     place: str = ""
     explorable: Explorable | None = None
+    machine: str = ""

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from warploom.cli.lessons.class_grades import grades_json, grades_of_class, grades_table
 from warploom.cli.options import grouped
-from warploom.cli.pages import Export, PageOptions, write_page
+from warploom.cli.pages import Export, Machine, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import writing
 from warploom.core.printable import printable
@@ -36,6 +36,7 @@ from warploom.ui.lessons import (
     lessons,
     requests_of,
 )
+from warploom.ui.page_machine import kernels_of, with_machine
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
 from warploom.ui.record import confined, record
 from warploom.ui.runner import LIMITED, NOTHING, Limits, run
@@ -69,6 +70,7 @@ def learn(
     ] = False,
     page: PageOptions,
     export: Export = None,
+    machine: Machine = None,
 ) -> None:
     """List the lessons, open one in the browser, or grade a kernel in its task. NAME can also be a
     page to explore, with sliders (`warploom learn` lists them).
@@ -80,6 +82,8 @@ def learn(
     Examples: `warploom learn`, `warploom learn lock`, `warploom learn --start banks.cu`,
     `warploom learn --check banks.cu --json`, `warploom learn --check class`.
     """
+    if machine is not None and export is None:
+        raise WarploomError("--machine is for --export; a page with a server runs kernels there")
     if check is not None and check.is_dir():
         grades = grades_of_class(check, name, lambda one: _verdict(one, page.limits()))
         print(grades_json(grades) if as_json else printable(grades_table(grades)))
@@ -104,6 +108,10 @@ def learn(
         _grade(lesson, check, page.limits(), as_json=as_json)
         return
     traces = recorded_lesson(lesson)
+    if export is not None and machine is not None:
+        show = with_machine(_exported(lesson), machine)
+        write_page(export, show, traces, kernels_of(lesson))
+        return
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
