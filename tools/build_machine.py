@@ -28,6 +28,9 @@ PYTHON = "314"
 PLATFORM = "pyemscripten_2026_0_wasm32"
 PACKAGES = ("msgspec==0.23.0", "itanium-demangler==1.1")
 
+MACHINE = "machine.js"
+"""The name of the script."""
+
 RUNTIME = WEB / "runtime"
 CACHE = ROOT / "build" / "machine"
 
@@ -51,7 +54,7 @@ def build_machine(folder: Path) -> Path:
     files["packages.zip"] = _packages()
     files["worker.js"] = (RUNTIME / "worker.js").read_bytes()
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "machine.js"
+    target = folder / MACHINE
     text = base64.b64encode(gzip.compress(_joined(files), 9, mtime=0)).decode()
     target.write_text(f'globalThis.warploomMachine = "{text}";\n', "utf-8")
     return target

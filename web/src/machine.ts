@@ -39,8 +39,10 @@ export async function runInPage(asked: LaunchRequest): Promise<Uint8Array<ArrayB
     const start = worker ? null : await begin();
     waitingFor.value = "Running the kernel …";
     const { bytes, milliseconds } = await answered(worker!, SECONDS, { request: JSON.stringify({ ...asked, ptx: compiled }) });
-    took.value = { start, run: milliseconds! };
-    if (bytes![0] === TRACE) return bytes!.slice(1);
+    if (bytes![0] === TRACE) {
+      took.value = { start, run: milliseconds! };
+      return bytes!.slice(1);
+    }
     return JSON.parse(new TextDecoder().decode(bytes!.slice(1))) as Refusal;
   } catch (error) {
     worker?.terminate();

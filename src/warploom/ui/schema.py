@@ -147,20 +147,44 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     least: float | None = None
 
 
+class MeasuredKernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A launch of a kernel in a file of `examples/`, on which designs are measured; other fields are
+    those of a LaunchRequest."""
+
+    file: str
+    kernel: str
+    grid: str
+    block: str
+    args: tuple[str, ...]
+    shared: int = 0
+
+
+class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a multiprocessor that the learner writes, as a function in Python: `part` is
+    "scheduler", "prefetcher" or "coalescer". It is measured on `kernels`, on a device, beside the
+    designs that are known (`ui.designs`)."""
+
+    part: str
+    device: str
+    kernels: tuple[MeasuredKernel, ...]
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A kernel for the learner to change, and what it must show then.
 
     `source` is where the learner begins, the lesson's own kernel if empty; `launch` changes the
-    lesson's launch; the kernel must pass under each of `also`, too, as far as results go.
+    lesson's launch; the kernel must pass under each of `also`, too, as far as results go. With a
+    `design`, source and solution are that in Python, and it has no checks.
     """
 
     ask: str
     solution: str
-    checks: tuple[Check, ...]
+    checks: tuple[Check, ...] = ()
     hints: tuple[str, ...] = ()
     source: str = ""
     launch: Variant = Variant()
     also: tuple[Variant, ...] = ()
+    design: Design | None = None
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -171,15 +195,35 @@ class Judged(msgspec.Struct, frozen=True):
     measured: str
 
 
+class Score(msgspec.Struct, frozen=True):
+    """What a design cost on each kernel, and its score: the geometric mean of its costs relative to
+    those of the first design that it is compared with; less is better."""
+
+    name: str
+    costs: tuple[int, ...]
+    score: float
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """The scores of designs on some kernels, the best first; `unit` is that of the costs, and `mine`
+    the number of the learner's."""
+
+    kernels: tuple[str, ...]
+    unit: str
+    scores: tuple[Score, ...]
+    mine: int
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a learner's kernel in a lesson's task. `error` is why it did not run, if it did
-    not; `errors` are the compiler's messages."""
+    not; `errors` are the compiler's messages. A design has a `ranking`."""
 
     lesson: str
     passed: bool
     checks: tuple[Judged, ...] = ()
     error: str = ""
     errors: tuple[SourceError, ...] = ()
+    ranking: Ranking | None = None
 
 
 class CheckRequest(msgspec.Struct, frozen=True):

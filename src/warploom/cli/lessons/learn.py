@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +41,7 @@ from warploom.ui.page_machine import kernels_of, with_machine
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
 from warploom.ui.record import confined, record
 from warploom.ui.runner import LIMITED, NOTHING, Limits, run
-from warploom.ui.schema import Assignment, Judged, Lesson, Show, Verdict
+from warploom.ui.schema import Assignment, Judged, Lesson, Ranking, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
 
 MARKS = {DONE: "✓", READ: "·"}
@@ -193,10 +194,22 @@ def _verdict(assignment: Assignment, limits: Limits) -> Verdict:
 def _verdict_text(verdict: Verdict) -> str:
     """Returns a verdict as text."""
     if verdict.error:
-        return f"✕ {verdict.lesson}: the kernel did not run.\n{verdict.error}"
-    lines = [_line(one) for one in verdict.checks]
+        return f"✕ {verdict.lesson}: it did not run.\n{verdict.error}"
+    lines = [*(_ranking_lines(verdict.ranking) if verdict.ranking else ())]
+    lines += [_line(one) for one in verdict.checks]
     lines.append("The task is done." if verdict.passed else "Not yet.")
     return "\n".join(lines)
+
+
+def _ranking_lines(ranking: Ranking) -> Iterator[str]:
+    """Yields a table of designs and kernels, the best design first."""
+    width = max(len(one.name) for one in ranking.scores)
+    widths = [max(12, len(name)) for name in ranking.kernels]
+    names = "  ".join(f"{n:>{w}}" for n, w in zip(ranking.kernels, widths, strict=True))
+    yield f"   {ranking.unit:<{width}}  score  {names}"
+    for place, one in enumerate(ranking.scores, 1):
+        costs = "  ".join(f"{n:>{w},}" for n, w in zip(one.costs, widths, strict=True))
+        yield f"{place}. {one.name:<{width}}  {one.score:5.3f}  {costs}"
 
 
 def _line(judged: Judged) -> str:
