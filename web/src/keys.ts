@@ -1,7 +1,8 @@
 // The keyboard: everything can be done with it.
 
 import { runNow } from "./launch.tsx";
-import { choose, editable, editing, editingPtx, goTo, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, pane, ptxOpen, runs, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { checkTask } from "./lesson.tsx";
+import { choose, editable, editing, editingPtx, goTo, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, pane, policy, ptxOpen, runs, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
 import { canSpeak, film, place as placeInFilm, skipQuestion, spoken, togglePlaying, toggleWatching, turnTo, waiting } from "./watch.ts";
 
 export const KEYS: readonly (readonly [string, string])[] = [
@@ -29,7 +30,8 @@ export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      if (runs.value) void runNow();
+      if (policy.value !== null && lesson.value) void checkTask(lesson.value);
+      else if (runs.value) void runNow();
       return;
     }
     if (event.key === "Escape") return leave();

@@ -35,6 +35,8 @@ export const editing = signal(false);
 export const runs = computed(() => (show.value?.live || !!show.value?.machine) && request.value !== null);
 /** A server can compile the source; what another compiler made of it would stay as it is. */
 export const editable = computed(() => runs.value && !request.value?.ptx);
+/** The text of the design that a task asks for, while it is edited in the place of the source. */
+export const policy = signal<string | null>(null);
 /** Whether the PTX is edited, in the place of its listing. */
 export const editingPtx = signal(false);
 export const launchOpen = signal(false);

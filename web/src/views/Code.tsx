@@ -3,7 +3,7 @@
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
 import { python } from "@codemirror/lang-python";
-import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, RangeSet, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
 import { Decoration, EditorView, GutterMarker, gutter, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -14,7 +14,7 @@ import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
 import { kernels, listed } from "../kernels.ts";
 import { ownMachine, took } from "../machine.ts";
-import { editing, editingPtx, model as first, moment, other, otherTime, otherWarp, ptxOpen, refusal, request, runs, show, wrapped } from "../state.ts";
+import { editing, editingPtx, model as first, moment, other, otherTime, otherWarp, policy, ptxOpen, refusal, request, runs, show, wrapped } from "../state.ts";
 
 const HUES = 6;
 
@@ -132,7 +132,7 @@ function ratio(count: number, requests: number, best: number): Count | null {
 export function Code({ model }: { model: Model }) {
   return (
     <section class={`view code${ptxOpen.value || editingPtx.value ? " with-ptx" : ""}`} aria-label="Code">
-      <Source model={model} />
+      {policy.value === null ? <Source model={model} /> : <PolicyEditor />}
       {editingPtx.value ? <PtxEditor model={model} /> : ptxOpen.value && <Ptx model={model} />}
     </section>
   );
@@ -410,6 +410,50 @@ function PtxEditor({ model }: { model: Model }) {
         <button class="small" onClick={backToSource} title="Leave the edited PTX: the source runs again">
           Back to the source
         </button>
+      </header>
+      <div class="editor" ref={place} />
+    </div>
+  );
+}
+
+/** The design of a task, in the place of the source. */
+function PolicyEditor() {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const view = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: policy.peek() ?? "",
+        extensions: [
+          lineNumbers(),
+          marks,
+          history(),
+          bracketMatching(),
+          indentUnit.of("    "),
+          python(),
+          syntaxHighlighting(highlight),
+          EditorView.lineWrapping,
+          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          EditorView.contentAttributes.of({ "aria-label": "Design in Python", tabindex: "0" }),
+          EditorView.updateListener.of((change) => {
+            if (change.docChanged) policy.value = change.state.doc.toString();
+          }),
+        ],
+      }),
+    });
+    const stop = effect(() => {
+      const lines = (refusal.value?.errors ?? []).map((wrong): [number, string] => [wrong.line, "is-wrong"]);
+      view.dispatch({ effects: setMarks.of({ lines }) });
+    });
+    return () => {
+      stop();
+      view.destroy();
+    };
+  }, []);
+  return (
+    <div class="pane source policy">
+      <header>
+        <h2>design.py</h2>
       </header>
       <div class="editor" ref={place} />
     </div>
