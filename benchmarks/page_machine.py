@@ -23,14 +23,15 @@ def main() -> None:
     folder = Path(sys.argv[1]).resolve()
     starts: list[float] = []
     runs: dict[str, float] = {}
-    sizes = {one.id: (folder / f"{one.id}.html").stat().st_size for one in lessons()}
+    pages = [one for one in lessons() if (folder / f"{one.id}.html").exists()]
+    sizes = {one.id: (folder / f"{one.id}.html").stat().st_size for one in pages}
     with launched() as browser:
-        for lesson in lessons():
+        for lesson in pages:
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             page.goto((folder / f"{lesson.id}.html").as_uri())
             page.wait_for_selector(".tabs", state="attached")
             page.keyboard.press("Control+Enter")
-            page.wait_for_selector(".took", timeout=120_000)
+            page.wait_for_selector(".took, .trouble[role=alert]", timeout=60_000)
             run, start = (float(text.split()[0]) for text in page.locator(".took b").all_inner_texts())
             starts.append(start)
             runs[lesson.id] = run

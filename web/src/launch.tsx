@@ -4,7 +4,7 @@ import { batch, signal } from "@preact/signals";
 import { working } from "./captions.ts";
 import { changed } from "./lesson.tsx";
 import { run } from "./load.ts";
-import { ownMachine, waitingFor } from "./machine.ts";
+import { ownMachine, took, waitingFor } from "./machine.ts";
 import { Model } from "./model.ts";
 import type { LaunchRequest } from "./schema.ts";
 import { editing, editingPtx, labels, launchOpen, lesson, model, open, other, refusal, request, running, runs, show, showWrong } from "./state.ts";
@@ -24,6 +24,7 @@ export async function runNow(): Promise<void> {
   if (!asked || running.value) return;
   running.value = true;
   refusal.value = null;
+  took.value = null;
   launchOpen.value = false;
   const previous = withPrevious.value ? model.value : null;
   const first = await run(asked);

@@ -232,35 +232,37 @@ function Checks({ taught }: { taught: Lesson }) {
 function Ranked({ found }: { found: Ranking | null }) {
   if (!found) return null;
   return (
-    <div class="ranking" tabIndex={0} role="group" aria-label="Ranking">
-      <table>
-        <caption>Score: the geometric mean of {found.unit} relative to {reference(found)}; less is better.</caption>
-        <thead>
-          <tr>
-            <th scope="col">design</th>
-            <th scope="col">score</th>
-            {found.kernels.map((name) => (
-              <th key={name} scope="col" translate={false}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {found.scores.map((one, place) => (
-            <tr key={one.name} class={place === found.mine ? "mine" : ""}>
-              <th scope="row">
-                {place + 1}. {one.name}
-              </th>
-              <td>{one.score.toFixed(3)}</td>
-              {one.costs.map((cost, kernel) => (
-                <td key={kernel}>{cost.toLocaleString("en")}</td>
+    <>
+      <p class="scored">Score: the geometric mean of {found.unit} relative to {reference(found)}; less is better.</p>
+      <div class="ranking" tabIndex={0} role="group" aria-label="Ranking">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">design</th>
+              <th scope="col">score</th>
+              {found.kernels.map((name) => (
+                <th key={name} scope="col" translate={false}>
+                  {name}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {found.scores.map((one, place) => (
+              <tr key={one.name} class={place === found.mine ? "mine" : ""}>
+                <th scope="row">
+                  {place + 1}. {one.name}
+                </th>
+                <td>{one.score.toFixed(3)}</td>
+                {one.costs.map((cost, kernel) => (
+                  <td key={kernel}>{cost.toLocaleString("en")}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }
 

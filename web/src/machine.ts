@@ -13,7 +13,8 @@ export const ownMachine = computed(() => !!show.value?.machine);
 /** What the machine does that a reader waits for. */
 export const waitingFor = signal("");
 
-/** How long the machine took: to start, in the run that started it, and for the last run. */
+/** How long the machine took: to start, if it did, and for the last run, of two launches where they
+ * are compared. */
 export const took = signal<{ readonly start: number | null; readonly run: number } | null>(null);
 
 /** As for runs of the server, which `--seconds` sets there. */
@@ -40,7 +41,8 @@ export async function runInPage(asked: LaunchRequest): Promise<Uint8Array<ArrayB
     waitingFor.value = "Running the kernel …";
     const { bytes, milliseconds } = await answered(worker!, SECONDS, { request: JSON.stringify({ ...asked, ptx: compiled }) });
     if (bytes![0] === TRACE) {
-      took.value = { start, run: milliseconds! };
+      const before = took.peek();
+      took.value = { start: start ?? before?.start ?? null, run: milliseconds! + (before?.run ?? 0) };
       return bytes!.slice(1);
     }
     return JSON.parse(new TextDecoder().decode(bytes!.slice(1))) as Refusal;

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
+from warploom.core.errors import WarploomError
 from warploom.host.run import Run
 from warploom.timing.policies import Prefetcher, WarpScheduler
-from warploom.ui.designs.policy_source import Form
+from warploom.ui.designs.policy_source import Form, PolicyError
 
 RANK = Form("rank", ("slot", "age", "last", "instruction", "now", "words"))
 PREFETCH = Form("prefetch", ("line", "missed", "instruction", "slot", "nth", "words"))
@@ -46,13 +48,28 @@ def cycles(run: Run, scheduler: str | WarpScheduler, prefetcher: Prefetcher | No
 
 
 def costs_of_schedulers(run: Run, rank: Callable[..., Any]) -> list[int]:
-    """Returns the cycles of the known schedulers, then of one that ranks warps by a function."""
+    """Returns the cycles of the known schedulers, then of one that ranks warps by a function.
+    Raises PolicyError where that fails."""
     known = [cycles(run, name) for _, name in SCHEDULERS]
-    return [*known, cycles(run, WarpScheduler(rank))]
+    with _blamed():
+        return [*known, cycles(run, WarpScheduler(rank))]
 
 
 def costs_of_prefetchers(run: Run, prefetch: Callable[..., Any]) -> list[int]:
-    """Returns the cycles of the known prefetchers, then of a function."""
+    """Returns the cycles of the known prefetchers, then of a function. Raises PolicyError where
+    that fails."""
     scheduler = SCHEDULERS[0][1]
     known = [cycles(run, scheduler, one) for _, one in PREFETCHERS]
-    return [*known, cycles(run, scheduler, Prefetcher(prefetch))]
+    with _blamed():
+        return [*known, cycles(run, scheduler, Prefetcher(prefetch))]
+
+
+@contextmanager
+def _blamed() -> Generator[None]:
+    """Raises PolicyError for what is wrong with a learner's function: what Numba says of it without
+    the places of its own, or an exception in a replay."""
+    try:
+        yield
+    except WarploomError as error:
+        reason, *_ = str(error).split("\n\n")
+        raise PolicyError(" ".join(reason.split()), 1) from None
