@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web" / "runtime"))
-from stand_ins import Finder  # noqa: E402
+from stand_ins import Finder  # pyright: ignore[reportMissingImports]
 
 
 def record_lessons() -> None:

@@ -67,7 +67,10 @@ ESCAPES = (
     (written(COALESCE, "return addresses[0].real"), ".real is not one of"),
     (written(COALESCE, "return (one.gi_frame for one in [])"), ".gi_frame is not one of"),
     (written(COALESCE, "return (x := 1)"), ":= is not allowed"),
-    (written(COALESCE, "try:", "    return []", "except ValueError:", "    return []"), "try is not"),
+    (
+        written(COALESCE, "try:", "    return []", "except ValueError:", "    return []"),
+        "try is not",
+    ),
     (written(COALESCE, "return 9 ** 9 ** 9"), "** is not allowed"),
     (written(COALESCE, "return coalesce(addresses, size)"), "coalesce() is not one of"),
     ("def coalesce(addresses, size=print(1)):\n    return []\n", "must begin with"),
@@ -283,9 +286,9 @@ def test_the_terminal_shows_the_ranking(tmp_path: Path) -> None:
 def test_mistakes_in_a_design_are_named(tmp_path: Path) -> None:
     lesson = find_lesson("own-coalescer")
     assert lesson is not None
-    text = (Path(str(Path(read_lesson.__code__.co_filename).parent)) / "own-coalescer.toml").read_text(
-        "utf-8"
-    )
+    text = (
+        Path(str(Path(read_lesson.__code__.co_filename).parent)) / "own-coalescer.toml"
+    ).read_text("utf-8")
 
     def read(change: tuple[str, str]) -> Any:
         file = tmp_path / "mine.toml"

@@ -298,7 +298,7 @@ class TestInBrowser:
             assert sectors(page) == "6"
             page.get_by_role("button", name="Edit", exact=True).click()
             assert page.locator(".changeable").all_inner_texts() == ["2"]
-            assert "3–17, 20" in (page.locator(".changeable").get_attribute("title") or "")
+            assert "3 to 17, 20" in (page.locator(".changeable").get_attribute("title") or "")
             edit(page, ".source", "2 *", "1 *")
             run(page)
             page.wait_for_selector(".took", timeout=120_000)
@@ -310,7 +310,7 @@ class TestInBrowser:
             edit(page, ".source", "1 *", "123 *")
             run(page)
             wrong = page.wait_for_selector(".trouble[role=alert]")
-            assert "2 can become 0, 1, 3–17" in wrong.inner_text()
+            assert "2 can become 0, 1, 3 to 17" in wrong.inner_text()
             assert "but not 123" in wrong.inner_text()
             edit(page, ".source", "out[threadIdx.x]", "out[0]")
             run(page)

@@ -1,5 +1,5 @@
-"""Runs launches in a page that has no server: what a process of the server does for the served page,
-by the reference machine, in the Python of a browser (`worker.js`).
+"""Runs launches in a page that has no server: what a process of the server does for the served
+page, by the reference machine, in the Python of a browser (`worker.js`).
 
 Modelled time, compiled code and the sanitizers need LLVM; a request for one of them is refused.
 """

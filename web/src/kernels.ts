@@ -51,7 +51,7 @@ export function listed(number: EditableNumber): string {
   for (let first = 0; first < values.length; ) {
     let last = first;
     while (last + 1 < values.length && /^\d+$/.test(values[last]!) && Number(values[last + 1]) === Number(values[last]) + 1) last += 1;
-    parts.push(last - first > 1 ? `${values[first]}–${values[last]}` : values.slice(first, last + 1).join(", "));
+    parts.push(last - first > 1 ? `${values[first]} to ${values[last]}` : values.slice(first, last + 1).join(", "));
     first = last + 1;
   }
   return parts.join(", ");

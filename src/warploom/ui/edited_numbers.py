@@ -32,6 +32,11 @@ WHOLE = (
 REALS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 10.0, 100.0)
 """The values that every floating-point number is compiled for, beside its multiples."""
 
+MOST_LINES = 8000
+"""So many different lines the PTX of a kernel and its variants has at most, so that a page stays
+below 1 MB; a value that brings more of them is left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A number in a source, without its suffix."""
@@ -55,20 +60,20 @@ def literals_of(source: str) -> Iterator[Literal]:
 
 
 def values_for(literal: Literal) -> tuple[str, ...]:
-    """Returns the texts of the values that a number is compiled for, its own excepted."""
+    """Returns the texts of the values that a number is compiled for, its own excepted, the nearest
+    first."""
     if literal.real:
         own = float(literal.text)
-        reals = sorted({*REALS, 2 * own, own / 2, own + 1})
+        reals = sorted({*REALS, 2 * own, own / 2, own + 1}, key=lambda value: abs(value - own))
         return tuple(repr(value) for value in reals if value != own)
     octal = re.fullmatch(r"0\d+", literal.text)
     whole = int(literal.text, 8 if octal else 0)
     near = {whole // 2, 2 * whole, *range(max(0, whole - 2), whole + 3)}
-    return tuple(str(value) for value in sorted({*WHOLE, *near}) if value != whole)
+    wholes = sorted({*WHOLE, *near}, key=lambda value: abs(value - whole))
+    return tuple(str(value) for value in wholes if value != whole)
 
 
-def compiled_kernel(
-    device: str, source: str, compile_text: Callable[[str], str]
-) -> CompiledKernel:
+def compiled_kernel(device: str, source: str, compile_text: Callable[[str], str]) -> CompiledKernel:
     """Returns the PTX of a source and of its variants. Raises CompileError where the source itself
     does not compile; values for which it does not are left out."""
     table: dict[str, int] = {}
@@ -76,11 +81,13 @@ def compiled_kernel(
     known: dict[tuple[Change, ...], int] = {}
 
     def changes_of(text: str) -> int | None:
-        """Returns the number of the changes that a variant's PTX has; None if it does not
-        compile."""
+        """Returns the number of the changes that a variant's PTX has; None if it does not compile,
+        or has too many lines of its own."""
         try:
             ptx = compile_text(text)
         except CompileError:
+            return None
+        if len(table) + len(set(ptx.split("\n")).difference(table)) > max(MOST_LINES, len(base)):
             return None
         found = tuple(_changes(base, _numbered(ptx, table)))
         return known.setdefault(found, len(known))

@@ -76,7 +76,7 @@ def _task_problems(task: Task, request: LaunchRequest) -> Iterator[str]:
     if task.design is not None:
         yield from _design_problems(task.design)
         if task.checks or task.also:
-            yield "a task with a design is measured on its kernels: it has no checks, and no `also`."
+            yield "a task with a design is measured on its kernels: it has no checks and no `also`."
         return
     _check_launch("task.launch", request)
     for number, variant in enumerate(task.also, 1):

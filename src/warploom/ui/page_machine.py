@@ -1,6 +1,5 @@
-"""Prepares pages that run kernels themselves, without a server: their launches, whose buffers must be
-numbers or short contents, and the PTX of their kernels, for which a page has no compiler.
-"""
+"""Prepares pages that run kernels themselves, without a server: their launches, whose buffers must
+be numbers or short contents, and the PTX of their kernels, for which a page has no compiler."""
 
 from __future__ import annotations
 
@@ -38,7 +37,8 @@ def with_machine(show: Show, script: str) -> Show:
 
 
 def _without_files(lesson: Lesson) -> Lesson:
-    """Returns a lesson whose launches need no generator of numbers, no file and no model of time."""
+    """Returns a lesson whose launches need no generator of numbers, no file and no model of
+    time."""
     request = replace(lesson.request, args=written_out(lesson.request.args), timed=False)
     versus = lesson.versus
     if versus is not None and versus.args is not None:
@@ -47,8 +47,8 @@ def _without_files(lesson: Lesson) -> Lesson:
 
 
 def kernels_of(lesson: Lesson) -> tuple[CompiledKernel, ...]:
-    """Returns the PTX of a lesson's kernels, for each device that it has; those of CUDA C++ also with
-    other numbers in their sources."""
+    """Returns the PTX of a lesson's kernels, for each device that it has; those of CUDA C++ also
+    with other numbers in their sources."""
     return tuple(_kernels(requests_of(lesson)))
 
 

@@ -148,8 +148,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MeasuredKernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A launch of a kernel in a file of `examples/`, on which designs are measured; other fields are
-    those of a LaunchRequest."""
+    """A launch of a kernel in a file of `examples/`, on which designs are measured; other fields
+    are those of a LaunchRequest."""
 
     file: str
     kernel: str
@@ -196,8 +196,8 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """What a design cost on each kernel, and its score: the geometric mean of its costs relative to
-    those of the first design that it is compared with; less is better."""
+    """The costs of a design on each kernel, and its score: their geometric mean relative to the
+    costs of the first design that it is compared with; less is better."""
 
     name: str
     costs: tuple[int, ...]
@@ -205,7 +205,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """The scores of designs on some kernels, the best first; `unit` is that of the costs, and `mine`
+    """The scores of designs on some kernels, the best first; `unit` is that of the costs, `mine`
     the number of the learner's."""
 
     kernels: tuple[str, ...]

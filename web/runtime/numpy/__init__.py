@@ -1,9 +1,9 @@
 """The part of NumPy that the reference machine uses, in pure Python.
 
 The machine in the page runs in Pyodide. NumPy for it is on no package index, and a warp's arrays of
-32 lanes are so short that Python's own loops take about as long as NumPy's calls. Scalars are Python
-numbers. `tests/ui/test_page_machine.py` holds the traces of all lessons against those with NumPy.
-"""
+32 lanes are so short that Python's own loops take about twice the time of NumPy's calls. Scalars
+are Python numbers. `tests/ui/test_page_machine.py` holds the traces of all lessons against those
+with NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import math
 import operator
 from contextlib import contextmanager
 
-from . import arrays, dtypes, typing
+from . import arrays, dtypes
 from .arrays import (
     array,
     asarray,
@@ -23,7 +23,7 @@ from .arrays import (
     unary,
 )
 from .dtypes import *  # noqa: F403
-from .dtypes import BOOL, FLOAT64, INT64, OBJECT, dtype, promoted, with_scalar
+from .dtypes import BOOL, FLOAT64, INT64, OBJECT, dtype, promoted, with_scalar  # noqa: F401
 
 __version__ = "2.1.0"
 nan, inf, pi, newaxis = math.nan, math.inf, math.pi, None
@@ -126,7 +126,9 @@ def concatenate(parts, axis=0):
 
 def stack(parts, axis=0):
     made = array([asarray(part) for part in parts])
-    return made if axis == 0 else made.transpose(*range(1, axis + 1), 0, *range(axis + 1, made.ndim))
+    return (
+        made if axis == 0 else made.transpose(*range(1, axis + 1), 0, *range(axis + 1, made.ndim))
+    )
 
 
 def column_stack(parts):
@@ -263,7 +265,7 @@ def broadcast_arrays(*given):
 
 def split(given, where):
     cuts = [0, *asarray(where)._list(), len(given)]
-    return [given[a:b] for a, b in zip(cuts, cuts[1:])]
+    return [given[a:b] for a, b in zip(cuts, cuts[1:])]  # noqa: RUF007
 
 
 class iinfo:
@@ -352,9 +354,7 @@ def _ufunc(function, initial=None):
 minimum = _ufunc(lambda a, b: binary(_least, a, b) if _any(a, b) else _least(a, b))
 maximum = _ufunc(lambda a, b: binary(_greatest, a, b) if _any(a, b) else _greatest(a, b))
 add, subtract, multiply = map(_ufunc, (operator.add, operator.sub, operator.mul))
-bitwise_and, bitwise_or, bitwise_xor = map(
-    _ufunc, (operator.and_, operator.or_, operator.xor)
-)
+bitwise_and, bitwise_or, bitwise_xor = map(_ufunc, (operator.and_, operator.or_, operator.xor))
 left_shift, right_shift = _ufunc(operator.lshift), _ufunc(operator.rshift)
 equal, less, less_equal = map(_ufunc, (operator.eq, operator.lt, operator.le))
 not_equal, greater, greater_equal = map(_ufunc, (operator.ne, operator.gt, operator.ge))

@@ -1,9 +1,9 @@
 """Measures coalescers: functions that group the addresses of a warp's access into transactions.
 
-The accesses are those that a launch made, as its trace has them. A transaction is an aligned block of
-32, 64 or 128 bytes. On its way it takes a packet of 32 bytes for each 32 bytes of data, and one for
-its header: an estimate, since no source gives the size of a header. Every byte that a lane asked for
-has to be in a transaction.
+The accesses are those that a launch made, as its trace has them. A transaction is an aligned block
+of 32, 64 or 128 bytes. On its way it takes a packet of 32 bytes for each 32 bytes of data, and one
+for its header: an estimate, since no source gives the size of a header. Every byte that a lane
+asked for has to be in a transaction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Access:
 def accesses_of(trace: Trace) -> Counter[Access]:
     """Returns how often each access to global memory occurred; atomics are not coalesced."""
     columns = trace.accesses
-    sites, shapes = (np.frombuffer(one, "<u4").tolist() for one in (columns.site, columns.shape))
+    sites: list[int] = np.frombuffer(columns.site, "<u4").tolist()
+    shapes: list[int] = np.frombuffer(columns.shape, "<u4").tolist()
     bases: list[int] = np.frombuffer(columns.base, "<u8").tolist()
     found: Counter[Access] = Counter()
     for number, pattern, base in zip(sites, shapes, bases, strict=True):
@@ -102,8 +103,12 @@ def _packets(coalesce: Callable[..., Any], access: Access) -> int:
     except MemoryError:
         raise
     except Exception as error:
-        lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == FILE]
-        raise PolicyError(f"{error or type(error).__name__} ({_shown(access)})", (lines or [1])[-1] or 1) from None
+        lines = [
+            one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == FILE
+        ]
+        raise PolicyError(
+            f"{error or type(error).__name__} ({_shown(access)})", (lines or [1])[-1] or 1
+        ) from None
     for problem in _problems(made, access):
         raise PolicyError(f"{problem} ({_shown(access)})", 1)
     return sum(1 + length // SECTOR for _, length in made)
@@ -112,10 +117,11 @@ def _packets(coalesce: Callable[..., Any], access: Access) -> int:
 def _problems(made: list[Any], access: Access) -> Iterator[str]:
     """Yields what is wrong with the transactions of an access."""
     for one in made:
-        if not (isinstance(one, tuple | list) and len(one) == 2):
+        pair: list[Any] = [*one] if isinstance(one, tuple | list) else []
+        if len(pair) != 2:
             yield f"{one!r} is not a pair of a start and a length"
             return
-        start, length = one
+        start, length = pair
         if length not in SIZES or type(start) is not int or start % length:
             yield f"({start}, {length}) is not an aligned transaction of 32, 64 or 128 bytes"
             return
@@ -128,7 +134,9 @@ def _problems(made: list[Any], access: Access) -> Iterator[str]:
 
 
 def _shown(access: Access) -> str:
-    """Returns an access as a learner is told it."""
+    """Returns an access as messages show it."""
     first = ", ".join(map(str, access.addresses[:4]))
     more = ", ..." if len(access.addresses) > 4 else ""
-    return f"{len(access.addresses)} lanes of {access.size} bytes at {first}{more}, line {access.line}"
+    return (
+        f"{len(access.addresses)} lanes of {access.size} bytes at {first}{more}, line {access.line}"
+    )

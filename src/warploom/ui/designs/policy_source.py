@@ -1,9 +1,9 @@
 """Checks that the text of a design is one function that can only compute, and makes that function.
 
 A design comes from a learner, whom nobody has to trust: its function has no imports, no attributes
-but a few methods of lists, dictionaries and sets, no names but its own and a few built-in functions,
-and no strings, by which such a language could be left. The process in which it runs has limits of
-time and memory (`ui.runner`).
+but a few methods of lists, dictionaries and sets, no names but its own and a few built-in
+functions, and no strings, by which such a language could be left. The process in which it runs has
+limits of time and memory (`ui.runner`).
 """
 
 from __future__ import annotations

@@ -93,9 +93,7 @@ def _ranking(design: Design, part: Part, function: Callable[..., Any]) -> Rankin
     columns = [part.measure(request_of(design, kernel), function) for kernel in design.kernels]
     rows = list(zip(*columns, strict=True))
     names = (*part.known, MINE)
-    scores = [
-        Score(name, row, _mean(row, rows[0])) for name, row in zip(names, rows, strict=True)
-    ]
+    scores = [Score(name, row, _mean(row, rows[0])) for name, row in zip(names, rows, strict=True)]
     mine = scores[-1]
     ranked = sorted(scores, key=lambda one: one.score)
     kernels = tuple(kernel.kernel for kernel in design.kernels)
