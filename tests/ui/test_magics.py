@@ -1,5 +1,5 @@
-"""The cell magic of notebooks: in a shell that has what IPython's has, and in Jupyter, where there is
-one; a launch in a notebook and the same in a frame of a plain page show the same step."""
+"""The cell magic of notebooks: in a shell that has what IPython's has, and in Jupyter, where that is
+installed; a launch in a notebook and the same in a frame of a plain page show the same step."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_what_is_wrong_is_printed(
 
 
 def test_a_notebook_and_a_plain_page_show_the_same_step(tmp_path: Path) -> None:
-    """In Jupyter, the cell's view opens at the step that a link to the page opens at; there, the odd
-    lanes are active."""
+    """In Jupyter, the cell's view opens at the step that a link to the page opens at, at which the
+    odd lanes are active."""
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     nbconvert = pytest.importorskip("nbconvert")
@@ -109,10 +109,8 @@ def test_a_notebook_and_a_plain_page_show_the_same_step(tmp_path: Path) -> None:
     step = next(one.time for one in trace.warp(0, 0).steps if one.active == 0xAAAAAAAA)
     shown.save(tmp_path / "launch.html")
     link = f"launch.html?embed=1#step={step}&warp=0&view=warp"
-    (tmp_path / "plain.html").write_text(
-        f'<!doctype html><title>A page</title><iframe src="{link}" width="900" height="700"></iframe>',
-        "utf-8",
-    )
+    frame = f'<iframe src="{link}" width="900" height="700"></iframe>'
+    (tmp_path / "plain.html").write_text(f"<!doctype html><title>A page</title>{frame}", "utf-8")
     magic = (
         f"%%warploom 3 2.0 x:f32[32]=arange y:f32[32]=zeros --device v100 --step {step} --view warp"
     )
@@ -130,12 +128,12 @@ def test_a_notebook_and_a_plain_page_show_the_same_step(tmp_path: Path) -> None:
         for name in ("plain", "notebook"):
             with page_in(browser, viewport={"width": 1280, "height": 900}) as page:
                 page.goto((tmp_path / f"{name}.html").as_uri())
-                frame = page.frame_locator("iframe").last
-                frame.locator(".lanes").wait_for(timeout=30_000)
-                lanes = frame.locator(".lane").evaluate_all("all => all.map(one => one.className)")
+                inside = page.frame_locator("iframe").last
+                inside.locator(".lanes").wait_for(timeout=30_000)
+                lanes = inside.locator(".lane").evaluate_all("all => all.map(one => one.className)")
                 active = [n for n, one in enumerate(lanes) if "is-active" in one.split()]
                 assert active == list(range(1, 32, 2)), name
-                text = frame.locator("section.bottom").inner_text()
+                text = inside.locator("section.bottom").inner_text()
                 found = re.search(r"step\s+(\d+)\s+of", text)
                 assert found is not None, text
                 seen.append(found[1])

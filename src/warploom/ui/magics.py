@@ -11,15 +11,16 @@ back after the launch.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
 import numpy as np
 
 from warploom.core.errors import WarploomError
-from warploom.host.buffer import Buffer
+from warploom.host.buffer import Array, Buffer
 from warploom.host.device import Device
 from warploom.host.requests import dims, only_kernel
 from warploom.host.values import BufferArgument, parse_arguments
@@ -31,8 +32,12 @@ NAME = "warploom"
 """The name of the magic."""
 
 
+_PTX = re.compile(r"^\s*\.version\s", re.MULTILINE)
+"""The directive that every module of PTX begins with."""
+
+
 class Shell(Protocol):
-    """What is used of IPython's shell."""
+    """The part of IPython's shell that the magic uses."""
 
     user_ns: dict[str, Any]
 
@@ -98,7 +103,7 @@ class Magic:
 
     def _traced(self, given: argparse.Namespace, cell: str) -> Trace:
         """Returns the trace of a launch, after which arrays of the notebook have their results."""
-        language = given.language or ("ptx" if cell.lstrip().startswith(".version") else "cuda")
+        language = given.language or ("ptx" if _PTX.search(cell) else "cuda")
         gpu = Device(given.device, schedule=given.schedule, seed=given.seed)
         module = gpu.compile(cell, language)
         kernel = module[given.kernel or only_kernel(module)]
@@ -113,13 +118,17 @@ class Magic:
     def _value(self, gpu: Device, text: str, number: int) -> Any:
         """Returns an argument: of a variable of the notebook, else as the text describes it."""
         if text.isidentifier() and text in self.shell.user_ns:
-            given = self.shell.user_ns[text]
-            return gpu.to_device(given, text) if isinstance(given, np.ndarray) else given
+            given: Any = self.shell.user_ns[text]
+            return gpu.to_device(cast(Array, given), text) if _is_array(given) else given
         (made,) = parse_arguments([text])
         if not isinstance(made, BufferArgument):
             return made
         name = f"argument {number}" if made.name == "0" else made.name
         return gpu.to_device(made.content, name)
+
+
+def _is_array(given: object) -> bool:
+    return isinstance(given, np.ndarray)
 
 
 def load_ipython_extension(shell: Shell) -> None:
