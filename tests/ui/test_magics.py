@@ -1,4 +1,4 @@
-"""The cell magic of notebooks: in a shell that has what IPython's has, and in Jupyter, where that is
+"""The cell magic of notebooks: in a shell that has what IPython's has, and in Jupyter if that is
 installed; a launch in a notebook and the same in a frame of a plain page show the same step."""
 
 from __future__ import annotations
