@@ -241,7 +241,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from build_machine import build_machine
 
     made = tmp_path_factory.mktemp("machine")
-    build_machine(made)
+    try:
+        build_machine(made)
+    except (subprocess.CalledProcessError, OSError, SystemExit) as error:
+        if REQUIRED:
+            raise
+        pytest.skip(f"Pyodide is installed from npm and PyPI: {error}")
     (made / "neighbours.toml").write_text(LESSON, "utf-8")
     command = ["learn", str(made / "neighbours.toml"), "--export", str(made / "page.html")]
     done = CliRunner().invoke(app, [*command, "--machine", "machine.js"], catch_exceptions=False)
