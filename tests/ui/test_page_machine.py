@@ -26,10 +26,12 @@ from warploom.host.programs.sources import LANGUAGES, compiled
 from warploom.host.values import written_out
 from warploom.observe.trace import Trace
 from warploom.ui.edited_numbers import compiled_kernel, literals_of, values_for
-from warploom.ui.lessons import lessons, requests_of
-from warploom.ui.page import BUNDLE
+from warploom.ui.lessons import ORDER, find_lesson, labels_of, lessons, requests_of
+from warploom.ui.page import BUNDLE, export
+from warploom.ui.page_machine import kernels_of, with_machine
 from warploom.ui.record import record
 from warploom.ui.schema import CompiledKernel, LaunchRequest
+from warploom.ui.shows import exported_show
 
 ROOT = Path(__file__).parents[2]
 RUNTIME = ROOT / "web" / "runtime"
@@ -372,6 +374,18 @@ class TestInBrowser:
             run(page)
             wrong = page.wait_for_selector(".trouble[role=alert]")
             assert "machine.js, cannot be loaded" in wrong.inner_text()
+
+
+@NEEDS_NVRTC
+@pytest.mark.nightly
+@pytest.mark.skipif(not BUNDLE.exists(), reason="the page was not built")
+@pytest.mark.parametrize("name", ORDER)
+def test_the_page_of_each_lesson_stays_below_1_mb(name: str) -> None:
+    lesson = find_lesson(name)
+    assert lesson is not None
+    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    show = with_machine(exported_show(lesson.title, labels_of(lesson), lesson=lesson), "machine.js")
+    assert len(export(show, traces, kernels_of(lesson)).encode()) < 1_000_000
 
 
 def test_a_machine_is_for_exports() -> None:
