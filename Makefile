@@ -121,7 +121,8 @@ reference: $(VENV)/helpers
 	  $(BIN)/python tools/$$page.py || exit 1; done
 	$(BIN)/python tools/precompile.py
 
-# Every lesson as a page that needs no server, in build/gallery.
+# Every lesson as a page that needs no server, in build/gallery, and the script by which the pages run
+# edited kernels; takes minutes, because it compiles each kernel for other numbers.
 gallery: $(VENV)/helpers
 	$(BIN)/python tools/gallery.py build/gallery
 

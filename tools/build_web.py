@@ -27,10 +27,13 @@ def build_web() -> Path:
     if not WEB.exists():  # a source archive without it must have the page itself
         return PAGE
     if not PAGE.exists() or PAGE.stat().st_mtime < _newest():
-        npm, node_folder = _node()
+        npm, node_folder = node_and_npm()
         paths = [str(node_folder), os.environ.get("PATH", "")]
         environment = {**os.environ, "PATH": os.pathsep.join(paths)}
-        for command in ("ci --no-audit --no-fund --silent", "run --silent build"):
+        # `npm ci` empties the folder that a link leads to, which belongs to another clone.
+        is_linked = (WEB / "node_modules").is_symlink()
+        install = [] if is_linked else ["ci --no-audit --no-fund --silent"]
+        for command in (*install, "run --silent build"):
             subprocess.run([*npm, *command.split()], cwd=WEB, env=environment, check=True)
     return PAGE
 
@@ -47,7 +50,7 @@ def _newest() -> float:
     return max(path.stat().st_mtime for path in sources)
 
 
-def _node() -> tuple[list[str], Path]:
+def node_and_npm() -> tuple[list[str], Path]:
     """How to call npm, and the folder in which Node is."""
     found = _system_node()
     if found is not None:

@@ -1,7 +1,8 @@
 """Exports every lesson, the explainer and the explorables as static pages, with an index: a gallery
 for a web site.
 
-python tools/gallery.py FOLDER
+    python tools/gallery.py FOLDER              the pages run edited kernels, by FOLDER/machine.js
+    python tools/gallery.py FOLDER --traces     they show what was recorded; quicker to make
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import html
 import sys
 from pathlib import Path
+
+from build_machine import MACHINE, build_machine
 
 from warploom.ui.explainer import explainer_show, recorded_explainer
 from warploom.ui.explorables import (
@@ -20,6 +23,7 @@ from warploom.ui.explorables import (
 )
 from warploom.ui.lessons import SYLLABUS, find_lesson, labels_of, requests_of
 from warploom.ui.page import export
+from warploom.ui.page_machine import kernels_of, with_machine
 from warploom.ui.record import record
 from warploom.ui.schema import Lesson
 from warploom.ui.shows import exported_show
@@ -48,19 +52,22 @@ def lesson_sections() -> list[tuple[str, list[Lesson]]]:
     return sections
 
 
-def write_gallery(folder: Path, *, index: bool = True) -> list[Path]:
+def write_gallery(folder: Path, *, index: bool = True, machine: bool = False) -> list[Path]:
     """Write a page for each lesson and each explorable, one for the explainer, and the index where
-    it is wanted; returns the files."""
+    it is wanted; returns the files. With a `machine`, lessons run edited kernels, and its script is
+    written, too."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [
         _write_explainer(folder / f"{EXPLAINER}.html"),
         *(_write_explorable(name, folder / f"{EXPLORE}{name}.html") for name in EXPLORABLES),
         *(
-            _write_lesson(lesson, folder / f"{lesson.id}.html")
+            _write_lesson(lesson, folder / f"{lesson.id}.html", machine=machine)
             for _, lessons in lesson_sections()
             for lesson in lessons
         ),
     ]
+    if machine:
+        build_machine(folder)
     return [*written, _write_index(folder / "index.html")] if index else written
 
 
@@ -99,11 +106,13 @@ def _write_explorable(name: str, file: Path) -> Path:
     return file
 
 
-def _write_lesson(lesson: Lesson, file: Path) -> Path:
+def _write_lesson(lesson: Lesson, file: Path, *, machine: bool) -> Path:
     """Write the page of a lesson; returns its file."""
     traces = [record(request).to_bytes() for request in requests_of(lesson)]
     show = exported_show(lesson.title, labels_of(lesson), lesson=lesson, gallery=True)
-    file.write_text(export(show, traces), "utf-8")
+    if machine:
+        show = with_machine(show, MACHINE)
+    file.write_text(export(show, traces, kernels_of(lesson) if machine else ()), "utf-8")
     return file
 
 
@@ -113,7 +122,7 @@ def _item(lesson: Lesson) -> str:
 
 
 def main() -> None:
-    files = write_gallery(Path(sys.argv[1]))
+    files = write_gallery(Path(sys.argv[1]), machine="--traces" not in sys.argv)
     total = sum(file.stat().st_size for file in files)
     print(f"{len(files)} pages, {total / 1e6:.1f} MB, in {files[0].parent}")
 

@@ -52,7 +52,7 @@ def units() -> Iterator[Unit]:
     """Yield all that lessons, their tasks and solutions, explorables and examples compile."""
     for lesson in lessons():
         launches = list(requests_of(lesson))
-        if lesson.task is not None:
+        if lesson.task is not None and lesson.task.design is None:
             for source in (starting_source(lesson), lesson.task.solution):
                 task = task_request(lesson, source)
                 launches += [task, *(changed(task, variant) for variant in lesson.task.also)]

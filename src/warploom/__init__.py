@@ -134,6 +134,7 @@ _PLACES = {
     "debugger": "debug.notebook",
     "explore": "host.exploration.explore",
     "litmus": "host.exploration.litmus",
+    "load_ipython_extension": "ui.magics",
     "observer": "observe.observer",
     "occupancy": "host.occupancy",
     "prefetcher": "timing.policies",
@@ -148,7 +149,7 @@ all together take half a second."""
 
 
 def _load(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name not in _PLACES:
         raise AttributeError(f"module 'warploom' has no attribute {name!r}")
     if name == "testing":
         return import_module("warploom.testing")

@@ -48,6 +48,20 @@ def school(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_designs_are_handed_in_as_python(tmp_path: Path) -> None:
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "own-coalescer.py").write_text(solution("own-coalescer"), "utf-8")
+    (tmp_path / "ada" / "notes.py").write_text("print(1)", "utf-8")
+    grades = json.loads(invoke("learn", "--check", str(tmp_path), "--json"))
+    assert [(one["verdict"]["lesson"], one["verdict"]["passed"]) for one in grades] == [
+        ("own-coalescer", True)
+    ]
+    assert grades[0]["verdict"]["ranking"]["mine"] == 0
+    (tmp_path / "bob.py").write_text("def coalesce(addresses, size):\n    return []\n", "utf-8")
+    table = invoke("learn", "own-coalescer", "--check", str(tmp_path))
+    assert "bob.py: line 1: byte 0 is in no transaction" in table
+
+
 def test_a_class_is_a_table(school: Path) -> None:
     printed = invoke("learn", "--check", str(school)).splitlines()
     table, reasons = printed[:3], "\n".join(printed[4:])

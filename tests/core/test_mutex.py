@@ -67,3 +67,12 @@ def test_a_thread_may_fork_while_it_holds_a_mutex() -> None:
         if child == 0:
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_condition_of_python_3_14_finds_what_it_needs() -> None:
+    """`threading.Condition.__init__` reads `lock.locked` from Python 3.14 on."""
+    mutex = Mutex("work")
+    assert not mutex.locked()
+    with mutex:
+        assert mutex.locked()
+    assert not mutex.locked()

@@ -355,6 +355,23 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(cells={("out", 3): "out[0][3] = 2 (before: 0)"}),
         Claim(view=("global load requests 32", "global store requests 16")),
     ),
+    "own-coalescer": (
+        SECTORS_4,
+        Claim(view=("8 transactions", "128 bytes requested, 256 moved: 50 %")),
+        # Bytes 16 to 143: sectors 0 to 4.
+        Claim(view=("5 transactions", "128 bytes requested, 160 moved: 80 %")),
+        Claim(view=("1 transaction", "32 moved")),
+    ),
+    "own-scheduler": (
+        Claim(view=("Modelled", "long scoreboard"), code="ld.global"),
+        Claim(view=("not selected",), code="ld.global"),
+        Claim(view=("Modelled",)),
+    ),
+    "own-prefetcher": (
+        SECTORS_4,
+        Claim(view=("Modelled", "long scoreboard"), code="ld.global"),
+        Claim(view=("long scoreboard",), code="ld.global"),
+    ),
     "opencl": (
         Claim(lanes={"active": FULL}, anywhere=("⟨2, 64⟩", "sub-group 0")),
         Claim(

@@ -12,6 +12,7 @@ from browser import BROWSER, NO_BROWSER, REQUIRED
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
+from warploom.ui.lessons import ORDER
 from warploom.ui.page import BUNDLE
 
 pytestmark = [
@@ -96,3 +97,28 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_video_has_a_known_suffix(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["tour", "--short", "--export-video", str(tmp_path / "film.avi")])
     assert ".webm or .mp4" in str(run.exception)
+
+
+CUTS = [pytest.param(name, marks=() if name == "branch" else pytest.mark.nightly) for name in ORDER]
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("name", CUTS)
+def test_the_cut_of_a_lesson_is_a_video_of_at_most_60_seconds(name: str, tmp_path: Path) -> None:
+    """Its pictures change, and none is empty: one in each fifth of the film differs from the one
+    before, and compresses to more than a picture of one color."""
+    file = tmp_path / f"{name}.webm"
+    tour(name, "--short", "--export-video", str(file))
+    codecs, seconds = probed(file)
+    assert codecs == ["vp9"]
+    assert 5 < seconds <= 60
+    pictures = [picture(file, seconds * (part + 0.5) / 5) for part in range(5)]
+    assert len(set(pictures)) >= 3
+    assert min(map(len, pictures)) > 20_000
+
+
+def picture(file: Path, second: float) -> bytes:
+    """Returns the picture of a film at a time, as PNG."""
+    command = ["ffmpeg", "-v", "error", "-ss", f"{second:.2f}", "-i", str(file), "-frames:v", "1"]
+    command += ["-f", "image2pipe", "-c:v", "png", "-"]
+    return subprocess.run(command, capture_output=True, check=True).stdout

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 
-PATIENCE = 10_000
+PATIENCE, MEASURING = 10_000, 90_000
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +111,35 @@ def answer_question(page: Any, lesson: Lesson) -> None:
 def do_task(page: Any, lesson: Lesson) -> None:
     """The kernel that the task begins with does not pass; the solution does."""
     assert lesson.task is not None
-    page.get_by_role("button", name="Edit the kernel").click()
+    design = lesson.task.design
+    name = f"Write the {design.part}" if design else "Edit the kernel"
+    page.get_by_role("button", name=name).click()
     editor = page.locator(".source .cm-content[contenteditable=true]")
     editor.wait_for()
     assert_whole(page)
     assert "`" not in page.locator("aside.lesson").inner_text()
     assert judged(page) is False
-    editor.fill(lesson.task.solution)
+    if design:  # what is typed is indented, what is pasted is not
+        set_text(page, lesson.task.solution)
+    else:
+        editor.fill(lesson.task.solution)
     assert judged(page) is True
     assert page.locator(".task .done").count() == 1
+    if design:
+        first = page.locator(".ranking tbody tr").first
+        assert first.get_attribute("class") == "mine"
+        assert first.inner_text().startswith("1. yours")
+
+
+def set_text(page: Any, text: str) -> None:
+    """Replaces the text of the design's editor."""
+    page.evaluate(
+        """text => {
+            const view = document.querySelector(".policy .cm-content").cmTile.view;
+            view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+        }""",
+        text,
+    )
 
 
 def assert_whole(page: Any) -> None:
@@ -153,7 +173,8 @@ def judged(page: Any) -> bool:
     """Presses the button that checks the kernel; returns whether it passed."""
     page.locator(".task").get_by_role("button", name="Check").click()
     page.wait_for_function(
-        "() => !document.querySelector('.task')?.textContent.includes('Checking')"
+        "() => !document.querySelector('.task')?.textContent.includes('Checking')",
+        timeout=MEASURING,
     )
     if page.locator(".trouble[role=alert]").count():
         page.locator(".trouble[role=alert] button").click()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from warploom.ui.grading import grade, task_request
-from warploom.ui.lessons import ORDER, find_lesson
+from warploom.ui.lessons import find_lesson, lessons
 from warploom.ui.record import engine_of, prepare_launch
 
 Array = npt.NDArray[Any]
@@ -140,7 +140,10 @@ EXPECTED: dict[str, Callable[[Arrays], Arrays]] = {
 }
 
 
-@pytest.mark.parametrize("name", ORDER)
+KERNELS = [one.id for one in lessons() if one.task and not one.task.design]
+
+
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_solution_is_right(name: str) -> None:
     lesson = find_lesson(name)
     assert lesson is not None

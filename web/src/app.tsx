@@ -7,7 +7,7 @@ import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LaunchChoice } from "./launches.tsx";
 import { copied, copyLink, embedded, hasLink, onlyPane } from "./link.ts";
 import { LessonPanel, Lessons } from "./lesson.tsx";
-import { editable, editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
+import { editable, editing, editingPtx, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, runs, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
@@ -164,9 +164,9 @@ function Top() {
         </span>
       )}
       <span class="spacer" />
-      {live && (
+      {runs.value && (
         <>
-          {editing.value ? (
+          {editing.value || editingPtx.value ? (
             <button class="primary" onClick={() => void runNow()} disabled={running.value}>
               Run
             </button>
@@ -180,10 +180,12 @@ function Top() {
           <button aria-pressed={launchOpen.value} onClick={() => (launchOpen.value = !launchOpen.value)} title="Arguments, device, schedule (R)">
             Launch
           </button>
-          <button aria-pressed={lessonsOpen.value} onClick={() => (lessonsOpen.value = !lessonsOpen.value)} title="Lessons (L)">
-            Lessons
-          </button>
         </>
+      )}
+      {live && (
+        <button aria-pressed={lessonsOpen.value} onClick={() => (lessonsOpen.value = !lessonsOpen.value)} title="Lessons (L)">
+          Lessons
+        </button>
       )}
       {hasLink && (
         <button class="icon" onClick={() => void copyLink()} title="Copy a link to what is shown" aria-label="Copy link">

@@ -1,7 +1,8 @@
 // The keyboard: everything can be done with it.
 
 import { runNow } from "./launch.tsx";
-import { choose, editable, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, pane, ptxOpen, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { checkTask } from "./lesson.tsx";
+import { choose, editable, editing, editingPtx, goTo, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, pane, policy, ptxOpen, runs, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
 import { canSpeak, film, place as placeInFilm, skipQuestion, spoken, togglePlaying, toggleWatching, turnTo, waiting } from "./watch.ts";
 
 export const KEYS: readonly (readonly [string, string])[] = [
@@ -29,7 +30,8 @@ export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      void runNow();
+      if (policy.value !== null && lesson.value) void checkTask(lesson.value);
+      else if (runs.value) void runNow();
       return;
     }
     if (event.key === "Escape") return leave();
@@ -46,7 +48,7 @@ export function startKeys(): void {
 
 function leave(): void {
   (document.activeElement as HTMLElement | null)?.blur();
-  for (const one of [editing, launchOpen, lessonsOpen, helpOpen]) one.value = false;
+  for (const one of [editing, editingPtx, launchOpen, lessonsOpen, helpOpen]) one.value = false;
 }
 
 function actionOf(key: string, shift: boolean): (() => void) | null {
@@ -87,7 +89,7 @@ function letter(key: string): (() => void) | null {
   if (key === "p" && told) return () => turnTo(placeInFilm.value - 1);
   if (key === "w" && film.value) return waiting.value ? skipQuestion : toggleWatching;
   if (key === "v" && film.value && canSpeak) return () => (spoken.value = !spoken.value);
-  if (key === "r" && live) return () => (launchOpen.value = !launchOpen.value);
+  if (key === "r" && runs.value) return () => (launchOpen.value = !launchOpen.value);
   if (key === "x") return () => (ptxOpen.value = !ptxOpen.value);
   if (key === "l" && live) return () => (lessonsOpen.value = !lessonsOpen.value);
   if (key === "e" && editable.value) return startEditing;
@@ -96,5 +98,6 @@ function letter(key: string): (() => void) | null {
 
 export function startEditing(): void {
   editing.value = true;
+  if (matchMedia("(max-width: 900px)").matches) pane.value = "code"; // where a tab has it
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".source .cm-content")?.focus());
 }

@@ -4,9 +4,10 @@ import { batch, signal } from "@preact/signals";
 import { working } from "./captions.ts";
 import { changed } from "./lesson.tsx";
 import { run } from "./load.ts";
+import { ownMachine, took, waitingFor } from "./machine.ts";
 import { Model } from "./model.ts";
 import type { LaunchRequest } from "./schema.ts";
-import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show, showWrong } from "./state.ts";
+import { editing, editingPtx, labels, launchOpen, lesson, model, open, other, refusal, request, running, runs, show, showWrong } from "./state.ts";
 
 /** The tools of the sanitizer. */
 const TOOLS = ["mem", "race", "sync", "init"] as const;
@@ -23,6 +24,7 @@ export async function runNow(): Promise<void> {
   if (!asked || running.value) return;
   running.value = true;
   refusal.value = null;
+  took.value = null;
   launchOpen.value = false;
   const previous = withPrevious.value ? model.value : null;
   const first = await run(asked);
@@ -34,6 +36,7 @@ export async function runNow(): Promise<void> {
     else if (second && !(second instanceof Model)) refusal.value = second;
     else {
       editing.value = working.value;
+      editingPtx.value = false;
       const ofLesson = beside.value === null && lesson.value?.versus && !working.value;
       labels.value = previous ? ["this run", "the run before"] : ofLesson ? labels.value : [];
       open(first, previous ?? second);
@@ -61,7 +64,7 @@ function change(part: Partial<LaunchRequest>): void {
 export function Launch() {
   const asked = request.value;
   const given = show.value;
-  if (!asked || !given?.live || !launchOpen.value) return null;
+  if (!asked || !given || !runs.value || !launchOpen.value) return null;
   const text = (name: keyof LaunchRequest, label: string, hint = "") => (
     <label>
       <span>{label}</span>
@@ -120,14 +123,18 @@ export function Launch() {
         />
       </label>
       <fieldset>
-        <label class="check">
-          <input type="checkbox" checked={asked.timed} onChange={(event) => change({ timed: event.currentTarget.checked })} />
-          <span>Model the time</span>
-        </label>
-        <label class="check">
-          <input type="checkbox" checked={asked.sanitize.length > 0} onChange={(event) => change({ sanitize: event.currentTarget.checked ? TOOLS : [] })} />
-          <span>Check for races</span>
-        </label>
+        {!ownMachine.value && (
+          <>
+            <label class="check">
+              <input type="checkbox" checked={asked.timed} onChange={(event) => change({ timed: event.currentTarget.checked })} />
+              <span>Model the time</span>
+            </label>
+            <label class="check">
+              <input type="checkbox" checked={asked.sanitize.length > 0} onChange={(event) => change({ sanitize: event.currentTarget.checked ? TOOLS : [] })} />
+              <span>Check for races</span>
+            </label>
+          </>
+        )}
         {asked.timed && (
           <label>
             <span>of SM</span>
@@ -215,7 +222,7 @@ export function Trouble() {
       </div>
     );
   }
-  if (running.value) return <div class="trouble calm" role="status">Running the kernel …</div>;
+  if (running.value) return <div class="trouble calm" role="status">{waitingFor.value || "Running the kernel …"}</div>;
   const error = model.value?.trace.error;
   if (error && !other.value) {
     const [first, ...rest] = error.split("\n");

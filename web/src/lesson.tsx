@@ -5,8 +5,8 @@ import { resolve } from "./anchors.ts";
 import { finished, progress, showCaption, working } from "./captions.ts";
 import { check, readLesson, run } from "./load.ts";
 import { Model } from "./model.ts";
-import type { Anchor, LaunchRequest, Lesson, Refusal, Variant, Verdict } from "./schema.ts";
-import { caption, editing, labels, lesson, lessonsOpen, model, open, other, predicted, refusal, request, running, show, showEnd, showWrong, time } from "./state.ts";
+import type { Anchor, LaunchRequest, Lesson, Ranking, Refusal, Variant, Verdict } from "./schema.ts";
+import { caption, editing, labels, lesson, lessonsOpen, model, open, other, pane, policy, predicted, refusal, request, running, show, showEnd, showWrong, time } from "./state.ts";
 import { Prose } from "./views/Prose.tsx";
 import { WatchControls } from "./views/Watching.tsx";
 import { film, moving, turnTo } from "./watch.ts";
@@ -22,6 +22,7 @@ export function startLesson(taught: Lesson): void {
     caption.value = -1;
     predicted.value = null;
     working.value = false;
+    policy.value = null;
     verdict.value = null;
     hints.value = 0;
     solved.value = false;
@@ -54,9 +55,18 @@ export function changed(asked: LaunchRequest, variant: Variant): LaunchRequest {
   return { ...asked, ...given };
 }
 
-/** Opens the kernel of the task in the editor, or another one in its place. */
+/** Opens the kernel of the task in the editor, or another one in its place; a design is no kernel, so
+ * that nothing runs. */
 async function startTask(taught: Lesson, source: string): Promise<void> {
   const task = taught.task!;
+  if (task.design) {
+    batch(() => {
+      working.value = true;
+      policy.value = source;
+      if (matchMedia("(max-width: 900px)").matches) pane.value = "code";
+    });
+    return;
+  }
   const asked = { ...changed(taught.request, task.launch), source };
   running.value = true;
   refusal.value = null;
@@ -80,13 +90,14 @@ function runTask(asked: LaunchRequest): Promise<Model | Refusal> {
 }
 
 /** Judges the kernel in the editor, and shows its run: the views belong to the text beside them. */
-async function checkTask(taught: Lesson): Promise<void> {
+export async function checkTask(taught: Lesson): Promise<void> {
   const asked = request.value;
   if (!asked || checking.value) return;
   checking.value = true;
   refusal.value = null;
-  const found = await check(taught.id, asked.source);
-  const ran = await runTask(asked);
+  const designed = policy.value;
+  const found = await check(taught.id, designed ?? asked.source);
+  const ran = designed === null ? await runTask(asked) : null;
   batch(() => {
     checking.value = false;
     if (ran instanceof Model) {
@@ -172,6 +183,7 @@ function Finish({ taught }: { taught: Lesson }) {
         <section class="task" aria-label="Task">
           <h3>Task {progress.value[taught.id] === "done" && <span class="done">✓ done</span>}</h3>
           <p><Prose text={task.ask} /></p>
+          <Ranked found={verdict.value?.ranking ?? null} />
           <Checks taught={taught} />
           <Hints taught={taught} />
           {show.value?.live ? <Work taught={taught} /> : <p class="note">To edit and check it: <code>warploom learn {taught.id}</code></p>}
@@ -185,7 +197,8 @@ function Finish({ taught }: { taught: Lesson }) {
 function Checks({ taught }: { taught: Lesson }) {
   const found = verdict.value;
   if (found) {
-    const judged = found.error ? taught.task!.checks.map(({ label }) => ({ label, passed: false, measured: "the kernel did not run to its end" })) : found.checks;
+    const labels = taught.task!.design ? ["it can be measured"] : taught.task!.checks.map((one) => one.label);
+    const judged = found.error ? labels.map((label) => ({ label, passed: false, measured: "it did not run to its end" })) : found.checks;
     return (
       <ul class="checks" aria-label="Verdict" data-passed={found.passed ? "yes" : "no"} role="list">
         {judged.map((one) => (
@@ -215,6 +228,49 @@ function Checks({ taught }: { taught: Lesson }) {
   );
 }
 
+/** Designs by their scores, the best first, with what they cost on each kernel. */
+function Ranked({ found }: { found: Ranking | null }) {
+  if (!found) return null;
+  return (
+    <>
+      <p class="scored">Score: the geometric mean of {found.unit} relative to {reference(found)}; less is better.</p>
+      <div class="ranking" tabIndex={0} role="group" aria-label="Ranking">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">design</th>
+              <th scope="col">score</th>
+              {found.kernels.map((name) => (
+                <th key={name} scope="col" translate={false}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {found.scores.map((one, place) => (
+              <tr key={one.name} class={place === found.mine ? "mine" : ""}>
+                <th scope="row">
+                  {place + 1}. {one.name}
+                </th>
+                <td>{one.score.toFixed(3)}</td>
+                {one.costs.map((cost, kernel) => (
+                  <td key={kernel}>{cost.toLocaleString("en")}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+/** The design whose costs are the measure of the others. */
+function reference(found: Ranking): string {
+  return found.scores.find((one, place) => one.score === 1 && place !== found.mine)?.name ?? "the first";
+}
+
 function Work({ taught }: { taught: Lesson }) {
   const task = taught.task!;
   const begin = task.source || taught.request.source;
@@ -222,7 +278,7 @@ function Work({ taught }: { taught: Lesson }) {
     return (
       <p class="do work">
         <button class="primary" disabled={running.value} onClick={() => void startTask(taught, begin)}>
-          Edit the kernel
+          {task.design ? `Write the ${task.design.part}` : "Edit the kernel"}
         </button>
       </p>
     );

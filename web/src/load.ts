@@ -1,7 +1,9 @@
 // Where the page gets what it shows: from itself (an export), or from the server that gave it.
 
 import { decode } from "@msgpack/msgpack";
+import { ownMachine, runInPage } from "./machine.ts";
 import { Model } from "./model.ts";
+import { bytesOf, gunzip } from "./packed.ts";
 import { VERSION, type LaunchRequest, type Lesson, type Refusal, type Show, type Trace, type Verdict } from "./schema.ts";
 
 const GONE: Refusal = { kind: "stopped", message: "The server does not answer. Start `warploom view` or `warploom learn` again.", errors: [] };
@@ -23,18 +25,16 @@ export async function readTrace(number: number): Promise<Model> {
   return opened(new Uint8Array(await answer.arrayBuffer()));
 }
 
-/** Bytes of a text in Base64; the browser's own way, where it has one, takes a tenth of the time. */
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  const native = (Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
-  return native ? native(text) : Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-}
-
 export async function readLesson(name: string): Promise<Lesson> {
   return (await (await ask(`/lesson/${name}`)).json()) as Lesson;
 }
 
-/** Run a launch on the server: its trace, or why there is none. */
+/** Run a launch on the server, or in a page that has none: its trace, or why there is none. */
 export async function run(request: LaunchRequest): Promise<Model | Refusal> {
+  if (ownMachine.value) {
+    const made = await runInPage(request);
+    return made instanceof Uint8Array ? opened(made) : made;
+  }
   let answer: Response;
   try {
     answer = await ask("/run", { method: "POST", body: JSON.stringify(request) });
@@ -69,9 +69,7 @@ function ask(path: string, options: RequestInit = {}): Promise<Response> {
 }
 
 async function opened(bytes: Uint8Array<ArrayBuffer>): Promise<Model> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const plain = new Uint8Array(await new Response(stream).arrayBuffer());
-  const trace = decode(plain) as Trace;
+  const trace = decode(await gunzip(bytes)) as Trace;
   if (trace.device.warp_size !== 32) {
     throw new Error("the page shows warps of 32 lanes; this trace is of wavefronts of 64");
   }

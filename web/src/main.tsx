@@ -7,6 +7,7 @@ import { progress } from "./captions.ts";
 import { openExplorable } from "./explore.ts";
 import { openLesson, startLesson } from "./lesson.tsx";
 import { followLink, keepLink, linkedLaunch, onlyPane } from "./link.ts";
+import { readKernels } from "./kernels.ts";
 import { readShow, readTrace } from "./load.ts";
 import type { Model } from "./model.ts";
 import { labels, lesson, modelled, open, pane, request, show, shownLaunch, showWrong } from "./state.ts";
@@ -30,6 +31,7 @@ async function begin(): Promise<void> {
     const first = await readTrace(shownLaunch.value);
     const second = given.traces > 1 && !given.explainer && !given.explorable ? await readTrace(1) : null;
     request.value = given.request;
+    if (given.machine) await readKernels();
     if (given.lesson) startLesson(given.lesson);
     else labels.value = given.labels;
     progress.value = given.progress;

@@ -521,6 +521,21 @@ export interface Check {
   least: number | null;
 }
 
+export interface MeasuredKernel {
+  file: string;
+  kernel: string;
+  grid: string;
+  block: string;
+  args: readonly string[];
+  shared: number;
+}
+
+export interface Design {
+  part: string;
+  device: string;
+  kernels: readonly MeasuredKernel[];
+}
+
 export interface Task {
   ask: string;
   solution: string;
@@ -529,6 +544,7 @@ export interface Task {
   source: string;
   launch: Variant;
   also: readonly Variant[];
+  design: Design | null;
 }
 
 export interface Judged {
@@ -537,12 +553,26 @@ export interface Judged {
   measured: string;
 }
 
+export interface Score {
+  name: string;
+  costs: readonly number[];
+  score: number;
+}
+
+export interface Ranking {
+  kernels: readonly string[];
+  unit: string;
+  scores: readonly Score[];
+  mine: number;
+}
+
 export interface Verdict {
   lesson: string;
   passed: boolean;
   checks: readonly Judged[];
   error: string;
   errors: readonly SourceError[];
+  ranking: Ranking | null;
 }
 
 export interface CheckRequest {
@@ -621,6 +651,21 @@ export interface Explainer {
   names: readonly string[];
 }
 
+export interface EditableNumber {
+  start: number;
+  end: number;
+  values: Readonly<Record<string, number>>;
+}
+
+export interface CompiledKernel {
+  device: string;
+  source: string;
+  lines: readonly string[];
+  ptx: readonly number[];
+  changes: readonly (readonly (readonly [number, number, readonly number[]])[])[];
+  numbers: readonly EditableNumber[];
+}
+
 export interface DeviceChoice {
   name: string;
   title: string;
@@ -644,4 +689,5 @@ export interface Show {
   explainer: Explainer | null;
   place: string;
   explorable: Explorable | null;
+  machine: string;
 }

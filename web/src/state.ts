@@ -31,8 +31,14 @@ export const speed = signal(4);
 
 export const request = signal<LaunchRequest | null>(null);
 export const editing = signal(false);
+/** The text of the design that a task asks for, while it is edited in the place of the source. */
+export const policy = signal<string | null>(null);
+/** Whether kernels run: on a server, or in the page. */
+export const runs = computed(() => (show.value?.live || !!show.value?.machine) && request.value !== null);
 /** A server can compile the source; what another compiler made of it would stay as it is. */
-export const editable = computed(() => (show.value?.live ?? false) && !request.value?.ptx);
+export const editable = computed(() => runs.value && !request.value?.ptx && policy.value === null);
+/** Whether the PTX is edited, in the place of its listing. */
+export const editingPtx = signal(false);
 export const launchOpen = signal(false);
 export const lessonsOpen = signal(false);
 export const helpOpen = signal(false);

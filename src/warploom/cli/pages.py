@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warploom.core.output_files import write_text
-from warploom.ui.schema import Show
+from warploom.ui.schema import CompiledKernel, Show
 
 if TYPE_CHECKING:
     from warploom.ui.page import Traces
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
 Export = Annotated[
     Path | None, typer.Option(metavar="PAGE.html", help="Write one page that needs no server.")
+]
+
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="With --export: the page runs edited kernels by the script at this URL, such as "
+        "machine.js beside it (tools/build_machine.py).",
+    ),
 ]
 
 
@@ -53,8 +63,10 @@ class PageOptions:
             webbrowser.open(url)
 
 
-def write_page(target: Path, show: Show, traces: Traces) -> None:
+def write_page(
+    target: Path, show: Show, traces: Traces, kernels: Sequence[CompiledKernel] = ()
+) -> None:
     """Writes a page that needs no server."""
     from warploom.ui.page import export as export_page
 
-    write_text(target, export_page(show, traces))
+    write_text(target, export_page(show, traces, kernels))

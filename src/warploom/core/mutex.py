@@ -53,6 +53,11 @@ class Mutex:
         self._is_held = False
         self._lock.release()
 
+    def locked(self) -> bool:
+        """Returns whether a thread holds the lock. `threading.Condition` has a lock's method of
+        this name as its own from Python 3.14 on."""
+        return self._is_held
+
     def hold(self) -> RLock:
         """Waits until no other thread holds the mutex, and excludes others until the lock that it
         returns is released; the calling thread may hold the mutex."""

@@ -32,11 +32,12 @@ KINDS = (
     "normal:MEAN:SD"
 )
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+"""A pattern of a number in a content."""
+_NUMBERS = re.compile(rf"{NUMBER}(?:,{NUMBER})*")
 _RANDOM = re.compile(r"random(?::(?P<seed>\d{1,19}))?")
 _DISTRIBUTION = re.compile(
-    rf"(?P<kind>uniform|normal):(?P<first>{_NUMBER}):(?P<second>{_NUMBER})(?::(?P<seed>\d{{1,19}}))?"
+    rf"(?P<kind>uniform|normal):(?P<first>{NUMBER}):(?P<second>{NUMBER})(?::(?P<seed>\d{{1,19}}))?"
 )
 
 

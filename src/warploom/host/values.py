@@ -22,7 +22,7 @@ import numpy as np
 
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.buffer import Array
-from warploom.host.contents import ContentError, make_content, read_array
+from warploom.host.contents import NUMBER, ContentError, make_content, read_array
 from warploom.host.local_memory import LocalMemory
 
 DTYPES: dict[str, type[np.number[Any]]] = {
@@ -76,6 +76,31 @@ def buffer_names(texts: Sequence[str]) -> tuple[str, ...]:
             raise WarploomError(f"--arg {text!r}: another buffer is already called {name}.")
         names.append(name)
     return tuple(names)
+
+
+_SHORT = re.compile(rf"zeros|ones|arange|{NUMBER}(?:,{NUMBER})*")
+
+
+def written_out(texts: Sequence[str]) -> tuple[str, ...]:
+    """Returns the texts with the numbers of every buffer in them, where a generator or a file gives
+    them: for a reader that has neither. Raises WarploomError where one cannot be read."""
+    return tuple(_written_out(text, position) for position, text in enumerate(texts))
+
+
+def _written_out(text: str, position: int) -> str:
+    """Returns a text with the numbers of its buffer, if it has one that is not short."""
+    found = _BUFFER.fullmatch(text)
+    if found and _SHORT.fullmatch(found["content"]):
+        return text
+    given = _parse(text, position)
+    if not isinstance(given, BufferArgument):
+        return text
+    content = given.content
+    name = next((name for name, dtype in DTYPES.items() if content.dtype == dtype), None)
+    if name is None or not content.size or not np.isfinite(content).all():
+        raise _unreadable(text, "its contents cannot be written as finite numbers")
+    shape = "x".join(map(str, content.shape))
+    return f"{given.name}:{name}[{shape}]={','.join(map(str, content.ravel().tolist()))}"
 
 
 def _parse(text: str, position: int) -> Argument:

@@ -173,7 +173,7 @@ class Replay:
             count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
             raise WarploomError(
                 f"the {name} raised an exception, perhaps because of an index beyond its {count} "
-                "words; call it as a Python function to find the cause"
+                "words, or a division by zero; call it as a Python function to find the cause"
             )
 
     def _set_words(self, words: Words, at: int, sets: int) -> Words:

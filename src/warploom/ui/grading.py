@@ -21,6 +21,7 @@ from warploom.core.lazy import cached_property
 from warploom.host.buffer import Array
 from warploom.host.run import Run
 from warploom.ptx.printer import print_instruction
+from warploom.ui.designs.ranking import grade_design
 from warploom.ui.lessons import changed
 from warploom.ui.record import engine_of, prepare_launch, refusal_of
 from warploom.ui.schema import Check, Judged, LaunchRequest, Lesson, Task, Variant, Verdict
@@ -50,6 +51,8 @@ def grade(lesson: Lesson, source: str, name: str | None = None) -> Verdict:
     WarploomError where the lesson has no task, and where the lesson's own kernels do not run."""
     if lesson.task is None:
         raise WarploomError(f"the lesson {lesson.id} has no task")
+    if lesson.task.design is not None:
+        return grade_design(lesson.id, lesson.task.design, source)
     try:
         judged = tuple(_judged(lesson, lesson.task, task_request(lesson, source, name)))
     except LessonError:

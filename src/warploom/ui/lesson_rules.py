@@ -13,13 +13,16 @@ from warploom.host.values import buffer_names
 from warploom.machine.launch import POLICIES
 from warploom.observe.counters import COUNTERS
 from warploom.sanitize.findings import TOOLS
-from warploom.ui.schema import Anchor, Check, LaunchRequest, Lesson, Task, Variant
+from warploom.ui.schema import Anchor, Check, Design, LaunchRequest, Lesson, Task, Variant
 
 VIEWS = ("memory", "data", "machine", "numbers", "time", "warp", "code")
 """What a caption can look at."""
 
 EVENTS = ("divergence", "reconvergence", "barrier", "conflict", "uncoalesced", "fault")
 """Events of a step."""
+
+DESIGNED = ("scheduler", "prefetcher", "coalescer")
+"""The parts of a multiprocessor that a task can ask for (`ui.designs`)."""
 
 MEASURES = ("results", "counter", "instruction", "findings", "occupancy", "cycles")
 """What a check of a task can measure, one of them."""
@@ -58,7 +61,23 @@ def _anchor_problems(place: str, anchor: Anchor) -> Iterator[str]:
         yield f"{place}.nth is 0; steps are counted from 1, or from -1 at the end."
 
 
+def _design_problems(design: Design) -> Iterator[str]:
+    yield from _one_of("task.design.part", design.part, DESIGNED)
+    find_device(design.device)
+    if not design.kernels:
+        yield "the task's design has no [[task.design.kernels]] to be measured on."
+    for kernel in design.kernels:
+        dims("task.design.kernels.grid", kernel.grid)
+        dims("task.design.kernels.block", kernel.block)
+        buffer_names(kernel.args)
+
+
 def _task_problems(task: Task, request: LaunchRequest) -> Iterator[str]:
+    if task.design is not None:
+        yield from _design_problems(task.design)
+        if task.checks or task.also:
+            yield "a task with a design is measured on its kernels: it has no checks and no `also`."
+        return
     _check_launch("task.launch", request)
     for number, variant in enumerate(task.also, 1):
         _check_variant(f"task.also {number}", variant)

@@ -7,6 +7,9 @@ kernels and traces travel as data in forms that no browser reads as markup.
 from __future__ import annotations
 
 import base64
+import gzip
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from warploom.core.errors import WarploomError
-from warploom.ui.schema import Show
+from warploom.ui.schema import CompiledKernel, Show
 
 BUNDLE = Path(__file__).parent / "static" / "index.html"
 
@@ -48,13 +51,28 @@ def live_page(show: Show) -> str:
     return _with(bundle(), _data("show", "application/json", _json(show)))
 
 
-def export(show: Show, traces: Traces) -> str:
-    """Returns one file that shows these traces, with no server."""
+def export(show: Show, traces: Traces, kernels: Sequence[CompiledKernel] = ()) -> str:
+    """Returns one file that shows these traces, with no server. If the show has a machine, the page
+    runs `kernels` with it."""
+    page = _running(bundle(), show.machine) if show.machine else bundle()
     parts = [_data("show", "application/json", _json(show))]
+    if kernels:
+        packed = gzip.compress(msgspec.json.encode(kernels), 9, mtime=0)
+        text = base64.b64encode(packed).decode()
+        parts.append(_data("kernels", "application/octet-stream", text))
     for number in range(len(traces)):
         text = base64.b64encode(traces[number]).decode()
         parts.append(_data(f"trace{number}", "application/octet-stream", text))
-    return _with(bundle(), "".join(parts))
+    return _with(page, "".join(parts))
+
+
+def _running(page: str, machine: str) -> str:
+    """Returns a page whose content security policy admits the machine's script, its worker and
+    WebAssembly; of a file, 'self' is nothing, and `file:` is needed."""
+    script, worker = "script-src 'unsafe-inline'", "worker-src blob:"
+    origin = re.match(r"https?://[\w.:-]+", machine)
+    sources = f"'self' file: blob: 'wasm-unsafe-eval' {origin[0] if origin else ''}".rstrip()
+    return page.replace(script, f"{worker}; {script} {sources}", 1)
 
 
 def _json(show: Show) -> str:

@@ -147,20 +147,44 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     least: float | None = None
 
 
+class MeasuredKernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A launch of a kernel in a file of `examples/`, on which designs are measured; other fields
+    are those of a LaunchRequest."""
+
+    file: str
+    kernel: str
+    grid: str
+    block: str
+    args: tuple[str, ...]
+    shared: int = 0
+
+
+class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a multiprocessor that the learner writes, as a function in Python: `part` is
+    "scheduler", "prefetcher" or "coalescer". It is measured on `kernels`, on a device, beside the
+    designs that are known (`ui.designs`)."""
+
+    part: str
+    device: str
+    kernels: tuple[MeasuredKernel, ...]
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A kernel for the learner to change, and what it must show then.
 
     `source` is where the learner begins, the lesson's own kernel if empty; `launch` changes the
-    lesson's launch; the kernel must pass under each of `also`, too, as far as results go.
+    lesson's launch; the kernel must pass under each of `also`, too, as far as results go. With a
+    `design`, source and solution are that in Python, and it has no checks.
     """
 
     ask: str
     solution: str
-    checks: tuple[Check, ...]
+    checks: tuple[Check, ...] = ()
     hints: tuple[str, ...] = ()
     source: str = ""
     launch: Variant = Variant()
     also: tuple[Variant, ...] = ()
+    design: Design | None = None
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -171,15 +195,35 @@ class Judged(msgspec.Struct, frozen=True):
     measured: str
 
 
+class Score(msgspec.Struct, frozen=True):
+    """The costs of a design on each kernel, and its score: their geometric mean relative to the
+    costs of the first design that it is compared with; less is better."""
+
+    name: str
+    costs: tuple[int, ...]
+    score: float
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """The scores of designs on some kernels, the best first; `unit` is that of the costs, `mine`
+    the number of the learner's."""
+
+    kernels: tuple[str, ...]
+    unit: str
+    scores: tuple[Score, ...]
+    mine: int
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a learner's kernel in a lesson's task. `error` is why it did not run, if it did
-    not; `errors` are the compiler's messages."""
+    not; `errors` are the compiler's messages. A design has a `ranking`."""
 
     lesson: str
     passed: bool
     checks: tuple[Judged, ...] = ()
     error: str = ""
     errors: tuple[SourceError, ...] = ()
+    ranking: Ranking | None = None
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
@@ -288,6 +332,32 @@ class Explainer(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+Change = tuple[int, int, tuple[int, ...]]
+"""The first line of a text that is replaced, the line after the last, and the numbers of the lines
+that stand there instead."""
+
+
+class EditableNumber(msgspec.Struct, frozen=True):
+    """A number in a source, at offsets `start` to `end` without its suffix. `values` has the values
+    that it can be changed to, as texts, each with the number of the changes that makes of PTX."""
+
+    start: int
+    end: int
+    values: dict[str, int]
+
+
+class CompiledKernel(msgspec.Struct, frozen=True):
+    """The PTX of a source for a device, as numbers of `lines`, for a page without a compiler.
+    `changes` are what other values of the source's `numbers` make of it."""
+
+    device: str
+    source: str
+    lines: tuple[str, ...]
+    ptx: tuple[int, ...]
+    changes: tuple[tuple[Change, ...], ...] = ()
+    numbers: tuple[EditableNumber, ...] = ()
+
+
 class DeviceChoice(msgspec.Struct, frozen=True):
     """A device that the page can choose."""
 
@@ -322,3 +392,4 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     explainer: Explainer | None = None
     place: str = ""
     explorable: Explorable | None = None
+    machine: str = ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from warploom.devices.catalog import catalog
 from warploom.machine.launch import POLICIES
 from warploom.ui.lessons import lesson_heads
+from warploom.ui.page_machine import device_choices
 from warploom.ui.progress import read_progress
-from warploom.ui.schema import DeviceChoice, LaunchRequest, Lesson, Show
+from warploom.ui.schema import LaunchRequest, Lesson, Show
 
 
 def live_show(
@@ -21,7 +21,6 @@ def live_show(
     """Returns what a page shows that a server serves: it can run kernels and open lessons.
     `launches` are the names of a program's launches, each of which has a trace to choose. `watch`
     is what plays when the page opens."""
-    devices = (DeviceChoice(d.name, d.title, d.cc) for d in catalog().values())
     return Show(
         title=title,
         live=True,
@@ -31,7 +30,7 @@ def live_show(
         launches=launches,
         lessons=lesson_heads(),
         progress=read_progress(),
-        devices=tuple(devices),
+        devices=device_choices(),
         schedules=POLICIES,
         watch=watch,
     )

@@ -3,7 +3,7 @@
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
 import { python } from "@codemirror/lang-python";
-import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, RangeSet, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
 import { Decoration, EditorView, GutterMarker, gutter, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -12,7 +12,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { byInstruction, together, type LineCount } from "../counters.ts";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
-import { editing, model as first, moment, other, otherTime, otherWarp, ptxOpen, refusal, request, wrapped } from "../state.ts";
+import { kernels, listed } from "../kernels.ts";
+import { ownMachine, took } from "../machine.ts";
+import { editing, editingPtx, model as first, moment, other, otherTime, otherWarp, policy, ptxOpen, refusal, request, runs, show, wrapped } from "../state.ts";
 
 const HUES = 6;
 
@@ -129,9 +131,9 @@ function ratio(count: number, requests: number, best: number): Count | null {
 
 export function Code({ model }: { model: Model }) {
   return (
-    <section class={`view code${ptxOpen.value ? " with-ptx" : ""}`} aria-label="Code">
-      <Source model={model} />
-      {ptxOpen.value && <Ptx model={model} />}
+    <section class={`view code${ptxOpen.value || editingPtx.value ? " with-ptx" : ""}`} aria-label="Code">
+      {policy.value === null ? <Source model={model} /> : <PolicyEditor />}
+      {editingPtx.value ? <PtxEditor model={model} /> : ptxOpen.value && <Ptx model={model} />}
     </section>
   );
 }
@@ -189,6 +191,7 @@ function Source({ model }: { model: Model }) {
           readOnly.of(lock(editing.peek())),
           wrapping.of(wrapped.peek() ? EditorView.lineWrapping : []),
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          editableNumbers(text),
           EditorView.contentAttributes.of({ "aria-label": "Source of the kernel", tabindex: "0" }),
           pointing((line) => (lines.has(line) ? line : 0)),
           EditorView.updateListener.of((change) => {
@@ -210,7 +213,7 @@ function Source({ model }: { model: Model }) {
         if (pointed.value) made.push([pointed.value, "is-linked"]);
         if (beside) made.push([beside, "is-beside"]);
         if (here) made.push([here, "is-now"]);
-        for (const wrong of refusal.value?.errors ?? []) made.push([wrong.line, "is-wrong"]);
+        if (!editingPtx.value) for (const wrong of refusal.value?.errors ?? []) made.push([wrong.line, "is-wrong"]);
         view.dispatch({ effects: setMarks.of({ lines: made }) });
       }),
       effect(() => {
@@ -234,9 +237,42 @@ function Source({ model }: { model: Model }) {
           Wrap
         </button>
       </Heading>
+      {!editing.value && <Took />}
+      {editing.value && ownMachine.value && <p class="note">{changeable(text) ? "Change an underlined number, and run. This page has no compiler for other changes." : "This page has no compiler: to change the kernel, edit its PTX (PTX, Edit PTX)."}</p>}
       <div class="editor" ref={place} />
     </div>
   );
+}
+
+/** How long the machine in the page took. */
+function Took() {
+  const times = took.value;
+  if (!times) return null;
+  const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(2)} s`;
+  return (
+    <p class="note took" role="status" title="The reference machine ran, in a Python of WebAssembly">
+      Run in this page, in <b>{seconds(times.run)}</b>
+      {times.start !== null && <>, after a start of <b>{seconds(times.start)}</b></>}.
+    </p>
+  );
+}
+
+/** Whether a page without a compiler can change a number of a source. */
+function changeable(text: string): boolean {
+  return (kernels.value?.numbersOf(text).length ?? 0) > 0;
+}
+
+/** Marks the numbers that a page without a compiler can change, with their values as a tip. */
+function editableNumbers(text: string): Extension {
+  const found = (kernels.peek()?.numbersOf(text) ?? []).map((number) => {
+    const attributes = { class: "changeable", title: `can become ${listed(number)}` };
+    return Decoration.mark({ attributes, inclusive: true }).range(number.start, number.end);
+  });
+  return StateField.define<DecorationSet>({
+    create: () => Decoration.set(found, true),
+    update: (value, change) => value.map(change.changes),
+    provide: (field) => EditorView.decorations.from(field),
+  });
 }
 
 function lock(open: boolean): Extension {
@@ -322,8 +358,111 @@ function Ptx({ model }: { model: Model }) {
   }, [model]);
   return (
     <div class="pane ptx">
-      <Heading name="PTX" />
+      <Heading name="PTX">
+        {runs.value && (
+          <button class="small" onClick={() => (editingPtx.value = true)} title="Edit the PTX, and run that">
+            Edit PTX
+          </button>
+        )}
+      </Heading>
       <div class="editor" ref={place} />
     </div>
   );
+}
+
+/** The PTX as a text to edit, which runs in the place of what a compiler makes of the source. */
+function PtxEditor({ model }: { model: Model }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    editing.value = false;
+    const view = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: request.peek()?.ptx || model.trace.ptx,
+        extensions: [
+          lineNumbers(),
+          marks,
+          history(),
+          keymap.of([...defaultKeymap, ...historyKeymap]),
+          EditorView.contentAttributes.of({ "aria-label": "PTX to edit", tabindex: "0" }),
+          EditorView.updateListener.of((change) => {
+            const asked = request.peek();
+            if (change.docChanged && asked) request.value = { ...asked, ptx: change.state.doc.toString() };
+          }),
+        ],
+      }),
+    });
+    view.focus();
+    const stop = effect(() => {
+      const lines = (refusal.value?.errors ?? []).map((wrong): [number, string] => [wrong.line, "is-wrong"]);
+      view.dispatch({ effects: setMarks.of({ lines }) });
+      if (lines[0] && lines[0][0] <= view.state.doc.lines) view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.line(lines[0][0]).from, { y: "center" }) });
+    });
+    return () => {
+      stop();
+      view.destroy();
+    };
+  }, [model]);
+  return (
+    <div class="pane ptx">
+      <header>
+        <h2>PTX</h2>
+        <button class="small" onClick={backToSource} title="Leave the edited PTX: the source runs again">
+          Back to the source
+        </button>
+      </header>
+      <div class="editor" ref={place} />
+    </div>
+  );
+}
+
+/** The design of a task, in the place of the source. */
+function PolicyEditor() {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const view = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: policy.peek() ?? "",
+        extensions: [
+          lineNumbers(),
+          marks,
+          history(),
+          bracketMatching(),
+          indentUnit.of("    "),
+          python(),
+          syntaxHighlighting(highlight),
+          EditorView.lineWrapping,
+          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          EditorView.contentAttributes.of({ "aria-label": "Design in Python", tabindex: "0" }),
+          EditorView.updateListener.of((change) => {
+            if (change.docChanged) policy.value = change.state.doc.toString();
+          }),
+        ],
+      }),
+    });
+    const stop = effect(() => {
+      const lines = (refusal.value?.errors ?? []).map((wrong): [number, string] => [wrong.line, "is-wrong"]);
+      view.dispatch({ effects: setMarks.of({ lines }) });
+    });
+    return () => {
+      stop();
+      view.destroy();
+    };
+  }, []);
+  return (
+    <div class="pane source policy">
+      <header>
+        <h2>design.py</h2>
+      </header>
+      <div class="editor" ref={place} />
+    </div>
+  );
+}
+
+/** Leaves the edited PTX: the next run is of the source, or of the PTX that the page began with. */
+function backToSource(): void {
+  const asked = request.value;
+  editingPtx.value = false;
+  if (asked) request.value = { ...asked, ptx: show.value?.request?.ptx ?? "" };
 }

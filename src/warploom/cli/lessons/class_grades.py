@@ -14,7 +14,8 @@ from warploom.host.programs.sources import read_source
 from warploom.ui.lessons import ORDER, find_lesson, lesson_named
 from warploom.ui.schema import Assignment, Lesson, Verdict
 
-SUFFIX = ".cu"
+KERNEL, DESIGN = ".cu", ".py"
+"""The suffixes of kernels and of designs."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def grades_of_class(
     named after. Raises WarploomError for a folder that has none, and where `lesson` is none."""
     found = list(_one_lesson(folder, lesson) if lesson is not None else _all_lessons(folder))
     if not found:
-        expected = f"STUDENT{SUFFIX}" if lesson is not None else f"STUDENT/LESSON{SUFFIX}"
+        expected = f"STUDENT{KERNEL}" if lesson is not None else f"STUDENT/LESSON{KERNEL}"
         raise WarploomError(f"{folder} has no kernels to grade: they are expected in {expected}")
     return [Grade(one.student, str(one.file), _graded(one, grade)) for one in found]
 
@@ -59,17 +60,26 @@ def _graded(one: HandedIn, grade: Callable[[Assignment], Verdict]) -> Verdict:
     return grade(Assignment(one.lesson, source, printable_name(one.file)))
 
 
+def _suffix_of(lesson: Lesson | None) -> str:
+    """Returns the suffix of what is handed in for a lesson's task."""
+    return DESIGN if lesson and lesson.task and lesson.task.design else KERNEL
+
+
 def _one_lesson(folder: Path, name: str) -> Iterator[HandedIn]:
     lesson = lesson_named(name)
-    for file in sorted(folder.glob(f"*{SUFFIX}")):
+    suffix = _suffix_of(lesson)
+    for file in sorted(folder.glob(f"*{suffix}")):
         yield HandedIn(file.stem, lesson, file)
-    for file in sorted(folder.glob(f"*/{lesson.id}{SUFFIX}")):
+    for file in sorted(folder.glob(f"*/{lesson.id}{suffix}")):
         yield HandedIn(file.parent.name, lesson, file)
 
 
 def _all_lessons(folder: Path) -> Iterator[HandedIn]:
-    for file in sorted(folder.glob(f"*/*{SUFFIX}")):
-        yield HandedIn(file.parent.name, find_lesson(file.stem), file)
+    for file in sorted(folder.glob("*/*")):
+        lesson = find_lesson(file.stem)
+        if file.suffix != KERNEL and file.suffix != _suffix_of(lesson):
+            continue
+        yield HandedIn(file.parent.name, lesson, file)
 
 
 def grades_table(grades: list[Grade]) -> str:

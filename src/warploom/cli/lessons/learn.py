@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from msgspec import structs
 
 from warploom.cli.lessons.class_grades import grades_json, grades_of_class, grades_table
 from warploom.cli.options import grouped
-from warploom.cli.pages import Export, PageOptions, write_page
+from warploom.cli.pages import Export, Machine, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.core.output_files import writing
 from warploom.core.printable import printable
@@ -36,10 +37,11 @@ from warploom.ui.lessons import (
     lessons,
     requests_of,
 )
+from warploom.ui.page_machine import kernels_of, with_machine
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
 from warploom.ui.record import confined, record
 from warploom.ui.runner import LIMITED, NOTHING, Limits, run
-from warploom.ui.schema import Assignment, Judged, Lesson, Show, Verdict
+from warploom.ui.schema import Assignment, Judged, Lesson, Ranking, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
 
 MARKS = {DONE: "✓", READ: "·"}
@@ -69,6 +71,7 @@ def learn(
     ] = False,
     page: PageOptions,
     export: Export = None,
+    machine: Machine = None,
 ) -> None:
     """List the lessons, open one in the browser, or grade a kernel in its task. NAME can also be a
     page to explore, with sliders (`warploom learn` lists them).
@@ -80,6 +83,8 @@ def learn(
     Examples: `warploom learn`, `warploom learn lock`, `warploom learn --start banks.cu`,
     `warploom learn --check banks.cu --json`, `warploom learn --check class`.
     """
+    if machine is not None and export is None:
+        raise WarploomError("--machine is for --export; a page with a server runs kernels there")
     if check is not None and check.is_dir():
         grades = grades_of_class(check, name, lambda one: _verdict(one, page.limits()))
         print(grades_json(grades) if as_json else printable(grades_table(grades)))
@@ -104,6 +109,10 @@ def learn(
         _grade(lesson, check, page.limits(), as_json=as_json)
         return
     traces = recorded_lesson(lesson)
+    if export is not None and machine is not None:
+        show = with_machine(_exported(lesson), machine)
+        write_page(export, show, traces, kernels_of(lesson))
+        return
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
@@ -185,10 +194,22 @@ def _verdict(assignment: Assignment, limits: Limits) -> Verdict:
 def _verdict_text(verdict: Verdict) -> str:
     """Returns a verdict as text."""
     if verdict.error:
-        return f"✕ {verdict.lesson}: the kernel did not run.\n{verdict.error}"
-    lines = [_line(one) for one in verdict.checks]
+        return f"✕ {verdict.lesson}: it did not run.\n{verdict.error}"
+    lines = [*(_ranking_lines(verdict.ranking) if verdict.ranking else ())]
+    lines += [_line(one) for one in verdict.checks]
     lines.append("The task is done." if verdict.passed else "Not yet.")
     return "\n".join(lines)
+
+
+def _ranking_lines(ranking: Ranking) -> Iterator[str]:
+    """Yields a table of designs and kernels, the best design first."""
+    width = max(len(one.name) for one in ranking.scores)
+    widths = [max(12, len(name)) for name in ranking.kernels]
+    names = "  ".join(f"{n:>{w}}" for n, w in zip(ranking.kernels, widths, strict=True))
+    yield f"   {ranking.unit:<{width}}  score  {names}"
+    for place, one in enumerate(ranking.scores, 1):
+        costs = "  ".join(f"{n:>{w},}" for n, w in zip(one.costs, widths, strict=True))
+        yield f"{place}. {one.name:<{width}}  {one.score:5.3f}  {costs}"
 
 
 def _line(judged: Judged) -> str:

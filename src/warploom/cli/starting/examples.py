@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from warploom.core.errors import WarploomError
 from warploom.core.output_files import write_bytes, writing
+from warploom.host.examples import examples_folder
 
 SUFFIXES = frozenset([".cu", ".cl", ".hip", ".py", ".ipynb"])
 
@@ -34,15 +33,6 @@ def examples(
         write_bytes(target, file.read_bytes())
         copied += 1
     print(f"{copied} files copied to {folder}" if copied else f"{folder} already has all examples")
-
-
-def examples_folder() -> Path:
-    """Returns the folder with the examples: in the package, else in the clone that it is in."""
-    package = Path(str(files("warploom")))
-    for folder in (package / "examples", package.parent.parent / "examples"):
-        if (folder / "saxpy.cu").exists():
-            return folder
-    raise WarploomError("this installation has no examples. Reinstall the warploom wheel.")
 
 
 def _files_of(folder: Path) -> Iterator[Path]:

@@ -37,6 +37,7 @@ SYLLABUS: dict[str, tuple[str, ...]] = {
         *("occupancy", "latency", "switching", "smt", "poor-fit", "async-copy", "tensor-cores"),
     ),
     "Programs": ("streams", "torch-compile", "opencl"),
+    "Build your own multiprocessor": ("own-coalescer", "own-scheduler", "own-prefetcher"),
 }
 """The parts of the syllabus, and the names of their lessons."""
 
