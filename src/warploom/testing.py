@@ -1,4 +1,6 @@
-"""Assertions about what kernels cost, for tests:
+"""Provides assertions about what kernels cost, for tests.
+
+For example:
 
     run = kernel[grid, block](x, y)
     wl.testing.assert_coalesced(run)

@@ -33,15 +33,20 @@ class Pass(StrEnum):
 
 
 DESCRIPTIONS: Mapping[Pass, str] = {
-    Pass.UNIFORMITY: "holds registers with fewer values than lanes, if these are equal or affine",
+    Pass.UNIFORMITY: "stores a register as fewer values than lanes if its lanes are equal or "
+    "affine",
     Pass.MASKED_LOOPS: "lets lanes leave a loop, or jump over blocks, while the others continue",
     Pass.PREDICATED_BLOCKS: "runs short sides of branches under a mask, while the other lanes wait",
-    Pass.GROUPS: "uses one guard for all accesses of a block from one base register; moves data "
-    "by access pattern",
-    Pass.STEPS: "moves data by the step between addresses, which is measured at run time",
-    Pass.VERSIONS: "adds a fast version of a block in which all lanes and patterns are as expected",
-    Pass.STORE_BATCHING: "defers stores of columns, then performs them row by row",
-    Pass.STRIDED_LOOPS: "checks and counts once for a batch of iterations whose addresses advance",
+    Pass.GROUPS: "uses one guard for all accesses of a block from one base register; chooses "
+    "vector, gather or scatter accesses from the pattern of their addresses",
+    Pass.STEPS: "chooses vector, gather or scatter accesses from the stride between lanes' "
+    "addresses, measured at run time",
+    Pass.VERSIONS: "adds a fast version of a block, for all lanes active and all addresses in the "
+    "expected pattern",
+    Pass.STORE_BATCHING: "defers stores to a separate cache line per lane, then performs them lane "
+    "by lane",
+    Pass.STRIDED_LOOPS: "checks and counts accesses once for a batch of iterations whose addresses "
+    "advance by a constant",
     Pass.REGION_VERSIONS: "adds a copy of each barrier region for fully converged warps",
     Pass.WARP_LOOPS: "runs a barrier region as one loop over the warps of a block",
     Pass.STATIC_SCHEDULE: "runs all barrier regions of a block in one call if their order is known",

@@ -1,1 +1,2 @@
-"""Launches for commands: kernels of files, launches of programs that are captured, saved ones."""
+"""Prepares the launches that commands work on: kernels from files, captured launches of programs,
+and saved launches."""

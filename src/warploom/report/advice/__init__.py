@@ -1,4 +1,5 @@
-"""Rules that turn what was counted into advice, each with its evidence and what it may gain.
+"""Turns counts into advice by rules. Each piece of advice has its evidence and the gain that can be
+expected.
 
 In: a `Case`: counters, program, launch and device. Out: pieces of advice, each with numbers and
 source lines, those that gain most first. How they are shown is left to `report`.
