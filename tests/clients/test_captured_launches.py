@@ -206,7 +206,7 @@ def test_the_page_of_a_program_has_a_launch_of_each_kernel_in_one_shape(
     """`scale` in two shapes and `total`: three launches, each with its own trace."""
     page = tmp_path / "page.html"
     outcome = succeeded("view", "--export", str(page), str(app))
-    assert "choose among launches" in outcome.stderr
+    assert "you can switch to launches" in outcome.stderr
     text = page.read_text("utf-8")
     [shown] = re.findall(r'id="warploom-show">(.*?)</script>', text)
     launches = json.loads(shown)["launches"]

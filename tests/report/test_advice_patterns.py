@@ -392,7 +392,7 @@ PIXELS = small(np.uint8)
             "divergence within warps",
             ("ragged", 256, 256, floats(), integers(high=64)),
             "issue slots",
-            "Sort the elements by that number first",
+            "First sort the elements by their number of iterations",
         ),
         # 65,536 lanes in 2,048 warps add to one word; by warp 2,048 lanes do.
         (

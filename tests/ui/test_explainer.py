@@ -31,7 +31,7 @@ STOPS = (
     # The last warp has threads 992 to 1023; n is 1000.
     ("Masks", "8 lanes", "8 of 32 lanes", Claim(lanes={"active": 0xFF})),
     (
-        *("Divergence", "even and odd", "16 lanes jump, 16 fall through"),
+        *("Divergence", "even and odd", "16 lanes jump, 16 continue"),
         Claim(lanes={"jumps": EVEN, "goes_on": ODD}),
     ),
     (

@@ -391,4 +391,4 @@ def test_the_page_of_each_lesson_stays_below_1_mb(name: str) -> None:
 def test_a_machine_is_for_exports() -> None:
     done = CliRunner().invoke(app, ["learn", "branch", "--machine", "machine.js"])
     assert done.exit_code != 0
-    assert "--machine is for --export" in str(done.exception or done.output)
+    assert "--machine requires --export" in str(done.exception or done.output)

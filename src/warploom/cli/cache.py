@@ -13,7 +13,7 @@ from warploom.report.console import terminal
 KINDS = {
     "kernel": "machine code of kernels",
     "function": "functions shared by the code of many kernels",
-    "seconds": "block counts of baseline code, which decide which kernels are optimized",
+    "seconds": "how often blocks of baseline code ran, which decides what is optimized",
     "ptx": "PTX of CUDA C++ sources",
     "ptxas": "register counts from NVIDIA's assembler",
     "machinecode": "machine code from NVIDIA's assembler, for modelled time",

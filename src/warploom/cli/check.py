@@ -81,7 +81,7 @@ class ShownOptions:
     """Options that show the checked launch step by step, at the first finding's later access."""
 
     view: Annotated[
-        bool, typer.Option("--view", help="Open the page at the first finding's later access.")
+        bool, typer.Option("--view", help="Open the page at the first finding, at its last access.")
     ] = False
     export: Export = None
 

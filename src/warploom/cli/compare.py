@@ -42,7 +42,9 @@ def compare(
     rules: RuleOptions,
     after_kernel: Annotated[
         str | None,
-        typer.Option(help="The kernel in the second file, if it differs from --kernel."),
+        typer.Option(
+            help="The kernel's name in the second file, if it is not the one given by --kernel."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -39,15 +39,16 @@ def explore(
     runs: Annotated[
         int | None,
         typer.Option(
-            min=1, help=f"Number of legal orders to run: {RUNS}, or {ORDERS} with --streams."
+            min=1,
+            help=f"Number of legal orders to run. Default: {RUNS}, or {ORDERS} with --streams.",
         ),
     ] = None,
     streams: Annotated[
         bool,
         typer.Option(
             "--streams",
-            help="Rerun the whole program with the work of its streams in different orders, and "
-            "compare its output.",
+            help="Rerun the whole program several times, with the work in its streams in different "
+            "orders, and compare the outputs.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,

@@ -33,7 +33,8 @@ def litmus(
     file: File,
     launched: LaunchOptions,
     model: Annotated[
-        str, typer.Option(help="Memory model: ptx, sc (interleavings) or a .cat file.")
+        str,
+        typer.Option(help="Memory model: ptx, sc (sequential consistency) or a .cat file."),
     ] = "ptx",
     rounds: Annotated[
         int,

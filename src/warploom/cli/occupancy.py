@@ -70,7 +70,7 @@ class SweepOptions:
     sweep: Annotated[
         bool,
         typer.Option(
-            "--sweep", help="Plot occupancy over block size, registers and shared memory."
+            "--sweep", help="Plot occupancy against block size, registers and shared memory."
         ),
     ] = False
     svg: Annotated[

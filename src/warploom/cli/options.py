@@ -26,12 +26,12 @@ from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
     "One argument, in the order of the kernel's parameters: a number (42, 2.5), a buffer "
-    "TYPE[SHAPE]=CONTENT with "
-    "TYPE f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a "
-    "number, comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], "
+    "TYPE[SHAPE]=CONTENT where "
+    "TYPE is one of f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, "
+    "arange, a number, comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], "
     "normal:MEAN:SD[:SEED], or a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure; "
     "local:BYTES is local memory for an OpenCL kernel. A name may precede a buffer "
-    "(y:f32[64]=ones). Default name: its position."
+    "(y:f32[64]=ones). The default name is the argument's position."
 )
 
 File = Annotated[
@@ -125,7 +125,7 @@ Workers = Annotated[
     typer.Option(
         min=1,
         help="Maximum number of threads that run blocks in parallel. Several are used only if "
-        "the results stay the same and time is saved. Default: one per core.",
+        "this saves time and does not change the results. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
@@ -158,7 +158,7 @@ Processes = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="The address of a Dask scheduler whose workers do the work."
+        metavar="ADDRESS", help="The address of a Dask scheduler whose workers share the work."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]

@@ -25,8 +25,8 @@ Machine = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="With --export: the page runs edited kernels by the script at this URL, such as "
-        "machine.js beside it (tools/build_machine.py).",
+        help="With --export: the URL of a script with which the page runs edited kernels, such as "
+        "machine.js in the page's folder (written by tools/build_machine.py).",
     ),
 ]
 

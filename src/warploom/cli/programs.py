@@ -44,8 +44,8 @@ Timeline = Annotated[
     bool,
     typer.Option(
         "--timeline",
-        help="Model the time of each launch and copy, and report at the end when each ran in its "
-        "stream and which ones overlapped.",
+        help="Model the time of each launch and copy, and, at the end, report when each ran in "
+        "its stream and which ones overlapped.",
     ),
 ]
 TimelinePage = Annotated[

@@ -29,7 +29,7 @@ class TraceOptions:
         str,
         typer.Option(
             help="Engine for recording: reference (records everything), compiled (fast, without "
-            "registers), or automatic (by the size of the launch)."
+            "registers), or automatic (chosen by launch size)."
         ),
     ] = AUTOMATIC
     trace_warps: Annotated[int, typer.Option(min=1, help="Maximum number of warps to record.")] = 64

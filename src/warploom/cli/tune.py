@@ -79,7 +79,7 @@ class SearchOptions:
         typer.Option(
             min=1,
             help="Replay only this number of waves of blocks, and execute only the blocks that "
-            "they need.",
+            "these waves need.",
         ),
     ] = None
     stop_early: Annotated[

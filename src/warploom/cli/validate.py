@@ -51,8 +51,8 @@ def validate(
     ]
     if not chosen:
         raise WarploomError(
-            f"there is no such figure; devices are {_known_values('device')},"
-            f" kernels {_known_values('kernel')}"
+            f"no published figure matches: choose a device from {_known_values('device')},"
+            f" and a kernel from {_known_values('kernel')}"
         )
     rows: list[Row] = []
     for number, row in enumerate(rows_of(chosen, workers), 1):

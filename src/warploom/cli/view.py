@@ -87,7 +87,7 @@ def view(
     added: AddedOptions,
     outputs: OutputOptions,
     step: Annotated[
-        int, typer.Option(min=0, help="Open at this step of the recording (its number).")
+        int, typer.Option(min=0, help="The number of the recorded step at which the page opens.")
     ] = 0,
     warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
 ) -> None:

@@ -64,7 +64,8 @@ class Breaking(Inspection):
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:
             raise DebugError(
-                f"catch {event} must come before `set variable`, because it runs the launch"
+                f"`catch {event}` is not possible after `set variable`: it runs the launch again "
+                "from the start, without the values that you set. Enter it before `set variable`."
             )
         position, engine = self.position, self.kernel.context.engine_name
         with self.timeline.at_begin():
@@ -95,7 +96,10 @@ class Breaking(Inspection):
         evaluator = self.evaluator()
         value, thread = evaluator.value(text), evaluator.thread
         if value.place is None or value.place.space is Space.PARAM:
-            raise DebugError(f"{text} is not in memory, so only its own thread can write it")
+            raise DebugError(
+                f"{text} cannot be watched: it is not in memory, and only its own thread can write "
+                "it"
+            )
         place = value.place.resolved
         if place.space is Space.SHARED:
             return Watched(place.space, place.address, value.type.size, thread.warp.block.number)

@@ -299,8 +299,8 @@ class Device(MakesTextures, MakesTensorMaps):
         """
         if self.engine != "compiled" or self._context.sanitize:
             raise WarploomError(
-                "a timeline requires launches that the compiled engine records, without checks: "
-                "create the device without engine= and sanitize="
+                "a timeline requires the compiled engine, without sanitizers: create the device "
+                "without engine= and sanitize="
             )
         from warploom.host.timelines import Timeline
 

@@ -197,7 +197,7 @@ class ReadyLaunch:
         """Returns the error of a launch that can never begin."""
         return DeadlockError(
             f"{self.kernel.program.title} can never start: {blocks:,} blocks of kernels that "
-            f"wait for memory occupy {self.kernel.context.spec.title}, and none of its own blocks "
+            f"poll memory occupy {self.kernel.context.spec.title}, and none of its own blocks "
             "fits. Launch fewer blocks of a kernel that waits for another one.",
             (),
         )

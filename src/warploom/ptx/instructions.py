@@ -167,8 +167,8 @@ def _undecorated(
             decode(operation.text + "".join((*parts, *signs)))
         except UnknownOpcode:
             message = (
-                f"`{operation.text}` requires a plain register here (without a part or a "
-                "sign), or a different part of the register"
+                f"`{operation.text}` does not support this part or sign of the register here: use "
+                "the register alone, or another part of it"
             )
             raise cursor.unsupported(message, given.span) from None
     return decode(operation.text + "".join((*parts, *signs))), tuple(plain)

@@ -136,7 +136,8 @@ def _common(variables: list[Variable]) -> Variable:
     chosen = begun[0] if begun else largest
     if chosen.size < largest.size:
         message = (
-            f"`{chosen.name}` has an initial value here, but is declared larger in {place(largest)}"
+            f"`{chosen.name}` has an initial value here, but is declared with a larger size in "
+            f"{place(largest)}"
         )
         raise LinkError(message, chosen.span)
     return chosen

@@ -27,8 +27,8 @@ def rounded(cursor: Cursor, names: Names, text: str) -> str:
     if names.version > LAST_UNROUNDED:
         major, minor = names.version
         message = (
-            f"`{text}` needs a rounding mode such as `mad.rn.f32`: since PTX 4.0 it may be "
-            f"omitted only for .target sm_1x, and this is .version {major}.{minor}"
+            f"`{text}` needs a rounding mode, as in `mad.rn.f32`: from PTX 4.0 on, it may be "
+            f"omitted only for .target sm_1x, and this module has .version {major}.{minor}"
         )
         raise cursor.error(message, cursor.at)
     return text.replace("mad", "mad.rn")

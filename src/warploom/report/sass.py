@@ -122,8 +122,8 @@ def render_sass(
         _add(table, row)
     console.print(table)
     console.print(
-        "Warps of PTX are counted. Warps of machine code are derived from these counts ({100 * "
-        "machine.confidence:.0f} % agree with them). Stalls are modelled. See "
+        "Warps beside PTX are counted. Warps beside machine code are derived from these counts "
+        f"({100 * machine.confidence:.0f} % agree with them). Stalls are modelled. See "
         "docs/machine_code.md.",
         style="dim",
     )

@@ -207,6 +207,6 @@ def refusal_of(error: WarploomError) -> Refusal:
         return Refusal("compile", str(error), (SourceError(error.span.line, error.reason),))
     if isinstance(error, LaunchError) and error.resource in ("device memory", "host memory"):
         return Refusal(
-            "memory", f"{error} The memory limit of a run of the view is set with --memory."
+            "memory", f"{error} To change the memory limit for runs in the view, use --memory."
         )
     return Refusal("launch", str(error))

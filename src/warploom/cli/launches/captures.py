@@ -178,13 +178,16 @@ def list_launches(program: str, captured: Captured) -> str:
     lines = [f"{name} makes {len(captured.launches):,} launches:", "", *_aligned(table)]
     if len(shown) > MOST_KERNELS:
         lines.append(
-            f"  ... and {len(shown) - MOST_KERNELS} more kernels and launch configurations"
+            f"  ... and {len(shown) - MOST_KERNELS} more combinations of kernel and launch "
+            "configuration"
         )
     chosen = captured.launches[captured.saved - 1]
     shown = f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}."
     if len(captured.files) > 1:
         numbers = ", ".join(map(str, captured.files))
-        shown = f"The page shows launch {chosen.number}; choose among launches {numbers} there."
+        shown = (
+            f"The page shows launch {chosen.number}; you can switch to launches {numbers} there."
+        )
     return "\n".join(
         [
             *lines,

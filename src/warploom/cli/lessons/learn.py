@@ -58,7 +58,7 @@ def learn(
         Path | None,
         typer.Option(
             metavar="KERNEL.cu",
-            help="Grade a kernel, or all kernels of a folder, for the lesson's task.",
+            help="Grade a kernel, or all kernels in a folder, in the lesson's task.",
         ),
     ] = None,
     start: Annotated[
@@ -67,7 +67,7 @@ def learn(
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print grades as JSON; or the lessons, and your progress."),
+        typer.Option("--json", help="Print the grades (or the lessons and your progress) as JSON."),
     ] = False,
     page: PageOptions,
     export: Export = None,
@@ -84,7 +84,9 @@ def learn(
     `warploom learn --check banks.cu --json`, `warploom learn --check class`.
     """
     if machine is not None and export is None:
-        raise WarploomError("--machine is for --export; a page with a server runs kernels there")
+        raise WarploomError(
+            "--machine requires --export: without it, a server on this computer runs edited kernels"
+        )
     if check is not None and check.is_dir():
         grades = grades_of_class(check, name, lambda one: _verdict(one, page.limits()))
         print(grades_json(grades) if as_json else printable(grades_table(grades)))
@@ -156,7 +158,7 @@ def _list(*, as_json: bool) -> None:
     for name in EXPLORABLES:
         print(f"  {name:<{width}}  {read_explorable(name).title}")
     print()
-    print("Open one with `warploom learn NAME`. ✓ task done, · read.", file=sys.stderr)
+    print("Open one with `warploom learn NAME`. ✓ = task done, · = read.", file=sys.stderr)
 
 
 def recorded_lesson(lesson: Lesson) -> list[bytes]:

@@ -49,7 +49,9 @@ class WrittenFilm:
     def check(self) -> None:
         """Raises WarploomError where a film cannot be written, before anything is recorded."""
         if self.voice and self.export_video is None:
-            raise WarploomError("--voice is for --export-video; in the page, press V")
+            raise WarploomError(
+                "--voice requires --export-video; to hear the voice on the page, press V"
+            )
         if self.export_video is not None:
             check_video_name(self.export_video)
         if self.voice:
@@ -71,13 +73,15 @@ class WrittenFilm:
 @grouped
 def tour(
     name: Annotated[
-        str | None, typer.Argument(help="A lesson from `warploom learn`, or a lesson file (.toml).")
+        str | None,
+        typer.Argument(help="A lesson that `warploom learn` lists, or a lesson file (.toml)."),
     ] = None,
     *,
     short: Annotated[
         bool,
         typer.Option(
-            "--short", help="Play the explainer, or the cut of a lesson: at most 60 seconds."
+            "--short",
+            help="Play the short tour, or the short film of the lesson: at most 60 seconds.",
         ),
     ] = False,
     page: PageOptions,
@@ -96,7 +100,7 @@ def tour(
         shown = served = explainer_show(explained, watch=CUT)
     elif name is None and written.any:
         raise WarploomError(
-            "a file contains the film of one lesson, or the short film: name a lesson, or add "
+            "a file can contain only one lesson's film, or the short tour: name a lesson, or add "
             "--short"
         )
     else:

@@ -97,7 +97,7 @@ COMMANDS = {
     "nexti": Command(_steps("instruction"), "Step one PTX instruction.", "nexti [COUNT]"),
     "reverse-step": Command(_steps("line", back=True), "Step back to the previous line."),
     "reverse-next": Command(
-        _steps("over", back=True), "Step back to the previous line, over functions."
+        _steps("over", back=True), "Step back to the previous line, without entering functions."
     ),
     "reverse-stepi": Command(_steps("instruction", back=True), "Step back one instruction."),
     "finish": Command(

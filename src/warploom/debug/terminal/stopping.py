@@ -15,7 +15,7 @@ def _break(shell: Shell, rest: str) -> None:
         if not set_breakpoint(shell, rest):
             shell.say(
                 f"{shell.session.kernel.name} has no {rest.partition(' if ')[0]}: the breakpoint "
-                "is pending for later launches."
+                "stays pending, and is set in a later launch that has it."
             )
         return
     set_breakpoint(shell, rest)

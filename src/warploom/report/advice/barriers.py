@@ -43,8 +43,8 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
         executed = sum(counts[index].warp_instructions for index in indices)
         kept = _kept_across(case, indices)
         freed = (
-            " Without it, each value can be used as soon as it is loaded (merge the loops before "
-            "and after it), which takes fewer registers."
+            " Without the barrier, each value can be used as soon as it is loaded (merge the loops "
+            "before and after it), which takes fewer registers."
         )
         yield Advice(
             "unnecessary barrier",

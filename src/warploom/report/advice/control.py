@@ -113,8 +113,9 @@ def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) 
             "Lanes leave this loop after different numbers of iterations, and a warp runs as long "
             "as its longest lane. "
             + (
-                f"Sort the elements by that number first, so that {warp} consecutive threads have "
-                "similar ones, or let the lanes of a warp share the iterations of one element."
+                "First sort the elements by their number of iterations, so that "
+                f"{warp} consecutive threads have similar numbers, or let the lanes of a warp "
+                "share the iterations of one element."
                 if by_data
                 else "Assign elements with similar numbers of iterations to the lanes of a warp, "
                 "or let each lane begin its next element as soon as it is done with one."
@@ -141,8 +142,8 @@ def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) 
     return (
         "Let whole warps take one side: compute the element's index from threadIdx.x so that "
         f"{warp} consecutive threads get elements of the same side, and use that index in the "
-        "condition, the loads and the stores. (With another condition alone, elements would get "
-        "the other side's results.)"
+        "condition, the loads and the stores. (If you change only the condition, some elements "
+        "get the wrong side's results.)"
     )
 
 

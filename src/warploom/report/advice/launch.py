@@ -62,7 +62,11 @@ def small_blocks(case: Case) -> Iterator[Advice]:
     size = -(-FEW_THREADS // case.threads_per_block) * case.threads_per_block
     blocks = -(-case.blocks * case.threads_per_block // size)
     gained = latency_gain(case, occupancy.max_warps)
-    cost = "" if gained is None or gained > 0 else "; by the model these hide its latencies already"
+    cost = (
+        ""
+        if gained is None or gained > 0
+        else "; according to the model, these already hide its latencies"
+    )
     yield Advice(
         "small blocks",
         None,

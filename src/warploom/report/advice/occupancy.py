@@ -108,7 +108,7 @@ def _step(case: Case, gain: Gain, gained: float | None, live: LiveValues | None)
     return (
         f"keep fewer values live: use each soon after it is computed or loaded, or give a thread "
         f"fewer of them; {gain.after} registers per thread would give {brings}, but a limit "
-        f"(-maxrregcount, __launch_bounds__) below {needed} only spills them"
+        f"(-maxrregcount, __launch_bounds__) below {needed} only causes spills"
     )
 
 

@@ -162,8 +162,8 @@ def _reasons(case: Case, loads: Sequence[int], stored: Sequence[str]) -> str:
     if is_volatile:
         return f"The compiler cannot do this: {by_volatile}."
     return (
-        f"The compiler cannot do this: {alias}; const and __restrict__ on the pointers would say "
-        "that no store does."
+        f"The compiler cannot do this: {alias}; const and __restrict__ on the pointers would "
+        "promise that no store changes the value."
     )
 
 

@@ -39,7 +39,7 @@ def rereads(case: Case) -> Iterator[Advice]:
         "repeated loads of the same elements",
         line,
         f"threads load each byte of {enumerated(names) or 'the buffers'} {times:,} times on "
-        f"average, as far as L1 does not keep it",
+        f"average, from L2 or DRAM whenever L1 has evicted it",
         "Stage tiles in shared memory: each block loads a tile once, with coalesced loads, and "
         "after __syncthreads() all its threads read it there; or let each thread compute several "
         "results from values that it keeps in registers.",

@@ -120,8 +120,8 @@ def _remedy(now: Waves, best: Waves | None) -> str:
     """Returns the launch to try instead."""
     if best is None:
         return (
-            "No other block size, and no loop over up to 4 elements per thread, helps by this "
-            "calculation: only a larger grid loses less."
+            "By this calculation, neither another block size nor a loop over up to 4 elements per "
+            "thread helps: only a larger grid loses a smaller share of the time."
         )
     spread = f"{best.blocks:,} blocks, at most {best.busiest} on an SM"
     if best.elements == 1:
