@@ -98,6 +98,9 @@ class TimingSpec:
     latency_fetch: int
     """Of instructions that miss the first instruction cache."""
 
+    imul_double: int
+    """How often an integer product of 64 bits (IMAD.HI, IMAD.WIDE) occupies the multiplier as long
+    as one of 32 bits."""
     constant_cycles: int
     """Cycles of the load/store unit for each different address among the lanes of a load from
     constant memory."""

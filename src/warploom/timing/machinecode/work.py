@@ -49,9 +49,9 @@ operand "gsb0" closes the group."""
 _PRODUCTS = (OpKind.MATRIX_PRODUCT, OpKind.WARP_MATRIX_PRODUCT, OpKind.GROUP_PRODUCT)
 
 _DOUBLE_PRODUCTS = {"HI", "WIDE"}
-"""Modifiers of integer products whose 64 bits take the multiplier twice as long. In chains by 32
-warps, an H100 takes 3.8 cycles of a scheduler for IMAD.HI, 1.8 for IMAD, and 8.0 for IMAD.WIDE and
-two IMAD (validation/hardware/h100_probes.json: mul_hi_u32, mad_s32, mad_u64)."""
+"""Modifiers of integer products of 64 bits (`TimingSpec.imul_double`). In chains by 32 warps, an
+H100 takes 3.8 cycles of a scheduler for IMAD.HI, 1.8 for IMAD, and 8.0 for IMAD.WIDE and two IMAD
+(validation/hardware/h100_probes.json: mul_hi_u32, mad_s32, mad_u64)."""
 
 _FUSED = {"imul": "fp32", "shift": "int"}
 """Units of one pipeline: where both have the same number of lanes, they are one unit."""
@@ -171,7 +171,7 @@ class _MachineCodeWorkBuilder:
         return unit if unit in UNITS else "control"
 
     def _interval(self, unit: str, instruction: MachineInstruction) -> int:
-        """Returns the ticks for which an instruction occupies its unit, twice as many for
+        """Returns the ticks for which an instruction occupies its unit, more for
         _DOUBLE_PRODUCTS; on tensor cores, those of
         the multiply-adds of a warp group's product, or of all of the PTX matrix product from which
         another one was made (not divided among several instructions), or of one multiply-add if it
@@ -186,7 +186,7 @@ class _MachineCodeWorkBuilder:
             return self._costs.tensor_interval(products)
         multiplies = execution_of(instruction.name).unit == "imul"
         is_double = multiplies and not _DOUBLE_PRODUCTS.isdisjoint(instruction.modifiers)
-        return self._costs.interval(unit) * (2 if is_double else 1)
+        return self._costs.interval(unit) * (self._costs.timing.imul_double if is_double else 1)
 
     def _latency(self, unit: str, instruction: MachineInstruction) -> int:
         """Returns the cycles from the issue to the result of an instruction that sets a write
