@@ -54,7 +54,8 @@ REASONS = {
     r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, but"
     " the kernel writes ten, and is stopped (`Invalid __global__ write`)",
     r"test_cpu_and_cuda_": "independent of the driver: Numba marks the index of cached functions"
-    " with a hash of the source, numba-cuda with its time and size, so each discards the other's",
+    " with a hash of the source, numba-cuda with the source's time and size, so each discards the"
+    " other's index",
     r"test_nrt_detect_linked_ptx_file": "PTX and LTO-IR that call each other are linked: when it"
     " generates PTX from the LTO-IR, NVIDIA's linker omits functions that only the PTX calls",
     r"test_dynshared_slice_gaps": "a defect of the test or of its compiler: a 16-byte vector is"
