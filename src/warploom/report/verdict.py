@@ -83,10 +83,12 @@ def _findings(report: Report) -> list[VerdictLine]:
         advice for worth, advice in ranked if worth >= least and not (advice.is_minor and is_large)
     ]
     found = [_advised(report, advice) for advice in chosen]
-    aside = next((at for at, advice in enumerate(chosen) if _is_aside(report, advice)), None)
-    if aside is not None:
-        found[aside] = replace(
-            found[aside], remedy=f"{found[aside].remedy} {_conclusion(report)}".strip()
+    other = next(
+        (at for at, advice in enumerate(chosen) if _relieves_another(report, advice)), None
+    )
+    if other is not None:
+        found[other] = replace(
+            found[other], remedy=f"{found[other].remedy} {_conclusion(report)}".strip()
         )
     if all(advice.is_minor for advice in chosen):
         found += [_line(line) for line in report.lines[:FINDINGS] if line.share >= LEAST_LINE]
@@ -110,7 +112,7 @@ def _worth(report: Report, advice: Advice) -> float:
     return found.relief
 
 
-def _is_aside(report: Report, advice: Advice) -> bool:
+def _relieves_another(report: Report, advice: Advice) -> bool:
     """Returns whether advice relieves another part of the GPU than the bound."""
     found = _gain(report, advice)
     return found is not None and found.share < LEAST_SHOWN <= found.relief

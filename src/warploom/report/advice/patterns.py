@@ -355,7 +355,7 @@ def indexed(access: Wasteful) -> Pattern | None:
         f"the lanes' addresses have no constant stride; the index is loaded at {place}",
         "Sort the indices, each with its position beside it, so that neighboring lanes access "
         "neighboring elements, and use that position for all other arrays (else the results are "
-        "in another order). This pays if many launches use the same order"
+        "in another order), which pays if many launches share the order"
         f"{'; or stage these elements in shared memory' if is_small else ''}.",
     )
 
