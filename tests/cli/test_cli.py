@@ -90,9 +90,18 @@ def test_run_prints_buffers_and_report_and_saves(warploom, ptx: Path, tmp_path: 
     assert "x: int32[100] = [ 0,  3,  6,  9, 12, 15, 18, 21, ...]" in ended.out
     assert "scale on Tesla T4, run by the compiled engine in " in ended.out
     assert "\nBound by " in ended.out
-    assert f"\nNext: warploom time {ptx} --grid 4 --device t4 --arg 100 --arg" in ended.out
+    assert (
+        f"\nNext: warploom time {ptx} --grid 4 --block 32 --device t4 --arg 100 --arg" in ended.out
+    )
     assert "Divergent Branches" not in ended.out
     assert np.load(target).tolist() == list(range(0, 300, 3))
+
+
+def test_the_next_command_has_the_launch_of_one_block(warploom, ptx: Path) -> None:
+    """1 is the default, which a reader of the line alone does not know."""
+    ended = warploom("run", ptx, "--grid", 1, "--arg", 32, "--arg", "i32[32]=arange")
+    assert ended.code == 0
+    assert f"\nNext: warploom time {ptx} --grid 1 --block " in ended.out
 
 
 @pytest.mark.parametrize("verb", ["run", "profile"])

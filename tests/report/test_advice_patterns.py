@@ -311,13 +311,13 @@ PIXELS = small(np.uint8)
             "strided access",
             ("row_sum", 16, 256, floats(), floats(), 256),
             "lanes are 1,024 bytes apart, and each thread accesses consecutive elements",
-            "use threadIdx.x for the index that the loop advances",
+            "Give each row to a warp",
         ),
         (
             "strided access",
             ("row_of_4", 64, 256, floats(), floats()),
             "lanes are 32 bytes apart, and each thread loads 8 elements in a row",
-            "Let neighboring lanes access neighboring elements",
+            "Give each row to 8 lanes",
         ),
         (
             "strided access",
@@ -347,7 +347,7 @@ PIXELS = small(np.uint8)
             "array of structures",
             ("vec3", 256, 256, floats(), floats()),
             "an array of structures of 12 bytes",
-            "padded to 16 bytes",
+            "Keep each field in a separate array (structure of arrays).",
         ),
         # 128 bytes that begin 4 (12) bytes after a sector touch 5 sectors.
         (

@@ -207,6 +207,75 @@ KERNEL runs(const unsigned char *in, int *out, int n) {
     while (end < n && in[end] == in[i]) end++;
     out[i] = end - i;
 }
+KERNEL tone(const unsigned char *rgb, unsigned char *out) {
+    int i = I;
+    float v = rgb[3 * i] * 0.3f + rgb[3 * i + 1] * 0.6f + rgb[3 * i + 2] * 0.1f;
+    for (int k = 0; k < 64; k++) v = v * 0.99f + 0.5f;
+    out[i] = v;
+}
+KERNEL lengths(const float3 *p, float *out) {
+    float3 v = p[I];
+    out[I] = sqrtf(v.x * v.x + v.y * v.y + v.z * v.z);
+}
+KERNEL wrap(const float *in, float *out, int w) {
+    int i = I;
+    float s = 0;
+    for (int k = 0; k < 16; k++)
+        s += in[(i + k * 64) % w];
+    out[i] = s;
+}
+KERNEL split(const float *in, float *out, int w) { out[I] = in[I % w]; }
+KERNEL matvec(const float *m, const float *v, float *out, int n) {
+    int row = I;
+    float s = 0;
+    for (int k = 0; k < n; k++) s += m[row * n + k] * v[k];
+    out[row] = s;
+}
+KERNEL pick(const float *table, const int *index, float *out) { out[I] = table[index[I]]; }
+KERNEL decay(const int *lengths, const float *in, float *out) {
+    int i = I, end = lengths[i] & 127;
+    float s = in[i];
+    for (int k = 0; k < end; k++) s = s * 0.99f + 0.25f;
+    out[i] = s;
+}
+KERNEL from_end(const int *lengths, const float *in, float *out) {
+    int i = I, end = lengths[i] & 127;
+    float s = 0;
+    for (int k = 0; k < end; k++) s = in[i + k] - s;
+    out[i] = s;
+}
+KERNEL gather_max(const int *lengths, const float *in, float *out) {
+    int i = I, end = lengths[i] & 127;
+    float s = 0;
+    for (int k = 0; k < end; k++) s = fmaxf(s, in[i + k] * 0.5f);
+    out[i] = s;
+}
+KERNEL gather_sum(const int *lengths, const float *in, float *out) {
+    int i = I, end = lengths[i] & 127;
+    float s = 0;
+    for (int k = 0; k < end; k++) s += in[i + k] * 0.5f;
+    out[i] = s;
+}
+KERNEL up_sweep(const float *in, float *out) {
+    __shared__ float part[256];
+    int t = threadIdx.x;
+    part[t] = in[I];
+    __syncthreads();
+    for (int s = 1; s < 256; s *= 2) {
+        if (t % (2 * s) == 0) part[t + 2 * s - 1] += part[t + s - 1];
+        __syncthreads();
+    }
+    out[I] = part[t];
+}
+#define TILE 32
+KERNEL turn(const float *in, float *out) {
+    __shared__ float tile[TILE][TILE];
+    int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+    tile[threadIdx.y][threadIdx.x] = in[y * 1024 + x];
+    __syncthreads();
+    out[(blockIdx.x * TILE + threadIdx.y) * 1024 + blockIdx.y * TILE + threadIdx.x] =
+        tile[threadIdx.x][threadIdx.y];
+}
 """.replace("KERNEL", 'extern "C" __global__ void')
 
 
@@ -382,14 +451,14 @@ def test_an_array_whose_index_depends_on_data_is_not_to_be_unrolled() -> None:
 
 
 def test_elements_that_all_blocks_load_are_staged() -> None:
-    """Each of 512 x 512 threads loads 512 elements of both matrices. A warp has 2 rows of a block:
-    it moves 2 sectors for 2 elements of `a`, and 2 for 16 of `b`."""
+    """Each of 512 x 512 threads loads 512 elements of both matrices: each element is loaded by 512
+    threads."""
     n = 512
     made = report("product", (32, 32), (16, 16), ones(n * n), ones(n * n), ones(n * n), n)
     [found] = [one for one in made.advice if one.rule.startswith("repeated loads")]
-    moved = n * n // 32 * n * (2 + 2) * 32
-    assert f"each byte of a and b {moved // (2 * n * n * 4)} times" in found.evidence
+    assert "each byte of a and b 512 times" in found.evidence
     assert "Stage tiles in shared memory" in found.text
+    assert "; and let each thread compute several results" in found.text
 
 
 def test_structures_of_which_little_is_used_are_not_loaded_as_a_whole() -> None:
@@ -472,13 +541,101 @@ def test_atomics_that_warps_have_combined_are_combined_by_block() -> None:
     assert found.text.startswith("Each warp executes one atomic already")
 
 
-def test_structures_of_three_bytes_are_padded_to_four() -> None:
+def test_structures_are_padded_only_where_their_bytes_are_not_the_bound() -> None:
+    """4 bytes instead of 3 for each pixel: 5 of DRAM with the result instead of 4, which takes 25 %
+    longer if DRAM is the bound. In `tone` the 64 multiplications of each thread are."""
     n = 1056 * 256
     rgb = module()[0].to_device(np.ones(3 * n, np.uint8))
     grey = module()[0].to_device(np.ones(n, np.uint8))
     made = report("grey", 1056, 256, rgb, grey)
     [found] = [one for one in made.advice if one.rule == "array of structures"]
+    assert ceilings(made)[0].part == "global memory"
+    assert "padded" not in found.text
+    made = report("tone", 1056, 256, rgb, grey)
+    [found] = [one for one in made.advice if one.rule == "array of structures"]
+    assert ceilings(made)[0].part == "instructions"
     assert "padded to 4 bytes (alignas(4), uchar4)" in found.text
+
+
+def test_what_is_not_the_bound_gains_nothing() -> None:
+    """12 bytes of each 16 that DRAM moves are those of the structures: all of them are used."""
+    n = 1024 * 256
+    text = screen(report("lengths", 1024, 256, ones(3 * n), ones(n)))
+    assert "array of structures (not the bound: " in text
+    assert text.count("There is nothing to gain from it on this run.") == 1
+    assert "padded" not in text
+
+
+def test_a_running_remainder_begins_with_a_remainder() -> None:
+    """i is up to 270,335: without its remainder by 4,000, `in[j]` would be out of bounds."""
+    n = 1056 * 256
+    made = report("wrap", 1056, 256, ones(4096), ones(n), 4000)
+    [found] = [one for one in made.advice if one.rule == "integer division"]
+    assert "before the loop (j = ... % w for the first iteration)" in found.text
+    assert "j += step; while (j >= w) j -= w;" in found.text
+    made = report("split", 1056, 256, ones(n), ones(n), 4000)  # no loop, nothing to update
+    [found] = [one for one in made.advice if one.rule == "integer division"]
+    assert found.text == "Make the divisor a constant (constexpr or a template parameter)."
+
+
+@pytest.mark.parametrize(
+    ("width", "lanes"),
+    [(4096, "a warp"), (8, "8 lanes")],
+)
+def test_a_warp_for_each_row_needs_a_larger_grid(width: int, lanes: str) -> None:
+    """As many times the blocks as lanes share a row; a loop that NVVM unrolls by 4 does not have
+    rows of 4 elements."""
+    rows = 16 * 256
+    made = report("matvec", 16, 256, ones(rows * width), ones(width), ones(rows), width)
+    found = next(one for one in made.advice if one.rule == "strided access")
+    number = 32 if lanes == "a warp" else 8
+    assert "each thread accesses consecutive elements" in found.evidence
+    assert f"Give each row to {lanes}, so that" in found.text
+    assert f"(thread i: row i / {number}, every {number}" in found.text
+    assert f"in {number} times as many blocks ({16 * number:,})" in found.text
+
+
+def test_a_sorted_index_keeps_the_positions_of_the_results() -> None:
+    n = 1024 * 256
+    indices = module()[0].to_device(np.random.default_rng(1).permutation(n).astype(np.int32))
+    made = report("pick", 1024, 256, ones(n), indices, ones(n))
+    [found] = [one for one in made.advice if one.rule == "scattered access"]
+    assert "each with its position beside it" in found.text
+    assert "else the results are in another order" in found.text
+
+
+@pytest.mark.parametrize(
+    ("name", "is_shared"),
+    [("decay", False), ("from_end", False), ("gather_sum", True), ("gather_max", True)],
+)
+def test_iterations_are_shared_only_if_they_are_independent(name: str, is_shared: bool) -> None:
+    """s * 0.99 + 0.25 and x - s need the s of the iteration before. A sum and a maximum can be
+    computed in parts."""
+    n = 1056 * 256
+    made = report(name, 1056, 256, integers(n), ones(n + 128), ones(n))
+    [found] = [one for one in made.advice if one.rule == "divergence within warps"]
+    assert "Sort the elements by that number first" in found.text
+    assert ("share the iterations of one element" in found.text) is is_shared
+
+
+def test_consecutive_threads_add_in_a_reduction() -> None:
+    """Consecutive multiples of 2 s would have bank conflicts. In an up-sweep, which a scan needs as
+    it is, the element that is stored differs from step to step."""
+    n = 1056 * 256
+    text = screen(report("interleaved_sum", 1056, 256, ones(n), ones(1056)))
+    assert "if (t < s), with s half of the block size in the first step" in text
+    assert "sequential addressing" in text
+    assert "nothing to gain" not in text  # fewer barriers are, by latency, which is the bound
+    made = report("up_sweep", 1056, 256, ones(n), ones(n))
+    assert not any("sequential addressing" in one.text for one in made.advice)
+
+
+def test_padding_names_the_line_and_the_macro_of_its_array() -> None:
+    """TILE is also the step of loops: 33 for it would change these."""
+    made = report("turn", (32, 32), (32, 32), ones(1 << 20), ones(1 << 20))
+    [found] = [one for one in made.advice if one.rule == "bank conflicts"]
+    line = SOURCE[: SOURCE.index("__shared__ float tile[TILE]")].count("\n") + 1
+    assert f"(line {line}: tile[...][TILE + 1] instead of [TILE])" in found.text
 
 
 def test_one_block_more_than_sms_is_a_tail() -> None:
@@ -536,6 +693,15 @@ def test_an_array_of_one_dimension_is_padded_by_its_index() -> None:
     found = [one for one in made.advice if one.rule == "bank conflicts"]
     assert any("use tree[i + i / " in one.text for one in found)
     assert not any("[...]" in one.text for one in found)
+
+
+def test_a_search_is_not_shared_by_lanes() -> None:
+    """The number of iterations follows from what the loop itself loads."""
+    n = 1 << 16
+    values = module()[0].to_device(np.random.default_rng(2).integers(0, 2, n).astype(np.uint8))
+    made = report("runs", n // 256, 256, values, integers(n), n)
+    assert any(one.rule == "divergence within warps" for one in made.advice)
+    assert not any("share the iterations" in one.text for one in made.advice)
 
 
 def test_a_thread_that_walks_along_bytes_needs_no_wider_loads() -> None:

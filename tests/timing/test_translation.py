@@ -32,7 +32,7 @@ def cycles(step: int, count: int, latency: int) -> int:
 
 
 def test_each_page_of_two_mib_is_translated_once() -> None:
-    """Of 16 dependent loads, those 4 MiB apart are in 16 pages, those 64 KiB apart all in one."""
+    """Of 16 dependent loads, those at steps of 4 MiB are in 16 pages, those at steps of 64 KiB all in one."""
     for step, pages in ((4 * MIB, 16), (MIB // 16, 1)):
         more = cycles(step, 16, 500) - cycles(step, 16, 0)
         # The store that follows is to a page of its own, but nothing waits for it.
@@ -41,3 +41,12 @@ def test_each_page_of_two_mib_is_translated_once() -> None:
 
 def test_older_devices_have_no_figure_for_it() -> None:
     assert find_timing(wl.Device("v100").spec).translation_sms == 0
+
+
+def test_in_the_middle_of_a_long_run_pages_are_translated() -> None:
+    gpu = wl.Device("h100", record=True)
+    a, out = gpu.zeros(64 * MIB // 4, np.uint32), gpu.zeros(1, np.uint32)
+    run = gpu.compile(CHAIN)["chain"][1, 1](a, out, MIB, 16)
+    spec = replace(find_timing(wl.Device("h100").spec), latency_translation=0)
+    warm = wl.CacheModel(dirty=0.5)
+    assert run.time(l2=warm).cycles == run.time(l2=warm, spec=spec).cycles

@@ -185,7 +185,7 @@ class LaunchOptions:
         words = [str(file)]
         for name in ("kernel", "grid", "block", "shared", "device", "cluster_dims"):
             value = getattr(self, name)
-            if value != getattr(LaunchOptions, name):
+            if name in ("grid", "block") or value != getattr(LaunchOptions, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
         for name, values in (
             ("--option", self.option),

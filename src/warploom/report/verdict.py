@@ -4,7 +4,7 @@ on the launch as a whole, each with its remedy."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from warploom.report.advice import Advice
@@ -83,6 +83,13 @@ def _findings(report: Report) -> list[VerdictLine]:
         advice for worth, advice in ranked if worth >= least and not (advice.is_minor and is_large)
     ]
     found = [_advised(report, advice) for advice in chosen]
+    other = next(
+        (at for at, advice in enumerate(chosen) if _relieves_another(report, advice)), None
+    )
+    if other is not None:
+        found[other] = replace(
+            found[other], remedy=f"{found[other].remedy} {_conclusion(report)}".strip()
+        )
     if all(advice.is_minor for advice in chosen):
         found += [_line(line) for line in report.lines[:FINDINGS] if line.share >= LEAST_LINE]
         return [VerdictLine(NOTHING_FOUND), *found]
@@ -103,6 +110,20 @@ def _worth(report: Report, advice: Advice) -> float:
     if found is None:
         return max(advice.share, LEAST_RELIEF)
     return found.relief
+
+
+def _relieves_another(report: Report, advice: Advice) -> bool:
+    """Returns whether advice relieves another part of the GPU than the bound."""
+    found = _gain(report, advice)
+    return found is not None and found.share < LEAST_SHOWN <= found.relief
+
+
+def _conclusion(report: Report) -> str:
+    """Returns what follows for this run from advice on another part of the GPU than the bound. The
+    way of each warp may be shorter with fewer instructions, which `ceilings` does not count."""
+    if ceilings(report)[0].part == "latency":
+        return "What it gains in latency is not modelled."
+    return "There is nothing to gain from it on this run."
 
 
 def _weight(report: Report, advice: Advice) -> float:

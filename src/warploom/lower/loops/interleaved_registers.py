@@ -1,6 +1,6 @@
 """Emits packed copies of the registers that interleaved batches (`lower.loops.interleaved_batches`)
-use. Contexts of warps are kilobytes apart, each on a page of the host of its own; packed, the
-registers of 128 warps are a few kilobytes.
+use. Contexts of warps are kilobytes long, each on a page of the host of its own; packed, the
+registers of 256 warps are a few kilobytes.
 
     loop over i, 1 value in an i32; pointers a, c, 1 value each; step, uniform:
     record of a warp:  a (8 bytes) | c (8) | i (4) | step (4)

@@ -3,13 +3,16 @@ integer division."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warploom.devices.timing import find_timing
 from warploom.isa.instruction import Immediate, Instruction, Register, Special
+from warploom.program.program import Program
 from warploom.program.uses import reads
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.loops import loop_around
 from warploom.report.advice.origins import enumerated, origins
 from warploom.report.source import source_line, split_line
 from warploom.timing.work.classes import FREE, class_of
@@ -90,7 +93,7 @@ def integer_divisions(case: Case) -> Iterator[Advice]:
             line,
             f"{sum(counts):,} integer {what} by warps with a divisor that is known only at run "
             f"time; each becomes about {slots // max(1, sum(counts))} instructions",
-            _division_remedy(case, first),
+            _division_remedy(case, indices),
             slots,
             saves={"issued": slots},
         )
@@ -108,8 +111,9 @@ def _by_register(one: Instruction) -> bool:
     return not isinstance(one.operands[-1], Immediate)
 
 
-def _division_remedy(case: Case, one: Instruction) -> str:
-    """Returns the remedy for a division: how else to compute it."""
+def _division_remedy(case: Case, indices: Sequence[int]) -> str:
+    """Returns the remedy for the divisions of a line: how else to compute them."""
+    one = case.program.instructions[indices[0]]
     divisor = one.operands[-1]
     registers = [divisor] if isinstance(divisor, Register) else list(reads(one))
     specials = origins(case.program, registers).specials
@@ -120,7 +124,31 @@ def _division_remedy(case: Case, one: Instruction) -> str:
         if is_size
         else "Make the divisor a constant (constexpr or a template parameter)"
     )
-    return f"{constant}, or subtract the divisor when an index reaches it (if (j >= w) j -= w)."
+    if not _is_updated(case.program, indices):
+        return f"{constant}."
+    text = source_line(*split_line(case.program.line(indices[0])))
+    name = found[1] if (found := re.search(r"%\s*([A-Za-z_][\w.]*)", text)) else "w"
+    return (
+        f"{constant}, or compute the remainder only once, before the loop (j = ... % {name} for "
+        "the first iteration), and update it in the loop by the step of the index: j += step; "
+        f"while (j >= {name}) j -= {name};"
+    )
+
+
+def _is_updated(program: Program, indices: Sequence[int]) -> bool:
+    """Returns whether the remainders of a line are of an index that a loop, perhaps unrolled,
+    computes from no data: each then follows from the one before."""
+    ones = [program.instructions[index] for index in indices]
+    if any(one.operation.name != "rem" for one in ones):
+        return False
+    if any(origins(program, list(reads(one))).loads for one in ones):
+        return False
+    is_unrolled = len(ones) > 1 and len({one.location for one in ones}) == 1
+    return is_unrolled or all(
+        loop_around(program, block.index)
+        for block in program.blocks
+        if any(block.start <= index < block.stop for index in indices)
+    )
 
 
 def _costs(case: Case) -> WorkCosts | None:

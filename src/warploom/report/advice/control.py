@@ -3,7 +3,7 @@ lanes without a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from warploom.devices.timing import find_timing
@@ -12,7 +12,9 @@ from warploom.program.accesses import accesses
 from warploom.program.dominance import post_dominators
 from warploom.program.program import Program
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.loops import has_independent_iterations
 from warploom.report.advice.origins import origins
+from warploom.report.advice.reductions import is_interleaved_reduction
 from warploom.report.work import issue_slots
 from warploom.timing.work.costs import WorkCosts
 
@@ -65,12 +67,7 @@ def divergence(case: Case) -> Iterator[Advice]:
             line,
             f"in {times:,} of the {executed:,} times that a warp executed this branch, its lanes "
             f"diverged; inactive lanes wasted {lost:,} issue slots before the warp reconverged",
-            _remedy(
-                case,
-                most,
-                regions[most],
-                [regions[index] for index, _ in branches if index in regions],
-            ),
+            _remedy(case, most, {i: regions[i] for i, _ in branches if i in regions}),
             lost,
             LEAST_LOST,
             saves={"issued": lost},
@@ -102,27 +99,37 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
     )
 
 
-def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) -> str:
+def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
     """Returns what gains for sides of this length, by what the condition depends on: for the branch
     of a line at which most is lost, among the `regions` of all, of which a `switch` has several."""
+    region = regions[branch]
     guard, warp = case.program.instructions[branch].guard, case.spec.warp_size
     found = origins(case.program, [guard.register]) if guard is not None else None
-    by_data = found is not None and bool(found.loads)
+    loads = frozenset[int]() if found is None else found.loads
+    by_data = bool(loads)
     if region.is_loop:
         return (
             "Lanes leave this loop after different numbers of iterations, and a warp runs as long "
             "as its longest lane. "
             + (
-                "First sort the elements by their number of iterations, so that "
-                f"{warp} consecutive threads have similar numbers, or let the lanes of a warp "
-                "share the iterations of one element."
+                "First sort the elements by their number of iterations (a list of their indices, "
+                f"through which threads load and store), so that {warp} consecutive threads have "
+                f"similar numbers{_sharing(case, region, loads)}."
                 if by_data
                 else "Assign elements with similar numbers of iterations to the lanes of a warp, "
                 "or let each lane begin its next element as soon as it is done with one."
             )
         )
+    controlled = {i: list(_instructions(case.program, one.blocks)) for i, one in regions.items()}
+    if not by_data and is_interleaved_reduction(case, controlled):
+        return (
+            "Let consecutive threads work, so that whole warps have none: if (t < s), with s half "
+            "of the block size in the first step and halved in each (sequential addressing, which "
+            "has no bank conflicts either); or use shuffles (__shfl_down_sync), which need no "
+            "barriers within a warp."
+        )
     lengths = [_length(case, branch, side) for side in region.sides]
-    all_sides = [side for one in regions for side in one.sides]
+    all_sides = [side for one in regions.values() for side in one.sides]
     longest = max(_length(case, branch, side) for side in all_sides)
     if longest <= SHORT_SIDE and not any(_writes_memory(case, side) for side in all_sides):
         return (
@@ -145,6 +152,15 @@ def _remedy(case: Case, branch: int, region: Region, regions: Sequence[Region]) 
         "condition, the loads and the stores. (If you change only the condition, some elements "
         "get the wrong side's results.)"
     )
+
+
+def _sharing(case: Case, region: Region, deciding: Set[int]) -> str:
+    """Returns the alternative to let lanes share the iterations of an element, where these do not
+    need each other's results, and their number (decided by some loads) is known before the loop."""
+    indices = set(_instructions(case.program, region.blocks))
+    if deciding & indices or not has_independent_iterations(case.program, region.blocks):
+        return ""
+    return ", or let the lanes of a warp share the iterations of one element"
 
 
 def _writes_memory(case: Case, side: frozenset[int]) -> bool:

@@ -14,6 +14,7 @@ from warploom.program.accesses import bytes_of
 from warploom.report.advice.case import Case
 from warploom.report.advice.origins import address_origins, pointer_of
 from warploom.report.advice.strides import Strides, is_ordered
+from warploom.report.peaks import ceilings_of
 from warploom.report.source import source_line, split_line
 
 LARGEST_STRUCT = 256
@@ -163,22 +164,38 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
     is_unrolled = unrolled >= LEAST_UNROLLED and access.case.has_structures is False
     if example.size not in map(abs, access.strides.loops) and not is_unrolled:
         return None
-    how = (
-        f"loads {unrolled} elements in a row" if is_unrolled else ("accesses consecutive elements")
-    )
+    # A loop that is unrolled in part goes on after these.
+    is_all = is_unrolled and unrolled * example.size not in map(abs, access.strides.loops)
+    how = f"loads {unrolled} elements in a row" if is_all else "accesses consecutive elements"
     return Pattern(
         "strided access",
         f"lanes are {abs(x):,} bytes apart, and each thread {how}",
-        "Let neighboring lanes access neighboring elements: use threadIdx.x for the index that "
-        "the loop advances, with one warp per row (a sum over the row then needs a reduction over "
-        f"the lanes); or stage the rows in shared memory{_vector_hint(abs(x), example.size)}.",
+        f"{_lanes_by_row(access, abs(x))}; or {_alternative(abs(x), example.size)}.",
     )
 
 
-def _vector_hint(stride: int, size: int) -> str:
-    """Returns the alternative of vector loads, where rows can be read in whole vectors."""
-    fits = stride % VECTOR == 0 and size == 4
-    return ", or load four elements at once (float4, int4)" if fits else ""
+def _lanes_by_row(access: Wasteful, stride: int) -> str:
+    """Returns how the lanes of a warp, or as many of them as a row has elements, access a row in
+    the place of one thread, and the launch that this needs."""
+    case = access.case
+    lanes = min(case.spec.warp_size, 1 << (stride // access.example.size).bit_length() - 1)
+    who = "a warp" if lanes == case.spec.warp_size else f"{lanes} lanes"
+    every = f"{lanes}{'nd' if lanes in (2, 32) else 'th'}"
+    return (
+        f"Give each row to {who}, so that lanes access neighboring elements (thread i: row i / "
+        f"{lanes}, every {every} element from i % {lanes}), in {lanes} times as many blocks "
+        f"({lanes * case.blocks:,}); a sum over a row then needs a reduction over its lanes"
+    )
+
+
+def _alternative(stride: int, size: int) -> str:
+    """Returns what helps with one thread per row: vector loads where rows are whole vectors."""
+    is_whole = stride % VECTOR == 0 and size == 4
+    return (
+        "load four elements at once (float4, int4)"
+        if is_whole
+        else "stage pieces of the rows in shared memory"
+    )
 
 
 def _unrolled(access: Wasteful, stride: int) -> int:
@@ -215,12 +232,8 @@ def structures(access: Wasteful) -> Pattern | None:
     elif size in VECTORS:
         whole = f", or {do} whole structures as vectors ({VECTORS[size]})"
     elif size % VECTOR:
-        padded = min((one for one in VECTORS if one > size), default=-(-size // VECTOR) * VECTOR)
-        vector = VECTORS.get(padded, "float4")
-        whole = (
-            f", or {do} whole structures as vectors, padded to {padded} bytes (alignas"
-            f"({min(padded, VECTOR)}), {vector})"
-        )
+        # Padding moves more bytes, which costs time where these are the bound.
+        whole = "" if _is_bound_by_dram(access.case) else _padded_hint(do, size)
     else:
         whole = f", or {do} whole structures as vectors (float4)"
     return Pattern(
@@ -230,6 +243,20 @@ def structures(access: Wasteful) -> Pattern | None:
         f"{size} bytes",
         f"Keep each field in a separate array (structure of arrays){whole}.",
     )
+
+
+def _padded_hint(do: str, size: int) -> str:
+    """Returns the alternative of structures that are padded to whole vectors."""
+    padded = min((one for one in VECTORS if one > size), default=-(-size // VECTOR) * VECTOR)
+    return (
+        f", or {do} whole structures as vectors, padded to {padded} bytes (alignas"
+        f"({min(padded, VECTOR)}), {VECTORS.get(padded, 'float4')})"
+    )
+
+
+def _is_bound_by_dram(case: Case) -> bool:
+    found = () if case.work is None else ceilings_of(case.work, case.spec)
+    return bool(found) and found[0].part == "global memory"
 
 
 def _members(line: str) -> list[str]:
@@ -326,8 +353,10 @@ def indexed(access: Wasteful) -> Pattern | None:
     return Pattern(
         "scattered access",
         f"the lanes' addresses have no constant stride; the index is loaded at {place}",
-        "Sort the indices, or group the work by them, so that neighboring lanes access "
-        f"neighboring elements{'; or stage these elements in shared memory' if is_small else ''}.",
+        "Sort the indices, each with its position beside it, so that neighboring lanes access "
+        "neighboring elements, and use that position for all other arrays (else the results are "
+        "in another order), which pays if many launches share the order"
+        f"{'; or stage these elements in shared memory' if is_small else ''}.",
     )
 
 

@@ -15,6 +15,7 @@ from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import ORDERED, Advice, Case
+from warploom.report.advice.loops import loop_around
 from warploom.report.advice.origins import array_of
 from warploom.report.source import source_line, split_line
 
@@ -26,7 +27,7 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
     lines: dict[str, list[int]] = {}
     for block in program.blocks:
         stores = [i for i in range(block.start, block.stop) if _is_plain_store(program, i)]
-        loop = _loop_around(program, block.index) if stores else set[int]()
+        loop = loop_around(program, block.index) if stores else set[int]()
         for index in stores if loop else ():
             if _is_constant_in(program, index, loop):
                 lines.setdefault(program.line(index), []).append(index)
@@ -99,7 +100,7 @@ def repeated_loads(case: Case) -> Iterator[Advice]:
     stored: dict[str, set[str]] = {}
     for block in program.blocks:
         loads = [i for i in range(block.start, block.stop) if _is_repeatable_load(program, i)]
-        loop = _loop_around(program, block.index) if loads else set[int]()
+        loop = loop_around(program, block.index) if loads else set[int]()
         for index in loads if loop else ():
             if _is_constant_in(program, index, loop) and not _decides_on_end(program, index, loop):
                 element = _element(case, index)
@@ -191,30 +192,6 @@ def _decides_on_end(program: Program, index: int, loop: Set[int]) -> bool:
             if any(register.name in dependent for register in reads(one)):
                 dependent |= {register.name for register in writes(one)}
     return any(one.guard is not None and one.guard.register.name in dependent for one in inside)
-
-
-def _loop_around(program: Program, block: int) -> Set[int]:
-    """Returns the basic blocks on cycles through a block: the loop that it is in; empty if it is in
-    none."""
-    successors = [each.successors for each in program.blocks]
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for each, following in enumerate(successors):
-        for one in following:
-            if one < len(successors):
-                predecessors[one].append(each)
-    return _reachable(successors, block) & _reachable(predecessors, block)
-
-
-def _reachable(graph: Sequence[Sequence[int]], start: int) -> set[int]:
-    """Returns the blocks on paths of at least one edge from a block."""
-    found: set[int] = set()
-    waiting = list(graph[start])
-    while waiting:
-        block = waiting.pop()
-        if block < len(graph) and block not in found:
-            found.add(block)
-            waiting += graph[block]
-    return found
 
 
 def _is_plain_store(program: Program, index: int) -> bool:

@@ -21,17 +21,19 @@ def rereads(case: Case) -> Iterator[Advice]:
     size = sum(use.size for use in uses or ())
     if case.work is None or not size or size <= case.work.l1_bytes // 2:
         return
-    loads = [
-        (_useful(counts), index)
+    counted = {
+        index: counts
         for index, op, counts in case.accesses(Space.GLOBAL)
         if op == "load" and not _is_of_thread(case, index)
-    ]
+    }
+    loads = [(_useful(counts), index) for index, counts in counted.items()]
     if not loads:
         return
     total = sum(size for size, _ in loads)
-    times = total // size
-    if times < MANY_TIMES:
+    if total // size < MANY_TIMES:
         return
+    # Threads of a warp that load one element move it once.
+    times = sum(each.global_load_bytes_requested for each in counted.values()) // size
     line = case.program.line(max(loads)[1])
     pointers = [pointer_of(case, index) for _, index in loads if case.program.line(index) == line]
     names = sorted({pointer.name for pointer in pointers if pointer is not None and pointer.name})
@@ -41,8 +43,8 @@ def rereads(case: Case) -> Iterator[Advice]:
         f"threads load each byte of {enumerated(names) or 'the buffers'} {times:,} times on "
         f"average, from L2 or DRAM whenever L1 has evicted it",
         "Stage tiles in shared memory: each block loads a tile once, with coalesced loads, and "
-        "after __syncthreads() all its threads read it there; or let each thread compute several "
-        "results from values that it keeps in registers.",
+        "after __syncthreads() all its threads read it there; and let each thread compute several "
+        "results, from values that it keeps in registers.",
         sum(counts.global_load_transactions for _, _, counts in case.accesses(Space.GLOBAL)),
         saves={"loaded": total - size},
     )

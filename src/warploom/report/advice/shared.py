@@ -113,7 +113,13 @@ def _declared(pitch: int, more: int, example: Example, name: str) -> str:
     are whole elements."""
     if _dimensions(example, name) < 2 or pitch % example.size or more % example.size:
         return ""
-    return f" ({name}[...][{(pitch + more) // example.size}] instead of [{pitch // example.size}])"
+    declared = declared_at(name, example.line)
+    text = source_line(*split_line(declared)) if declared else ""
+    last = re.search(rf"\b{re.escape(name)}(?:\s*\[[^\]]*\])*\s*\[\s*([A-Za-z_]\w*)\s*\]", text)
+    now = last[1] if last else f"{pitch // example.size}"
+    wider = f"{now} + {more // example.size}" if last else f"{(pitch + more) // example.size}"
+    where = f"line {split_line(declared)[1]}: " if declared else ""
+    return f" ({where}{name}[...][{wider}] instead of [{now}])"
 
 
 def _has_one_dimension(example: Example, name: str) -> bool:

@@ -210,7 +210,8 @@ def _set_cache_parameters(
     params.sector_ticks = round(TICKS * 32 / per_slice) if has_l2 else 0
     params.partial_ticks = round(TICKS * timing.l2_part_cycles)
     params.coalescing_sms = timing.l2_coalescing_sms if has_l2 else 0
-    params.translation_sms = timing.translation_sms
+    # L2 with the lines of earlier launches: the TLBs have their pages as well.
+    params.translation_sms = 0 if policies.l2.dirty > 0 else timing.translation_sms
     params.latency_translation = timing.latency_translation
     params.port_ticks = round(TICKS * 32 / timing.sm_bytes_per_cycle)
     params.bank_bits = timing.dram_banks.bit_length() - 1

@@ -1,6 +1,6 @@
 """Models the translation of addresses: a group of SMs (`translation_sms`) shares a TLB (translation
 lookaside buffer) of pages of 2 MiB. The first request to a page, and those that follow before it is
-translated, take longer.
+translated, are answered later.
 
     SM 0 requests a line of page 7 at 100     answered 500 cycles later than without translation
     SM 1 requests another one at 400          answered 200 cycles later
