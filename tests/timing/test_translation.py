@@ -22,8 +22,8 @@ MIB = 1 << 20
 
 
 def cycles(step: int, count: int, latency: int) -> int:
-    """Returns the modelled cycles of `count` dependent loads of zeros, `step` bytes apart, with a
-    latency of translation."""
+    """Returns the modelled cycles of `count` dependent loads of zeros, at steps of `step` bytes,
+    with a latency of translation."""
     gpu = wl.Device("h100", record=True)
     a, out = gpu.zeros(64 * MIB // 4, np.uint32), gpu.zeros(1, np.uint32)
     run = gpu.compile(CHAIN)["chain"][1, 1](a, out, step // 4, count)
@@ -32,7 +32,7 @@ def cycles(step: int, count: int, latency: int) -> int:
 
 
 def test_each_page_of_two_mib_is_translated_once() -> None:
-    """Of 16 dependent loads, those at steps of 4 MiB are in 16 pages, those at steps of 64 KiB all in one."""
+    """16 dependent loads at steps of 4 MiB are in 16 pages, at steps of 64 KiB all in one."""
     for step, pages in ((4 * MIB, 16), (MIB // 16, 1)):
         more = cycles(step, 16, 500) - cycles(step, 16, 0)
         # The store that follows is to a page of its own, but nothing waits for it.
