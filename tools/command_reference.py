@@ -21,9 +21,13 @@ HEAD = """# Command line
 This page shows the help of each command. Write shapes, such as the shape of a grid, as `16x8`.
 `warploom --install-completion` installs completion for the shell.
 
-Exit statuses: 0 success, 1 results differ (`explore`), errors found (`check`), a condition does not
-hold (`litmus`) or the task is not done (`learn --check`), 2 invalid usage, 3 compile or PTX error,
-4 launch refused, 5 kernel fault.
+- exit status 0: success
+- 1: results differ (`explore`), errors were found (`check`), a condition does not hold (`litmus`),
+  or the task is not done (`learn --check`)
+- 2: invalid usage
+- 3: compile error or PTX error
+- 4: launch refused
+- 5: kernel fault
 """
 
 

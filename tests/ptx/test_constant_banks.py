@@ -95,7 +95,7 @@ def test_what_no_bank_holds_is_an_error(before: str, after: str, message: str) -
 
 def test_a_module_with_banks_is_not_linked() -> None:
     found = module(BANKS.replace("OFFSET", "0"))
-    with pytest.raises(LinkError, match="constant banks"):
+    with pytest.raises(LinkError, match="constant bank "):
         link([found, found])
 
 

@@ -150,7 +150,7 @@ def test_mad_without_rounding(version: str, target: str, flushed: bool) -> None:
 
 @pytest.mark.parametrize("version", ["4.0", "8.0"])
 def test_mad_needs_a_rounding_mode_since_ptx_4(version: str) -> None:
-    refused(module("mad.f32 f, f, f, f;", version, "sm_30"), "rounding mode such as")
+    refused(module("mad.f32 f, f, f, f;", version, "sm_30"), "needs a rounding mode, as in")
 
 
 @pytest.mark.parametrize("geometry", ["1d", "2d", "3d"])

@@ -614,7 +614,7 @@ def test_iterations_are_shared_only_if_they_are_independent(name: str, is_shared
     n = 1056 * 256
     made = report(name, 1056, 256, integers(n), ones(n + 128), ones(n))
     [found] = [one for one in made.advice if one.rule == "divergence within warps"]
-    assert "Sort the elements by that number first" in found.text
+    assert "First sort the elements by their number of iterations" in found.text
     assert ("share the iterations of one element" in found.text) is is_shared
 
 

@@ -133,8 +133,11 @@ def test_playing_waits_for_an_answer_then_follows_the_captions(page: Any, folder
     page.clock.run_for(int(1000 * seconds_to_read(lesson.question.because)) - 1000)
     assert page.locator(".because").count() == 1, "the answer stays until it can have been read"
     for said, claim in zip(lesson.captions, CLAIMS["branch"], strict=True):
-        while caption(page) != said.text:
+        for _ in range(1000):
+            if caption(page) == said.text:
+                break
             page.clock.run_for(100)
+        assert caption(page) == said.text
         wait_for_claim(page, claim, said.text)
         page.clock.run_for(int(1000 * seconds_to_read(said.text)) - 300)
         assert caption(page) == said.text
@@ -182,7 +185,7 @@ def test_steps_between_captions_play_unless_less_motion_is_asked_for(
         page.close()
     # The captions are at steps 8, 12, 53, 86 and 90 of the warp.
     assert seen["reduce"] <= {"1", "8", "12", "53", "86", "90"}
-    assert len(seen["no-preference"]) > len(seen["reduce"]) + 10
+    assert len(seen["no-preference"]) > len(seen["reduce"]) + 5
 
 
 SPEECH = """

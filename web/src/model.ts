@@ -380,16 +380,10 @@ export class Model {
     return one.variable ? `${one.variable} (${one.name})` : one.name;
   }
 
-  /** Where a basic block is, in words: the line that most of it comes from. */
+  /** The line at which lanes continue that reach a basic block, in words, as `ways` names it. */
   blockPlace(block: number): string {
     const made = this.trace.basic_blocks[block];
-    if (!made) return "the end";
-    const times = new Map<number, number>();
-    for (const code of this.trace.code.slice(made.start, made.stop)) {
-      if (code.line > 0 && code.file >= 0) times.set(code.line, (times.get(code.line) ?? 0) + 1);
-    }
-    const [most] = [...times].sort((a, b) => b[1] - a[1]);
-    return most ? `line ${most[0]}` : this.place(made.start);
+    return made ? this.#entry(made.start, -1) : "the end";
   }
 
   /** An address by the allocation that it lies in. */

@@ -67,7 +67,7 @@ COMMANDS = {
         "lessons.learn", "learn", WATCH, "Open a lesson, or grade a kernel for its task."
     ),
     "tour": Command(
-        "lessons.tour", "tour", WATCH, "Watch lessons as films, with captions and voice."
+        "lessons.tour", "tour", WATCH, "Watch lessons as videos, with captions and narration."
     ),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),

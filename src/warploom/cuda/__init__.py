@@ -118,7 +118,8 @@ def __getattr__(name: str) -> Any:
     own."""
     if name in _DRIVERS_OWN:
         raise AttributeError(
-            f"cuda.{name} requires a driver: run the unchanged program with `warploom run program`"
+            f"cuda.{name} requires a CUDA driver: import numba.cuda instead of warploom.cuda, and "
+            "run the program with `warploom run PROGRAM`"
         )
     if name == "random":
         return import_module(f"{__name__}.random")

@@ -155,7 +155,7 @@ def _tokens(text: str) -> list[str]:
         found = TOKEN.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            raise WarploomError(f"line {line} of a model: {text[at]!r} is not valid syntax")
+            raise WarploomError(f"memory model, line {line}: {text[at]!r} is not valid syntax")
         if found["token"]:
             tokens.append(found["token"])
         at = found.end()

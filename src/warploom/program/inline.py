@@ -342,7 +342,7 @@ class _Inliner:
         wanted = tuple(formals)
         if len(wanted) != len(actuals.elements):
             message = (
-                f"the function takes {len(wanted)} arguments, but the call passes "
+                f"number of arguments: the function takes {len(wanted)}, but the call passes "
                 f"{len(actuals.elements)}"
             )
             raise UnsupportedInstruction(message, call.span)

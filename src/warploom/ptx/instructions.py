@@ -167,8 +167,8 @@ def _undecorated(
             decode(operation.text + "".join((*parts, *signs)))
         except UnknownOpcode:
             message = (
-                f"`{operation.text}` does not support this part or sign of the register here: use "
-                "the register alone, or another part of it"
+                f"`{operation.text}` does not accept a suffix such as `.b0`, or a minus sign, on "
+                "this register: use the plain register, or a suffix that it accepts"
             )
             raise cursor.unsupported(message, given.span) from None
     return decode(operation.text + "".join((*parts, *signs))), tuple(plain)

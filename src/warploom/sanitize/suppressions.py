@@ -10,7 +10,7 @@ from warploom.core.errors import WarploomError
 from warploom.core.input_files import read_text
 from warploom.sanitize.findings import Finding
 
-FORM = "KIND FILE:LINE REASON, such as `race sum.cu:12 the counter may be late`"
+FORM = "KIND FILE:LINE REASON, such as `race sum.cu:12 a stale counter is harmless`"
 
 
 @dataclass(frozen=True, slots=True)

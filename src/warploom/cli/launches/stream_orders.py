@@ -78,8 +78,8 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
             f"  The exit status is {usual.status}, but {other.status} under {other.order}."
         )
     lines += [
-        "  Some work in a stream does not wait for work in another stream, or the host reads a "
-        "result before the work that writes it has finished.",
+        "  Work in one stream depends on work in another stream but does not wait for it, or the "
+        "host reads a result before the work that writes it has finished.",
         f"  To find the cause: warploom check {file}. To reproduce: warploom run {other.order} "
         f"{file}",
     ]
