@@ -66,9 +66,7 @@ COMMANDS = {
     "learn": Command(
         "lessons.learn", "learn", WATCH, "Open a lesson, or grade a kernel for its task."
     ),
-    "tour": Command(
-        "lessons.tour", "tour", WATCH, "Watch lessons as videos, with captions and narration."
-    ),
+    "tour": Command("lessons.tour", "tour", WATCH, "Watch lessons as narrated, captioned videos."),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
