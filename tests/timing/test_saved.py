@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,23 @@ def test_state_of_an_older_version_has_no_slots() -> None:
     resumed = run.replay()
     resumed.restore(state)
     same(resumed.time(), whole)
+
+
+def test_state_of_an_older_version_lacks_the_newest_parameters() -> None:
+    """Those of translation and of combined loads are 0 on devices without such figures."""
+    run = launched("gtx-480")
+    whole, replaying = run.time(), run.replay()
+    replaying.advance(600)
+    state = replaying.state
+    checksums = state.fingerprint.copy()
+    checksums[1] += 1
+    resumed = run.replay()
+    resumed.restore(replace(state, parameters=state.parameters[:-5], fingerprint=checksums))
+    same(resumed.time(), whole)
+    on_hopper = launched("h100").replay()
+    hopper_state = on_hopper.state
+    with pytest.raises(WarploomError, match="belongs to another replay"):
+        on_hopper.restore(replace(hopper_state, parameters=hopper_state.parameters[:-5]))
 
 
 def test_state_is_a_copy() -> None:

@@ -120,9 +120,15 @@ class Replay:
         """Resumes from a state that `state` returned, in this process or another, replacing the own
         one. Raises WarploomError for the state of another replay (other parameters, blocks or
         arrays)."""
-        of_replay = self.setting.parameters.words, self._fingerprint
-        of_state = state.parameters, state.fingerprint
-        if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
+        own = self.setting.parameters.words
+        # States of older versions lack the newest parameters, which are 0 where nothing uses them.
+        # Word 1 of a fingerprint is the checksum of the parameters, which are compared themselves.
+        newer = np.zeros(max(0, len(own) - len(state.parameters)), np.int64)
+        pairs = (
+            (own, np.concatenate([state.parameters, newer])),
+            (np.delete(self._fingerprint, 1), np.delete(state.fingerprint, 1)),
+        )
+        if not all(np.array_equal(mine, given) for mine, given in pairs):
             raise WarploomError(
                 "this state belongs to another replay: the launch, the device and its figures, "
                 "the scheduler, sample and timeline must be the same"
