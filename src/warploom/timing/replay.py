@@ -128,7 +128,7 @@ class Replay:
             (own, np.concatenate([state.parameters, newer])),
             (np.delete(self._fingerprint, 1), np.delete(state.fingerprint, 1)),
         )
-        if not all(np.array_equal(mine, given) for mine, given in pairs):
+        if not all(np.array_equal(mine, theirs) for mine, theirs in pairs):
             raise WarploomError(
                 "this state belongs to another replay: the launch, the device and its figures, "
                 "the scheduler, sample and timeline must be the same"
