@@ -146,7 +146,7 @@ def _kernel(gpu: wl.Device, source: Path, name: str, folder: Path) -> wl.Kernel:
 def grown(now: Counts, before: Counts) -> list[str]:
     """Says which of the workloads in `now` take more than they did, by more than GROWTH."""
     return [
-        f"{name}: {kind} takes {now[name][kind]:,} instructions a launch, {count:,} before"
+        f"{name}: {kind} takes {now[name][kind]:,} instructions per launch, {count:,} before"
         for name, kinds in before.items()
         if name in now
         for kind, count in kinds.items()
@@ -166,7 +166,7 @@ def main() -> None:
     if not shutil.which("valgrind"):
         raise SystemExit(callgrind.MISSING)
     now = counted()
-    print(f"{'instructions a launch':28}{'kernel':>14}{'host':>14}")
+    print(f"{'instructions per launch':28}{'kernel':>14}{'host':>14}")
     for name, counts in now.items():
         print(f"{name:28}" + "".join(f"{count:14,}" for count in counts.values()))
     if given.record:

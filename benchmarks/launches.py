@@ -112,7 +112,7 @@ def _run(way: str) -> str:
 
 def main() -> None:
     """Print the table."""
-    print(f"{'microseconds a launch':26} elapsed processor")
+    print(f"{'microseconds per launch':26} elapsed processor")
     for way in WAYS:
         print(f"{way:26}{_run(way)}", end="")
 

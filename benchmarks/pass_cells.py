@@ -77,7 +77,7 @@ def costly(cells: Sequence[Cell]) -> list[str]:
 
 HEADER = (
     f"{'pass':18}{'changes':>8}{'mean':>6}{'gains':>6}{'costs':>6}{'compile':>8}  "
-    "instructions with the pass over without it, least and most; compile time, most"
+    "ratio of instructions: the three lowest | the highest | highest ratio of compile times"
 )
 
 

@@ -187,10 +187,10 @@ def side_by_side(table: Table, gains: list[float]) -> str:
     for name in names[1:]:
         ratio = statistics.geometric_mean(row[name] / row["Warploom"] for row in table.values())
         rate = " (by rate)" if name in simulators.COMMANDS else ""
-        lines.append(f"Warploom is {ratio:,.2f} times as fast as {name}{rate}, geometric mean")
+        lines.append(f"speed of Warploom relative to {name}{rate}, geometric mean: {ratio:,.2f}")
     lines.append(
         f"\nafter each workload, two threads of OpenBLAS did {min(gains):.2f} to {max(gains):.2f}"
-        f" times as much as one (median {statistics.median(gains):.2f})"
+        f" times as much work as one thread (median {statistics.median(gains):.2f})"
     )
     return "\n".join(lines)
 
@@ -199,7 +199,7 @@ def distances(table: Table, works: list[Workload]) -> str:
     """How far each workload is from what the computer can do."""
     bandwidth, rate = limits()
     lines = [
-        f"one thread moves {bandwidth / 1e9:.1f} GB/s and does {rate / 1e9:.0f} GFLOP/s",
+        f"one thread transfers {bandwidth / 1e9:.1f} GB/s and performs {rate / 1e9:.0f} GFLOP/s",
         f"{'':14}{'MB':>10}{'MFLOP':>10}{'bytes, ms':>12}{'FLOP, ms':>12}"
         f"{'Warploom, ms':>14}{'times':>8}",
     ]

@@ -144,12 +144,12 @@ BODY
 LANES = (1, 2, 4, 8, 16, 32)
 FIGURES = (
     Figure("grid", "SAXPY, blocks of 256 threads", "blocks", [4**k for k in range(9)], grid),
-    Figure("block", "SAXPY, 65,536 threads", "threads a block",
+    Figure("block", "SAXPY, 65,536 threads", "threads per block",
            [2**k for k in range(5, 11)], block),
     Figure("divergence", "Paths that a warp's lanes take", "paths", LANES, divergence),
-    Figure("stride", "Loads at a stride of words", "words", LANES, stride),
+    Figure("stride", "Loads with a stride between lanes", "words", LANES, stride),
     Figure("contention", "Atomic additions to one address", "lanes", LANES, contention),
-    Figure("compilation", "PTX to the end of a first launch", "instructions",
+    Figure("compilation", "From PTX to the end of the first launch", "instructions",
            (10, 30, 100, 300, 1000, 3000), compilation),
 )  # fmt: skip
 

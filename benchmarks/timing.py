@@ -127,7 +127,7 @@ def measured(device: str, name: str) -> str:
     rate = timing.instructions / min(taken) / 1e6
     return (
         f"{name} on {device}: {timing.cycles:,} cycles (two workers: {both.cycles:,}),"
-        f" {timing.instructions:,} instructions, {rate:.2f} million a second; {most:.0f} MB"
+        f" {timing.instructions:,} instructions, {rate:.2f} million per second; {most:.0f} MB"
     )
 
 
@@ -147,7 +147,7 @@ Figure = tuple[str, str, float, float]
 def chases() -> Iterator[Figure]:
     """A pointer chase by one thread, in the order of the lines, behind a first round."""
     for device, levels in (*CHASE.items(), ("v100", TITAN_V)):
-        of = " of a TITAN V" if levels is TITAN_V else ""
+        of = " on a TITAN V" if levels is TITAN_V else ""
         for level, (kib, published) in levels.items():
             lines = min(kib * 8, 8192)
             gpu = wl.Device(device, record=True)
@@ -158,7 +158,7 @@ def chases() -> Iterator[Figure]:
             steps = (lines // 2, lines) if cold else (lines, 2 * lines)
             first, second = (kernel[1, 1](x, n).time(code="ptx").cycles for n in steps)
             each = (second - first) / (steps[1] - steps[0])
-            yield device, f"chase of {kib:,} KiB ({level}){of}, cycles", published, each
+            yield device, f"pointer chase over {kib:,} KiB ({level}){of}, cycles", published, each
 
 
 def barriers() -> Iterator[Figure]:
@@ -213,7 +213,7 @@ def copies() -> Iterator[Figure]:
         published = kernels["scale"][-1]
         if device == "l40s":
             published = 770  # with 768 threads a block
-        yield device, "SAXPY of 2^24 against a copy, GB/s", published, rate(timing, 12 * n)
+        yield device, "SAXPY of 2^24 elements, GB/s", published, rate(timing, 12 * n)
 
 
 def rate(timing: Timing, moved: int) -> float:

@@ -28,7 +28,7 @@ def test_growth_is_found_beyond_a_twentieth_and_on_the_host_beyond_a_tenth() -> 
     before = {"SAXPY": {"kernel": 1000, "host": 5000}}
     assert not instructions.grown({"SAXPY": {"kernel": 1050, "host": 5500}}, before)
     [found] = instructions.grown({"SAXPY": {"kernel": 1051, "host": 5500}}, before)
-    assert "kernel takes 1,051 instructions a launch, 1,000 before" in found
+    assert "kernel takes 1,051 instructions per launch, 1,000 before" in found
     [found] = instructions.grown({"SAXPY": {"kernel": 1000, "host": 5501}}, before)
     assert "host takes 5,501" in found
 

@@ -284,12 +284,13 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     lines = [
         "# Kernels of public repositories",
         "",
-        f"PTX, CUDA C++ and OpenCL C files sampled from {repositories} public repositories were",
-        "compiled, loaded, and launched with random arguments on the reference",
-        "machine and the compiled engine",
-        f"(`{command}`, which writes this page).",
-        "Arguments are buffers and small numbers, which may not suit the kernel. Faults are",
-        "therefore common, and both machines must report the same faults.",
+        f"PTX, CUDA C++ and OpenCL C files were sampled from {repositories} public repositories,",
+        "compiled and loaded. Their kernels were then launched with random arguments, on the",
+        "reference machine and on the compiled engine. The following command runs this test and",
+        f"writes this page: `{command}`.",
+        "",
+        "The arguments are buffers and small numbers, which may not be valid for the kernel.",
+        "Faults are therefore common, and both machines must report the same faults.",
         "",
         "| | " + " | ".join(KINDS.values()) + " |",
         "| --- |" + " --- |" * len(KINDS),
@@ -302,18 +303,18 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     for kind, _, _ in {(row["kind"], row["repository"], row["file"]) for row in drawn}:
         files[kind] += 1
     shown = {
-        "files that ptxas takes": counts["taken"] + counts["refused"],
-        "of these, files that load": counts["taken"],
-        "files drawn": files,
-        "do not compile": counts["compile"],
-        "compile, but are rejected when loaded": counts["load"],
-        "loaded": counts["loaded"],
-        "kernels that ran, the same on both machines": counts["ran"],
+        "files that ptxas accepts": counts["taken"] + counts["refused"],
+        "files that ptxas accepts and Warploom loads": counts["taken"],
+        "files sampled": files,
+        "files that do not compile": counts["compile"],
+        "files that compile, but are rejected when loaded": counts["load"],
+        "files that were loaded": counts["loaded"],
+        "kernels with the same results on both machines": counts["ran"],
         "kernels with the same fault on both machines": counts["fault"],
-        "launches rejected for their size or arguments": counts["launch"],
-        "kernels on which the machines differ": counts["disagreement"],
+        "kernels whose launch was rejected because of its size or arguments": counts["launch"],
+        "kernels with different results or faults on the two machines": counts["disagreement"],
         "other errors": counts["error"],
-        "timed out": counts["time"],
+        "timeouts": counts["time"],
     }
     for title, numbers in shown.items():
         lines.append(f"| {title} | " + " | ".join(f"{numbers[k]:,}" for k in KINDS.values()) + " |")

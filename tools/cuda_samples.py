@@ -57,15 +57,16 @@ BEYOND = re.compile(
 """Words of a CMake file that asks for more than a CUDA toolkit of the wheels."""
 
 REASONS = {
-    r"cdp": "kernels that launch kernels",
-    r"MC_EstimatePi[PQ]": "the kernels of cuRAND's library are machine code without PTX",
-    r"IPC": "inter-process memory",
-    r"MMAP": "virtual memory management",
-    r"simpleCooperativeGroups": "cluster barriers in its PTX for sm_90",
-    r"segmentationTreeThrust": "does not compile with the Thrust of the wheels",
-    r"matrixMulDynlinkJIT": "PTX for sm_10, with a `mad.f32` that newer devices do not have",
-    r"P2P|MultiGPU|p2p": "a second GPU",
-    r"simpleAttributes": "persisting L2 accesses",
+    r"cdp": "needs dynamic parallelism",
+    r"MC_EstimatePi[PQ]": "cuRAND's kernels are machine code without PTX",
+    r"IPC": "needs inter-process memory",
+    r"MMAP": "needs virtual memory management",
+    r"simpleCooperativeGroups": "its PTX for sm_90 contains cluster barriers",
+    r"segmentationTreeThrust": "does not compile with the version of Thrust in the wheels",
+    r"matrixMulDynlinkJIT": "its PTX for sm_10 contains a `mad.f32` that newer devices do not"
+    " support",
+    r"P2P|MultiGPU|p2p": "needs a second GPU",
+    r"simpleAttributes": "needs persisting L2 accesses",
 }
 """Why a sample does not pass, by name."""
 
@@ -223,20 +224,26 @@ def reason(result: Result) -> str:
 
 
 PREFACE = """\
-The programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics
-nor libraries beyond the runtime are built with their own CMake files and nvcc from NVIDIA's wheels,
-and run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). If a
-kernel has run, the sample itself gives the verdict: it compares its result with one from the CPU
-and exits with 0 if the two are equal. A sample waives a test that the device cannot run, such as a
-test for two GPUs. Times were measured on one core that was also doing other work."""
+This page lists the programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need
+neither graphics nor libraries such as cuBLAS and cuFFT. They were built with their own CMake files
+and with nvcc from NVIDIA's wheels, and run on a software H100. The command
+`python tools/cuda_samples.py CHECKOUT` builds and runs the programs, and writes this page.
+
+Each sample checks itself: it compares its result with a result from the CPU and exits with status 0
+if the two results are equal. A sample passes if it exits with status 0 and has run a kernel. A
+sample is waived if it reports that the device lacks a feature that it needs, such as a second GPU.
+Times were measured on one CPU core that was also doing other work."""
 
 
 HECBENCH_PREFACE = """\
-Programs of [HeCBench](https://github.com/zjin-lcf/HeCBench) that need no libraries of machine code,
-drawn ({drawn}), built by their own Makefiles with nvcc from NVIDIA's wheels and run on a software
-H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). Arguments are those of their
-rule `run`, but that kernels are repeated once; a program has 60 s of processor time. Most exit with
-0 whatever they find: the verdict is what they print."""
+This page lists programs of [HeCBench](https://github.com/zjin-lcf/HeCBench) that need no libraries
+of machine code and were selected at random ({drawn}). They were built by their own Makefiles with
+nvcc from NVIDIA's wheels, and run on a software H100. The command
+`python tools/cuda_samples.py CHECKOUT` runs the programs and writes this page.
+
+The arguments are those of the rule `run` of each Makefile, except that each kernel is repeated only
+once. A program may use 60 s of CPU time. Most programs exit with status 0 even if their results are
+wrong, so the verdict depends on what they print."""
 
 
 def document(results: list[Result], title: str, preface: str) -> str:
@@ -248,10 +255,10 @@ def document(results: list[Result], title: str, preface: str) -> str:
         "",
         *preface.splitlines(),
         "",
-        f"**{len(passed)} of {len(results)} passed**, {separate} of them with separate compilation"
-        " (`-rdc=true`).",
+        f"**{len(passed)} of {len(results)} passed**; {separate} of these were built with separate"
+        " compilation (`-rdc=true`).",
         "",
-        "| sample | verdict | to build, s | to run, s |",
+        "| sample | verdict | build time, s | run time, s |",
         "| --- | --- | --- | --- |",
         *(
             f"| {r.sample} | {r.verdict}{reason(r)} | {r.build_seconds:.0f} | {r.run_seconds:.1f} |"

@@ -67,19 +67,20 @@ not here stands in the section of the one that is declared before it."""
 MISSING_FORMS = {
     "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA cannot"
     " create such textures",
-    "tex and tld4 with a depth to compare": "CUDA cannot create depth textures",
+    "tex and tld4 with a depth comparison": "CUDA cannot create depth textures",
     "fma.rn.oob": "the manual does not state the bits of the NaN for out-of-bounds values",
-    "cvt to and from .s2f6x2 and .ue5m3x2": "not implemented: only sm_100a and its family have"
+    "cvt to and from .s2f6x2 and .ue5m3x2": "not implemented: only sm_100a and its family support"
     " them, and compilers emit them only on request",
     "isspacep.const": "constants have no address window: their generic addresses are in global"
     " memory",
-    "red.async to global memory": "not implemented: only sm_100 and later have it",
+    "red.async to global memory": "not implemented: only sm_100 and later support it",
     "cp.async.bulk with .ignore_oob": "not implemented",
-    "cp.async.bulk.tensor of 6-bit elements for sm_103a and sm_107": "the sizes and multiples of"
-    " boxes and coordinates are those of sm_100",
-    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault if a pixel of a"
-    " halo is outside the bounding box: the manual describes these pixels only in figures",
-    "mad.f32 without rounding": "only for targets before sm_20",
+    "cp.async.bulk.tensor of 6-bit elements for sm_103a and sm_107": "boxes and coordinates"
+    " must have the sizes and multiples of sm_100",
+    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault if a pixel"
+    " of a halo is outside the bounding box, because the manual describes these pixels only in"
+    " figures",
+    "mad.f32 without a rounding modifier": "only for targets before sm_20",
 }
 """Forms of instructions that run otherwise."""
 
@@ -91,9 +92,9 @@ def table() -> str:
         "",
         "`tools/instruction_table.py` writes this page from the instruction tables. Each row shows",
         "a syntax line, the values of its modifiers, and the test that executes it with each of",
-        "these values on both machines. Any other opcode or modifier is an error that names the",
-        "line. As in ptxas, so is an instruction that is newer than the module's `.version` or",
-        "`.target`.",
+        "these values on both machines. Any other opcode or modifier is an error, and the message",
+        "names the line. An instruction that is newer than the module's `.version` or `.target` is",
+        "also an error, as in ptxas.",
         "",
     ]
     for section, names in sections().items():
@@ -147,7 +148,7 @@ def syntax(spec: OpSpec) -> str:
     chosen = [slot for slot in spec.slots if slot.choices != (slot.name,)]
     lines = [f"`{spec.name}{shown}`"]
     for slot in chosen:
-        where = f"behind `{slot.name[0]}`" if at_operand(slot) else f".{slot.name}"
+        where = f"after `{slot.name[0]}`" if at_operand(slot) else f".{slot.name}"
         lines.append(f"{where}: {values(slot)}")
     return "<br>".join(lines)
 

@@ -12,7 +12,10 @@ BEGIN, END = "<!-- syllabus -->", "<!-- end of the syllabus -->"
 
 def syllabus_table() -> str:
     """Returns the table: the lessons in order, by the parts of the syllabus."""
-    lines = ["| part | lesson | afterwards, you can | take before |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| part | lesson | after the lesson, you can | prerequisites |",
+        "| --- | --- | --- | --- |",
+    ]
     part = ""
     for head in lesson_heads():
         shown = "" if head.part == part else head.part

@@ -100,7 +100,8 @@ def summary(measurements: Sequence[Measurement]) -> str:
     natives = [(m.native_ratio, m.name) for m in measurements if m.native_seconds is not None]
     if natives:
         lines.append(
-            f"native loop's time over ours, {len(natives)} kernels: {mean_and_worst(natives)}"
+            f"native loop's time divided by Warploom's, {len(natives)} kernels:"
+            f" {mean_and_worst(natives)}"
         )
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest --warploom[=DEVICE]` runs GPU tests on the software GPU.
+"""Provides the pytest plugin: with `pytest --warploom[=DEVICE]`, GPU tests run on the software GPU.
 
 With the option, tests that use PyTorch, numba-cuda, cuda.core or another client of the driver find
 a device; their kernels are summarised at the end (`--warploom-report FILE` writes all of it as
@@ -53,22 +53,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--warploom-report",
         metavar="FILE",
-        help="write the counts of all kernels to a file, as JSON",
+        help="write the counts of all kernels to a JSON file",
     )
     group.addoption(
         CHECK,
         nargs="?",
         const=",".join(TOOLS),
         metavar="TOOLS",
-        help=f"check each launch: {', '.join(TOOLS)}; a test fails if one of them finds an error",
+        help=f"check each launch with these tools ({', '.join(TOOLS)}); a test fails if a tool "
+        "finds an error",
     )
     group.addoption(
         "--warploom-debug",
         nargs="?",
         const="",
         metavar="COMMANDS",
-        help="stop in the debugger at a launch's first error; run these commands there, "
-        "separated by semicolons, instead of prompting",
+        help="stop in the debugger at the first error of a launch; if commands are given, "
+        "separated by semicolons, run them there instead of prompting",
     )
 
 

@@ -1,4 +1,4 @@
-"""Provides assertions about what kernels cost, for tests.
+"""Provides assertions about the cost of kernels, for use in tests.
 
 For example:
 

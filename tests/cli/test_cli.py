@@ -228,7 +228,10 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert '@"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
     assert refused.code == 2
-    assert "require one of --llvm, --ir, --passes and --plan: add one, or omit them" in refused.err
+    assert (
+        "require one of --llvm, --ir, --passes and --plan: add one of these, or omit --kernel and "
+        "--block"
+    ) in refused.err
 
 
 def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
@@ -243,7 +246,7 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     assert parse_warp_ir("# " + each[-1]) == ir
     refused = warploom("ptx", ptx, "--ir", "--plan")
     assert refused.code == 2
-    assert "use one of them" in refused.err
+    assert "use only one" in refused.err
 
 
 def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:
@@ -292,7 +295,7 @@ def test_help_says_it_all(warploom) -> None:
     for part in (
         "0 success",
         "1 results differ (explore), errors found (check)",
-        "(litmus), 2 invalid usage",
+        "(litmus); 2 invalid usage",
     ):
         assert part in output
     output = warploom("run", "--help").out

@@ -77,7 +77,10 @@ def test_help_is_short_and_in_groups(
             ("run", "k.cu", "--arg", "1e400", "--arg", "i32[8]=zeros"),
             "greater than the largest f64",
         ),
-        (("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"), "already called o"),
+        (
+            ("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"),
+            "already has the name o",
+        ),
         (("learn", "bank", "--check", "k.cu"), "Did you mean 'banks'?"),
         (("tune", "k.cu", "--space", "blok=32", "--arg", "8"), "Did you mean block?"),
     ],
@@ -136,7 +139,7 @@ def test_every_command_is_shown_with_its_whole_summary(
     assert code == 0
     groups = ("Run:", "Find errors:", "Measure:", "Watch and learn:", "Look up:")
     assert [line for line in out.splitlines() if line in groups] == list(groups)
-    entries = out[out.index("\nRun:") : out.index("Exit codes")]
+    entries = out[out.index("\nRun:") : out.index("Exit status")]
     lines = [line for line in entries.splitlines() if line.strip() and line[0] == " "]
     assert all(line.endswith(".") and len(line) <= int(width) for line in lines)
 

@@ -60,7 +60,7 @@ def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path
     file = tmp_path / "times.json"
     words = f"--space block=32,64 --elements 256 --device v100 --measure 1 --write {file}"
     assert tune(monkeypatch, *words.split()) == 0
-    assert "Measure these on the device" in capsys.readouterr().out
+    assert "Measure these configurations on the device" in capsys.readouterr().out
     again = f"--space block=32,64 --elements 256 --device v100 --measured {file} --json"
     assert tune(monkeypatch, *again.split()) == 0
     output = json.loads(capsys.readouterr().out)

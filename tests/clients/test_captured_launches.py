@@ -286,7 +286,7 @@ def test_launches_that_there_are_not(app: Path, options: tuple[str, ...], error:
 @pytest.mark.parametrize(
     ("command", "options", "error"),
     [
-        ("profile", ("--block", "64"), "--block: .* has its own"),
+        ("profile", ("--block", "64"), "--block: .* already specifies the launch"),
         ("time", ("--kernel", "scale"), "--kernel: .* has only one launch"),
         ("sass", ("--launch", "1"), "--launch is for programs, and .* is a saved launch"),
         ("tune", ("--space", "TILE=1,2"), "the kernels of .* are already compiled"),

@@ -105,4 +105,4 @@ def test_memory_that_the_host_shares_with_kernels(
     "Mapped memory", "Coherency and concurrency"), and its reads are not seen: `check` says so."""
     outcome = run_program("shared_memory_of_host.py", how, sanitize="race")
     assert outcome.stdout == "end\n", outcome.stderr
-    assert outcome.stderr.count("does not check this wait") == notes
+    assert outcome.stderr.count("does not check whether the host waits") == notes

@@ -56,7 +56,10 @@ def test_kernels_that_wait_for_each_other_or_the_host_end(
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
-    [([], 1, "the output of 2 differs"), (["ordered"], 0, "one output (exit status 0)")],
+    [
+        ([], 1, "under 2 of them, the output differs"),
+        (["ordered"], 0, "one output (exit status 0)"),
+    ],
 )
 def test_explore_compares_what_a_program_prints(
     build: Build, arguments: list[str], status: int, words: str

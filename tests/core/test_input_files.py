@@ -118,8 +118,8 @@ def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="none cannot be read: No such file"):
         read_text(tmp_path / "none")
     with (
-        pytest.raises(InputFileError, match=r"f is no trace: Error\. Record it again"),
-        reading("f", "is no trace", "Record it again"),
+        pytest.raises(InputFileError, match=r"f is not a trace: Error\. Record it again"),
+        reading("f", "is not a trace", "Record it again"),
     ):
         raise zlib.error("Error")
 

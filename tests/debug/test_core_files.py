@@ -133,7 +133,7 @@ def test_what_is_not_known_is_refused(fault: Path, tmp_path: Path) -> None:
     memory = json.loads(zipfile.ZipFile(fault).read("core.json"))["memory"]
     with pytest.raises(WarploomError, match="an allocation is outside its memory"):
         open_core(changed(fault, to, memory={**memory, "capacity": 256}))
-    with pytest.raises(WarploomError, match="its memory is at 0x10"):
+    with pytest.raises(WarploomError, match="its memory is at the invalid address 0x10"):
         open_core(changed(fault, to, memory={**memory, "base": 16}))
     to.write_bytes(fault.read_bytes()[:-100])
     with pytest.raises(WarploomError, match="is not a Warploom core file"):

@@ -128,7 +128,7 @@ def test_the_file_as_it_is_opens(parts: Parts, tmp_path: Path) -> None:
         (("launch", "globals", 0), 4096, "not at the addresses of its variables"),
         (("launch", "parameters"), "AAAA", "3 bytes of parameters, but k takes 16"),
         (("launch", "policy"), "none", "launch.policy"),
-        (("launch", "interrupts"), [10**6], "interrupts are not among its"),
+        (("launch", "interrupts"), [10**6], "an interrupt is not at one of its"),
         (("launch", "resident_blocks"), 10**6, "resident_blocks is 1,000,000"),
         (("device", "engine"), "none", "device.engine"),
         (("device", "name"), "none", "no device 'none'"),

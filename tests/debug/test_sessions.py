@@ -235,10 +235,10 @@ def test_costs_of_accesses_stop_a_launch() -> None:
 
     def script(session: Talk) -> None:
         session.say("catch bank-conflict 31")
-        assert "done at kernel.cu:7" in session.say("run")
+        assert "was at kernel.cu:7" in session.say("run")
         session.say("delete")
         session.say("catch uncoalesced >= 32 if threadIdx.x == 4")
-        assert "done at kernel.cu:8" in session.say("continue")
+        assert "was at kernel.cu:8" in session.say("continue")
         assert session.value("i") == "4"
 
     talk(source, 1, 32, [("x", np.zeros(256, np.float32))], script)

@@ -110,7 +110,7 @@ def test_the_first_launch_reports_compilation_to_a_terminal(
         monkeypatch.setattr(sys, "stderr", Terminal(here))
         helper(functions, sources).code()  # the third finds what the second kept
     [line] = written
-    assert line.startswith("warploom: compiling its own machine code for this processor; ")
+    assert line.startswith("warploom: compiling helper functions for this processor. ")
     assert str(disk_cache.cache_directory()) in line
 
 

@@ -52,7 +52,7 @@ USES: dict[str, Callable[[wl.Device, wl.Module, wl.Device], Any]] = {
 def test_objects_of_another_device_are_refused(
     use: Callable[[wl.Device, wl.Module, wl.Device], Any], gpu: wl.Device, module: wl.Module
 ) -> None:
-    with pytest.raises(wl.LaunchError, match="belongs to another device; create it with this one"):
+    with pytest.raises(wl.LaunchError, match="belongs to another device; create it on this device"):
         use(gpu, module, wl.Device("h100"))
 
 

@@ -52,7 +52,7 @@ def core_in_a_process(tries: int = TRIES) -> subprocess.CompletedProcess[str]:
     in use."""
     command = [sys.executable, "-c", CORE, str(FILES / "fault.wlcore")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if tries > 1 and "happen to be in use in this process" in done.stderr:
+    if tries > 1 and "are already in use in this process" in done.stderr:
         return core_in_a_process(tries - 1)
     return done
 

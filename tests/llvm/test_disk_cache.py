@@ -257,7 +257,7 @@ def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="owners of POSIX")
 def test_the_advice_fits_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", "/dev/null")
-    with pytest.warns(UserWarning, match=r"/dev/null is not used .*: it is no folder;") as found:
+    with pytest.warns(UserWarning, match=r"/dev/null is not used .*: it is not a folder;") as found:
         disk_cache.find("thing", "key")
     assert "chmod" not in str(found[0].message)
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))

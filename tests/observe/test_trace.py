@@ -148,7 +148,7 @@ def test_registers_can_be_read_at_any_step() -> None:
 
 
 def test_invalid_traces_are_rejected() -> None:
-    with pytest.raises(wl.WarploomError, match="no trace"):
+    with pytest.raises(wl.WarploomError, match="is not a trace"):
         Trace.from_bytes(b"PK\x03\x04")
     trace = wl.Device("v100").compile("__global__ void k() {}")["k"][1, 32].trace()
     older = msgspec.structs.replace(trace, version=1).to_bytes()
@@ -207,7 +207,7 @@ def test_a_trace_whose_parts_do_not_fit_is_refused(small: Trace, change: Any) ->
         data = msgspec.msgpack.encode(content)
     except (OverflowError, UnicodeEncodeError):
         data = b"\xc1"
-    with pytest.raises(wl.WarploomError, match="no trace"):
+    with pytest.raises(wl.WarploomError, match="is not a trace"):
         Trace.from_bytes(gzip.compress(data))
 
 

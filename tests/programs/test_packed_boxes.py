@@ -257,7 +257,7 @@ def test_maps_of_packed_elements_that_are_refused() -> None:
         ((4, 128), {**padded, "swizzle": "128B_atom_64B"}, "does not support swizzle"),
         ((4, 128), {**padded, "swizzle": "64B"}, "does not support swizzle"),
         ((4, 128), {**six, "swizzle": "128B_atom_32B_flip_8B"}, "does not support swizzle"),
-        ((4, 128), {**dense, "fill": "nans"}, "b4x16 has no NaNs"),
+        ((4, 128), {**dense, "fill": "nans"}, "elements of type b4x16 cannot be filled with NaNs"),
         (
             (1, 1, 128),
             {**six, "shape": (2, 4, 256), "interleave": "16B"},

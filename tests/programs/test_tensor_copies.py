@@ -223,7 +223,7 @@ def test_misuse_is_a_fault(engine: str) -> None:
     box = gpu.tensor_map(data, (4, 8))
     line = gpu.tensor_map(data, (32,), shape=(256,))
     for given, changed, message in (
-        (bytes(128), {}, "there is no tensor map at"),
+        (bytes(128), {}, "is not the address of a tensor map"),
         (line, {}, "a tensor map of 1 dimensions, created for tile"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+16]")}, "is not a multiple of 128"),
         (box, {"copy": COPY.replace("[%buf]", "[%buf+2048]")}, "Invalid __shared__ copy"),
@@ -253,10 +253,10 @@ def test_maps_that_are_refused() -> None:
     words = gpu.to_device(WORDS)
     cases: list[tuple[tuple[int, int], dict[str, Any], str]] = [
         ((4, 300), {}, "must be from 1 to 256"),
-        ((4, 3), {}, "has 12 bytes, but must have a multiple of 16"),
+        ((4, 3), {}, "has 12 bytes, but its size must be a multiple of 16"),
         ((4, 32), {"swizzle": "64B"}, "but at most 64 are allowed with swizzle 64B"),
         ((4, 8), {"strides": (40,)}, "stride of 40 bytes must be a multiple of 16"),
-        ((4, 8), {"fill": "nans"}, "u32 has no NaNs"),
+        ((4, 8), {"fill": "nans"}, "elements of type u32 cannot be filled with NaNs"),
         ((4, 8), {"element_strides": (9, 1)}, "must be from 1 to 8"),
         ((4, 8), {"offset": 4, "shape": (4, 8), "strides": (64,)}, "must be a multiple of 16"),
         ((4, 8), {"interleave": "16B"}, "rank 2 must be from 3 to 5"),

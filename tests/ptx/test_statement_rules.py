@@ -43,7 +43,7 @@ BROKEN = {
     "fma.rn.bf16x2 x, x, x, x;": "takes d as .bf16x2",
     "add.bf16 e, e, e;": "takes d as .bf16",
     "mov.f32 g1, %tid.x;": "only mov and integer cvt read special registers",
-    "mov.b32 r1, {%tid.x, %tid.y};": "the part is .b16",
+    "mov.b32 r1, {%tid.x, %tid.y};": "the vector element is .b16",
     "mov.u32 _, r1;": "needs a register for its result",
     "ld.global.u8 _, [a1];": "needs a register for its result",
     "ld.global.v2.u32 {_, _}, [a1];": "needs a register for its result",

@@ -392,7 +392,7 @@ PIXELS = small(np.uint8)
             "divergence within warps",
             ("ragged", 256, 256, floats(), integers(high=64)),
             "issue slots",
-            "First sort the elements by their number of iterations",
+            "First sort the elements by number of iterations",
         ),
         # 65,536 lanes in 2,048 warps add to one word; by warp 2,048 lanes do.
         (
@@ -416,13 +416,13 @@ PIXELS = small(np.uint8)
         (
             "array in local memory",
             ("chosen", 64, 256, floats(), floats(), integers(high=32)),
-            "an array (128 bytes per thread) is kept there, not in registers",
+            "an array (128 bytes per thread) is kept in local memory, not in registers",
             "an algorithm whose indices do not depend on the data",
         ),
         (
             "array in local memory",
             ("sorted", 4, 256, integers(), integers(high=1000)),
-            "an array (64 bytes per thread) is kept there, not in registers",
+            "an array (64 bytes per thread) is kept in local memory, not in registers",
             "an algorithm whose indices do not depend on the data",
         ),
         # Each of 2,048 warps loads and stores. A warp's request moves one sector of 32 bytes; 4
@@ -443,13 +443,13 @@ PIXELS = small(np.uint8)
         (
             "store in each iteration",
             ("sum_in_memory", 4, 256, floats(), floats(), 64),
-            "2,048 stores by warps",
+            "2,048 warp stores",
             "Keep the value in a local variable",
         ),
         (
             "store in each iteration",
             ("best_in_memory", 4, 256, integers(), integers(), 64),
-            "2,048 stores by warps",
+            "2,048 warp stores",
             "Keep the value in a local variable",
         ),
         (
@@ -475,13 +475,13 @@ PIXELS = small(np.uint8)
         (
             "load in each iteration",
             ("scaled", 4, 256, floats(), np.ones(1, np.float32)),
-            "2,048 loads by warps",
+            "2,048 warp loads",
             "is volatile, which is needed only if another thread",
         ),
         (
             "load in each iteration",
             ("scaled_by_alias", 4, 256, floats(), np.ones(1, np.float32)),
-            "2,048 loads by warps",
+            "2,048 warp loads",
             "const and __restrict__",
         ),
         # 20,000 bytes: 164 KiB hold 7 of them (of 21 KiB with the system's 1 KiB), 56 of 64 warps.

@@ -35,9 +35,9 @@ def compared(before: Any, after: Any) -> Comparison:
 @pytest.mark.parametrize(
     ("times", "verdict"),
     [
-        ((4.0, 2.0), "Better: 2 times as fast (modelled time: 4 us, then 2 us)."),
-        ((2.0, 3.0), "Worse: 1.5 times as slow (modelled time: 2 us, then 3 us)."),
-        ((2.0, 2.04), "The same, within 3 % (modelled time: 2 us, then 2.04 us)."),
+        ((4.0, 2.0), "Better: 2 times as fast (modelled time: 4 us before, 2 us after)."),
+        ((2.0, 3.0), "Worse: 1.5 times as slow (modelled time: 2 us before, 3 us after)."),
+        ((2.0, 2.04), "The same, within 3 % (modelled time: 2 us before, 2.04 us after)."),
     ],
 )
 def test_the_verdict_is_that_of_times(times: tuple[float, float], verdict: str) -> None:
@@ -54,7 +54,8 @@ def test_without_times_the_least_time_decides_then_the_counts() -> None:
     before["ceilings"] = [{"part": "global memory", "seconds": 1e-6}]
     after["ceilings"] = [{"part": "instructions", "seconds": 2e-6}]
     assert compared(before, after).verdict == (
-        "Worse: 2 times as slow (lower bound of the time at the device's peaks: 1 us, then 2 us)."
+        "Worse: 2 times as slow (lower bound of the time at the device's peaks: 1 us before, 2 us "
+        "after)."
     )
 
 
@@ -68,7 +69,7 @@ def test_rows_are_ranked_by_what_a_change_costs_not_by_its_ratio() -> None:
     names = [row.name for row in found.rows]
     assert names == ["Global Load Sectors", "Barriers", "Shared Wavefronts", "Warp Instructions"]
     assert [row.change for row in found.rows] == ["-10.0 %", "gone", "new", "same"]
-    assert found.reason == "By global load sectors, 10,000 then 9,000 (-10.0 %)."
+    assert found.reason == "Because of global load sectors (from 10,000 to 9,000: -10.0 %)."
 
 
 def test_a_change_against_the_verdict_is_named() -> None:
@@ -76,7 +77,8 @@ def test_a_change_against_the_verdict_is_named() -> None:
         report(us=2.0, global_store_sectors=1_000), report(us=1.0, shared_store_wavefronts=500)
     )
     assert found.reason == (
-        "By global store sectors, 1,000 then 0 (gone); despite shared wavefronts, 0 then 500 (new)."
+        "Because of global store sectors (from 1,000 to 0: gone), despite shared wavefronts "
+        "(from 0 to 500: new)."
     )
 
 
@@ -87,9 +89,9 @@ def test_ratios_that_look_worse_while_their_total_is_better_are_explained() -> N
         report(us=1.0, global_load_sectors=2_000, global_load_requests=125, occupancy=50.0),
     )
     sectors, occupancy = found.notes
-    assert sectors.startswith("Global Load Sectors Per Request looks worse (4, then 16)")
+    assert sectors.startswith("Global Load Sectors Per Request looks worse (4 before, 16 after)")
     assert "Global Load Sectors -50.0 %" in sectors
-    assert occupancy.startswith("Occupancy fell (100 %, then 50 %), but the run is faster")
+    assert occupancy.startswith("Occupancy fell from 100 % to 50 %, but the run is faster")
 
 
 def test_ratios_that_are_worse_are_not_explained_away() -> None:
@@ -143,4 +145,6 @@ def test_two_kernels_of_a_file_from_the_command_line(capsys: pytest.CaptureFixtu
     app(["compare", source, source, *kernels, *launch.split()], standalone_mode=False)
     printed = capsys.readouterr().out
     assert printed.startswith("Better: ")
-    assert "By global store sectors, 16,384 then 2,048 (-87.5 %)" in " ".join(printed.split())
+    assert "Because of global store sectors (from 16,384 to 2,048: -87.5 %)" in " ".join(
+        printed.split()
+    )

@@ -378,7 +378,7 @@ def test_divergence_by_data_is_not_mended_by_another_condition() -> None:
 def test_the_work_of_one_thread_is_named_as_such() -> None:
     made = report("serial", 1056, 256, ones(1056 * 256), ones(1056))
     [found] = [one for one in made.advice if one.rule == "work of one thread"]
-    assert "its other 255 threads have nothing to do" in found.evidence
+    assert "the other 255 threads are idle" in found.evidence
     assert "__shfl_down_sync" in found.text
     assert "divergence within warps" not in {one.rule for one in made.advice}
 
@@ -458,7 +458,7 @@ def test_elements_that_all_blocks_load_are_staged() -> None:
     [found] = [one for one in made.advice if one.rule.startswith("repeated loads")]
     assert "each byte of a and b 512 times" in found.evidence
     assert "Stage tiles in shared memory" in found.text
-    assert "; and let each thread compute several results" in found.text
+    assert "Also let each thread compute several results" in found.text
 
 
 def test_structures_of_which_little_is_used_are_not_loaded_as_a_whole() -> None:
@@ -473,8 +473,8 @@ def test_sms_without_a_block_are_the_first_finding() -> None:
     """One of 132 SMs: with all of them the rest is bound by DRAM."""
     made = report("add_one", 1, 1024, ones(1 << 20), 1 << 20)
     found = verdict(made)[1]
-    assert found.text.startswith("  launch  small grid (up to ")
-    assert "131 SMs have no work at all" in found.text
+    assert found.text.startswith("  launch  small grid (saves up to ")
+    assert "131 SMs have no work" in found.text
     assert "step by gridDim.x * blockDim.x" in found.remedy
 
 
@@ -493,7 +493,7 @@ def test_a_gain_is_the_bound_before_and_after(name: str, share: float) -> None:
     arguments = (ones(8 * n), 0.5) if name == "move" else (ones(n), ones(n))
     text = screen(report(name, 528, 256, *arguments))
     bound = re.search(r"Bound by [^:]*: ([\d.]+ [mun]?s) for", text)
-    gain = re.search(r"up to (\d+) % of the time: ([\d.]+ [mun]?s) to ([\d.]+ [mun]?s)", text)
+    gain = re.search(r"saves up to (\d+) %: ([\d.]+ [mun]?s) to ([\d.]+ [mun]?s)", text)
     assert bound is not None
     assert gain is not None
     assert gain[2] == bound[1]
@@ -505,7 +505,7 @@ def test_lanes_that_collide_in_shared_memory_are_combined() -> None:
     n = 1056 * 256
     made = report("histogram", 1056, 256, integers(n), integers(16 * 1056))
     [found] = [one for one in made.advice if one.rule == "atomics on one address"]
-    assert found.text.startswith("Combine the lanes that use the same address first")
+    assert found.text.startswith("First combine the lanes that use the same address")
     [shared] = [one for one in ceilings(made) if one.part == "shared memory"]
     assert shared.seconds > 32 * n / 32 / 132 / 1.98e9
 
@@ -538,7 +538,7 @@ def test_atomics_that_warps_have_combined_are_combined_by_block() -> None:
     n = 4224 * 256
     made = report("dot_by_warp", 4224, 256, ones(n), ones(1))
     [found] = [one for one in made.advice if one.rule == "atomics on one address"]
-    assert found.text.startswith("Each warp executes one atomic already")
+    assert found.text.startswith("Each warp already executes only one atomic")
 
 
 def test_structures_are_padded_only_where_their_bytes_are_not_the_bound() -> None:
@@ -562,7 +562,7 @@ def test_what_is_not_the_bound_gains_nothing() -> None:
     n = 1024 * 256
     text = screen(report("lengths", 1024, 256, ones(3 * n), ones(n)))
     assert "array of structures (not the bound: " in text
-    assert text.count("There is nothing to gain from it on this run.") == 1
+    assert text.count("This does not shorten this run.") == 1
     assert "padded" not in text
 
 
@@ -601,7 +601,7 @@ def test_a_sorted_index_keeps_the_positions_of_the_results() -> None:
     made = report("pick", 1024, 256, ones(n), indices, ones(n))
     [found] = [one for one in made.advice if one.rule == "scattered access"]
     assert "each with its position beside it" in found.text
-    assert "else the results are in another order" in found.text
+    assert "otherwise, the results are in another order" in found.text
 
 
 @pytest.mark.parametrize(
@@ -614,7 +614,7 @@ def test_iterations_are_shared_only_if_they_are_independent(name: str, is_shared
     n = 1056 * 256
     made = report(name, 1056, 256, integers(n), ones(n + 128), ones(n))
     [found] = [one for one in made.advice if one.rule == "divergence within warps"]
-    assert "First sort the elements by their number of iterations" in found.text
+    assert "First sort the elements by number of iterations" in found.text
     assert ("share the iterations of one element" in found.text) is is_shared
 
 
@@ -623,9 +623,11 @@ def test_consecutive_threads_add_in_a_reduction() -> None:
     it is, the element that is stored differs from step to step."""
     n = 1056 * 256
     text = screen(report("interleaved_sum", 1056, 256, ones(n), ones(1056)))
-    assert "if (t < s), with s half of the block size in the first step" in text
+    assert "if (t < s), where s starts at half the block size" in text
     assert "sequential addressing" in text
-    assert "nothing to gain" not in text  # fewer barriers are, by latency, which is the bound
+    assert (
+        "does not shorten this run" not in text
+    )  # fewer barriers are, by latency, which is the bound
     made = report("up_sweep", 1056, 256, ones(n), ones(n))
     assert not any("sequential addressing" in one.text for one in made.advice)
 
@@ -644,7 +646,7 @@ def test_one_block_more_than_sms_is_a_tail() -> None:
     n = 133 * 1024
     made = report("iterate", 133, 1024, ones(n), ones(n), n)
     [found] = [one for one in made.advice if one.rule == "tail effect"]
-    assert "1 SM has 2 of them, the others have 1" in found.evidence
+    assert "1 SM has 2 of them, the other SMs have 1" in found.evidence
     assert found.text.startswith("Use blocks of 64 threads: 2,128 blocks, at most 17 on an SM")
 
 

@@ -83,7 +83,7 @@ def test_double_precision_bounds_a_kernel_on_a_consumer_device() -> None:
     assert f"{64 << 13:,} warp instructions in double precision, at 1/64" in next(
         one.evidence for one in report.advice if one.rule == "double precision"
     )
-    assert "write constants with f" in found.remedy
+    assert "write constants with the suffix f" in found.remedy
 
 
 def test_double_precision_is_not_advised_against_where_it_is_fast() -> None:
@@ -129,7 +129,7 @@ def test_the_costliest_line_comes_with_its_number_and_its_remedy() -> None:
     """31 of 32 wavefronts are more than needed, in 2^13 requests of each of four unrolled loads
     of the line, which are 2^15 together."""
     [found] = [line for line in verdict(transpose()) if "transpose.cu:21" in line.text]
-    assert found.text.startswith("  transpose.cu:21  bank conflicts (up to ")
+    assert found.text.startswith("  transpose.cu:21  bank conflicts (saves up to ")
     assert f"{31 << 15:,} extra wavefronts in {1 << 15:,} loads from tile" in found.text
     assert found.remedy.startswith("Pad each row of 128 bytes by 4")
     text = render_text(transpose(), parts=Parts(details=False))
@@ -195,7 +195,7 @@ def test_a_choice_without_a_branch_says_that_both_sides_were_computed() -> None:
         (1583, 128, ["small grid: 1,583 blocks"]),
         (1584, 128, []),
         # 8 of 32 lanes; 32 blocks an SM are 32 of 64 warps.
-        (1 << 15, 8, ["partial warps (up to 75 % of the time: ", "small blocks (up to "]),
+        (1 << 15, 8, ["partial warps (saves up to 75 %: ", "small blocks (saves up to "]),
     ],
 )
 def test_a_verdict_names_what_is_wrong_with_the_launch(

@@ -115,7 +115,7 @@ def test_an_sm_without_blocks_is_an_error(sm: int) -> None:
     gpu = wl.Device("v100", record=True)
     x, y = gpu.zeros(1024, np.float32), gpu.zeros(1, np.float32)
     time = gpu.compile(TWO)["k"][4, 256](x, y, 1024).time(timeline=100)
-    message = f"there is no SM {sm}: only SMs 0 to 3 had blocks"
+    message = f"SM {sm} had no blocks: only SMs 0 to 3 had blocks"
     for ask in (time.timeline, time.copies, time.warp_cycles):
         with pytest.raises(wl.WarploomError, match=message):
             ask(sm)

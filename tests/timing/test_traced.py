@@ -143,9 +143,9 @@ def test_cycles_beyond_capacity_are_counted() -> None:
 def test_mismatched_trace_is_refused() -> None:
     timing, trace = launched("v100", 2)
     _, other = launched("v100", 3)
-    with pytest.raises(WarploomError, match=r"grid \(2, 1, 1\).*trace is of .*grid \(3, 1, 1\)"):
+    with pytest.raises(WarploomError, match=r"grid \(2, 1, 1\).*trace records .*grid \(3, 1, 1\)"):
         timing.add_to(other)
-    with pytest.raises(WarploomError, match="there is no SM 2: only SMs 0 to 1 had blocks"):
+    with pytest.raises(WarploomError, match="SM 2 had no blocks: only SMs 0 to 1 had blocks"):
         timing.add_to(trace, 2)
     without, _ = launched("v100", 2, timeline=0)
     with pytest.raises(WarploomError, match="timeline=N"):

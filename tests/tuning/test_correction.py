@@ -89,7 +89,7 @@ def test_a_tuning_is_corrected() -> None:
 
 def test_measurements_of_nothing_that_ran_are_an_error() -> None:
     failed = Measurement({"block_size_x": 128, "TILE": 2}, 1.0)
-    with pytest.raises(WarploomError, match="none of its configurations"):
+    with pytest.raises(WarploomError, match="none of the measured configurations"):
         tuned(1.0, 1.0, 1.0, None).corrected([failed])
     with pytest.raises(WarploomError, match="matches 2 configurations of the space"):
         tuned(1.0, 1.0, 1.0, None).corrected([Measurement({"block_size_x": 64}, 1.0)])

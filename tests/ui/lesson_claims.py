@@ -47,9 +47,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(cells={("y", 999): "y[999] = 1999", ("y", 0): "y[0] = 1 "}),
     ),
     "layout": (
-        Claim(
-            lanes={"active": FULL}, view=("10 \u00d7 7 threads", "26 lanes of the last without a")
-        ),
+        Claim(lanes={"active": FULL}, view=("10 \u00d7 7 threads", "26 lanes of the last")),
         # Thread (2, 3) is number 32: its warp 1 has not written yet.
         Claim(cells={("warp", 31): "warp[3][1] = 0 ", ("warp", 32): "warp[3][2] = 0 "}),
         Claim(cells={("warp", 32): "warp[3][2] = 1 ", ("lane", 69): "lane[6][9] = 5 "}),

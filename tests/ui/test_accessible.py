@@ -196,7 +196,7 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert page.locator(".lane.involved i").all_inner_texts() == ["8"]
     assert page.locator(".warp .legend li").last.inner_text().split() == ["faulted:", "lane", "8"]
     where = page.locator(".fault").inner_text()
-    assert "Thread 40 of block 0 reached the first byte after the end of out" in where
+    assert "Thread 40 of block 0 accessed the first byte after the end of out" in where
     assert "out[39] = " in page.locator(".cell output").inner_text()
     page.context.close()
 
@@ -208,7 +208,7 @@ def test_a_race_is_open_at_its_later_access(chromium: Any, pages: dict[str, str]
     assert "st.shared" in page.locator(".warp .now").inner_text()
     announced = page.locator(".findings").inner_text()
     assert "Race reported between Write access and Read access" in announced
-    assert "Nothing orders them. Put __syncthreads() between them" in announced
+    assert "Nothing orders the two accesses. Put __syncthreads() between them" in announced
     assert "Later: lane 0 of block 0, warp 1, line 5" in announced
     assert "Earlier: lane 31 of block 0, warp 0, line 6" in announced
     cell = page.locator(".cell output").inner_text()

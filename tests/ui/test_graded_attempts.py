@@ -82,7 +82,7 @@ __kernel void sums(__global const float *points, __global float *out) {{ {inside
 OUTSIDE = "which is outside the kernel's folder"
 BY_NAME = "is not allowed in an untrusted source"
 NO_HOST_CODE = "does not compile as CUDA C++"
-NOT_DONE = "Not yet."
+NOT_DONE = "The task is not done yet."
 OUT_OF_TIME = "The run was stopped after"
 OUT_OF_MEMORY = "needs more memory than --memory allows"
 

@@ -107,7 +107,7 @@ def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
         ('device = "v100"', 'device = "v101"', "Did you mean v100"),
         ('device = "v100"', 'schedule = "fare"', "launch.schedule: there is no 'fare'"),
         ('block = "64"', 'block = "sixty"', "launch.block 'sixty' is not valid"),
-        ('"out:i32[64]=zeros"', '"in:i32[64]=zeros"', "another buffer is already called in"),
+        ('"out:i32[64]=zeros"', '"in:i32[64]=zeros"', "another buffer already has the name in"),
         ("title =", "titel =", "unknown field `titel`"),
         ('text = "A round."', 'text = "A round."\nbeside = { nth = 1 }', "no [versus]"),
     ],

@@ -172,7 +172,7 @@ def test_jumping_to_a_divergence_shows_the_masks_of_the_trace(
     assert lanes(page, "active") == 0xFFFFFFFF
     assert (
         page.locator(".tree em").first.inner_text()
-        == "no divergence: all running lanes are together"
+        == "no divergence: all running lanes execute together"
     )
 
 
@@ -393,7 +393,7 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     assert closer != before
     page.keyboard.press("0")
     assert picture(page) == before
-    page.get_by_role("button", name="Look closer").click()
+    page.get_by_role("button", name="Zoom in").click()
     page.get_by_role("button", name="Later").click()
     page.get_by_role("button", name="All").click()
     page.locator(".timeline").focus()
@@ -578,7 +578,7 @@ def test_lanes_that_returned_are_called_so_and_selects_are_explained(
     branch = next(n for n, text in enumerate(texts) if "bra" in text)
     page.goto(f"{file.as_uri()}#view=memory&step={select}")
     assert "24" in page.locator(".legend li", has_text="returned").inner_text()
-    assert "both sides of a choice were computed" in page.locator(".now").inner_text()
+    assert "each lane selects one of two computed values" in page.locator(".now").inner_text()
     page.goto(f"{file.as_uri()}#view=memory&step={branch}")
     assert "jumps to the return" in page.locator(".legend").inner_text()
     assert not any(step.marks & MET for step in steps)
@@ -646,5 +646,5 @@ def test_two_versions_of_a_source_are_compared(page: Any, url: str) -> None:
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".compare .side", timeout=20_000)
     titles = page.locator(".compare .side h2").all_inner_texts()
-    assert titles == ["this run", "the run before"]
+    assert titles == ["this run", "the previous run"]
     assert page.locator(".cm-content").first.inner_text().count("lane < 4") == 1

@@ -319,8 +319,8 @@ class TestInBrowser:
             edit(page, ".source", "1 *", "123 *")
             run(page)
             wrong = page.wait_for_selector(".trouble[role=alert]")
-            assert "2 can become 0, 1, 3 to 17" in wrong.inner_text()
-            assert "but not 123" in wrong.inner_text()
+            assert "2 can be changed to 0, 1, 3 to 17" in wrong.inner_text()
+            assert "but not to 123" in wrong.inner_text()
             edit(page, ".source", "out[threadIdx.x]", "out[0]")
             run(page)
             page.wait_for_selector(".trouble >> text=has no compiler for CUDA C++")
@@ -375,7 +375,7 @@ class TestInBrowser:
             page.get_by_role("button", name="Edit", exact=True).click()
             run(page)
             wrong = page.wait_for_selector(".trouble[role=alert]")
-            assert "machine.js, cannot be loaded" in wrong.inner_text()
+            assert "machine.js. `python tools/build_machine.py" in wrong.inner_text()
 
 
 @NEEDS_NVRTC

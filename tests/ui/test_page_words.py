@@ -71,7 +71,7 @@ def test_an_opencl_kernel_is_shown_in_opencls_words(page: Any, tmp_path: Path) -
     assert "sub-group 0" in texts["memory"]
     assert "tile of work-group 0" in texts["data"]
     assert "Work-items" in texts["machine"]
-    assert "256 bytes of local memory a work-group" in texts["machine"]
+    assert "256 bytes of local memory per work-group" in texts["machine"]
     assert "Sub-group instructions" in texts["numbers"]
 
 

@@ -156,7 +156,7 @@ def test_a_run_can_be_timed() -> None:
     assert (output.blocks, output.sms) == (1, 1)
     refused = outcome(request(timed=True, sm=1), Limits(seconds=300))
     assert isinstance(refused, Refusal)
-    assert "there is no SM 1: only SM 0 had blocks" in refused.message
+    assert "SM 1 had no blocks: only SM 0 had blocks" in refused.message
 
 
 def test_the_page_stands_in_no_frame_and_loads_nothing_from_elsewhere(viewer: Viewer) -> None:

@@ -88,7 +88,7 @@ function Splitter() {
       role="separator"
       tabIndex={0}
       aria-orientation="vertical"
-      aria-label="Width of the code"
+      aria-label="Width of the code pane"
       aria-valuenow={now}
       aria-valuemin={NARROWEST}
       aria-valuemax={WIDEST}
@@ -188,12 +188,12 @@ function Top() {
         </button>
       )}
       {hasLink && (
-        <button class="icon" onClick={() => void copyLink()} title="Copy a link to what is shown" aria-label="Copy link">
+        <button class="icon" onClick={() => void copyLink()} title="Copy a link to this view" aria-label="Copy link">
           {copied.value ? "✓" : <LinkIcon />}
         </button>
       )}
       <span class="unseen" role="status">
-        {copied.value ? "The link is copied" : ""}
+        {copied.value ? "The link was copied" : ""}
       </span>
       <button class="icon" aria-pressed={projector.value} onClick={() => (projector.value = !projector.value)} title="Larger type, for a projector" aria-label="Projector">
         A
@@ -246,7 +246,7 @@ function Keys() {
           </div>
         ))}
       </dl>
-      <p>Everything on this page was recorded while the kernel ran; what is modelled says so. A mark explains itself when the pointer is on it or it has the focus.</p>
+      <p>Everything on this page was recorded while the kernel ran, except for values that are labelled as modelled. For the meaning of a mark, point at the mark or move the focus to it.</p>
     </div>
   );
 }

@@ -24,13 +24,13 @@ export class Kernels {
   compiled(asked: LaunchRequest): string | Refusal {
     if (asked.ptx) return asked.ptx;
     const kernel = this.near(asked);
-    if (!kernel) return refused("This page has no compiler for CUDA C++. Without a server, it can run the kernel with another value of one marked number, or edited PTX (Edit PTX). For everything else: `warploom learn` or `warploom view`.");
+    if (!kernel) return refused("This page has no compiler for CUDA C++. Without a server, it can run the kernel with another value of one marked number, or edited PTX (Edit PTX). For other changes, use `warploom learn` or `warploom view`.");
     if (kernel.source === asked.source) return textOf(kernel, kernel.ptx);
     const { number, value } = editOf(kernel, asked.source)!;
     const changes = number.values[value];
     if (changes !== undefined) return textOf(kernel, withChanges(kernel, changes));
     const line = asked.source.slice(0, number.start).split("\n").length;
-    return refused(`Without a server, ${kernel.source.slice(number.start, number.end)} can become ${listed(number)}, but not ${value}.`, line);
+    return refused(`Without a server, ${kernel.source.slice(number.start, number.end)} can be changed to ${listed(number)}, but not to ${value}.`, line);
   }
 
   /** The numbers of a source that a reader can change; where one is changed, only that one. */

@@ -38,7 +38,7 @@ export async function runNow(): Promise<void> {
       editing.value = working.value;
       editingPtx.value = false;
       const ofLesson = beside.value === null && lesson.value?.versus && !working.value;
-      labels.value = previous ? ["this run", "the run before"] : ofLesson ? labels.value : [];
+      labels.value = previous ? ["this run", "the previous run"] : ofLesson ? labels.value : [];
       open(first, previous ?? second);
       showWrong();
     }
@@ -83,7 +83,7 @@ export function Launch() {
       <div class="fields">
         <label>
           <span>Kernel</span>
-          <input list="kernels" value={asked.kernel} placeholder="the only one" spellcheck={false} onInput={(event) => change({ kernel: event.currentTarget.value })} />
+          <input list="kernels" value={asked.kernel} placeholder="the only kernel" spellcheck={false} onInput={(event) => change({ kernel: event.currentTarget.value })} />
           <datalist id="kernels">
             {kernelsOf(asked.source).map((name) => (
               <option key={name} value={name} />
@@ -114,7 +114,7 @@ export function Launch() {
         </label>
       </div>
       <label class="args">
-        <span>Arguments, one a line</span>
+        <span>Arguments, one per line</span>
         <textarea
           rows={Math.max(2, asked.args.length)}
           spellcheck={false}
@@ -143,7 +143,7 @@ export function Launch() {
         )}
         <label class="check">
           <input type="checkbox" checked={beside.value !== null} onChange={(event) => compareWith(event.currentTarget.checked ? asked.device : null)} />
-          <span>Compare with</span>
+          <span>Compare with another device or schedule</span>
         </label>
         <label class="check">
           <input

@@ -160,7 +160,7 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
       {beside === null && <p class="missing">The other run has no step that this caption's `beside` describes: {described(said.beside!)}.</p>}
       {step !== time.value && step !== null && !moving.value && (
         <button class="back" onClick={() => showCaption(caption.value)}>
-          back to this step
+          Back to this step
         </button>
       )}
     </div>
@@ -186,7 +186,7 @@ function Finish({ taught }: { taught: Lesson }) {
           <Ranked found={verdict.value?.ranking ?? null} />
           <Checks taught={taught} />
           <Hints taught={taught} />
-          {show.value?.live ? <Work taught={taught} /> : <p class="note">To edit and check it: <code>warploom learn {taught.id}</code></p>}
+          {show.value?.live ? <Work taught={taught} /> : <p class="note">To edit and check the kernel, run <code>warploom learn {taught.id}</code></p>}
         </section>
       )}
       <Next taught={taught} />
@@ -197,8 +197,8 @@ function Finish({ taught }: { taught: Lesson }) {
 function Checks({ taught }: { taught: Lesson }) {
   const found = verdict.value;
   if (found) {
-    const labels = taught.task!.design ? ["it can be measured"] : taught.task!.checks.map((one) => one.label);
-    const judged = found.error ? labels.map((label) => ({ label, passed: false, measured: "it did not run to its end" })) : found.checks;
+    const labels = taught.task!.design ? ["the design can be measured"] : taught.task!.checks.map((one) => one.label);
+    const judged = found.error ? labels.map((label) => ({ label, passed: false, measured: "the run did not finish" })) : found.checks;
     return (
       <ul class="checks" aria-label="Verdict" data-passed={found.passed ? "yes" : "no"} role="list">
         {judged.map((one) => (
@@ -215,7 +215,7 @@ function Checks({ taught }: { taught: Lesson }) {
     );
   }
   return (
-    <ul class="checks" aria-label="What it must show" role="list">
+    <ul class="checks" aria-label="Requirements" role="list">
       {taught.task!.checks.map((one) => (
         <li key={one.label}>
           <b aria-hidden="true">○</b>
@@ -233,7 +233,7 @@ function Ranked({ found }: { found: Ranking | null }) {
   if (!found) return null;
   return (
     <>
-      <p class="scored">Score: the geometric mean of {found.unit} relative to {reference(found)}; less is better.</p>
+      <p class="scored">Score: the geometric mean of {found.unit} relative to {reference(found)}; lower is better.</p>
       <div class="ranking" tabIndex={0} role="group" aria-label="Ranking">
         <table>
           <thead>
@@ -268,7 +268,7 @@ function Ranked({ found }: { found: Ranking | null }) {
 
 /** The design whose costs are the measure of the others. */
 function reference(found: Ranking): string {
-  return found.scores.find((one, place) => one.score === 1 && place !== found.mine)?.name ?? "the first";
+  return found.scores.find((one, place) => one.score === 1 && place !== found.mine)?.name ?? "the first design";
 }
 
 function Work({ taught }: { taught: Lesson }) {
@@ -375,7 +375,7 @@ export function Lessons() {
                   </b>
                   <span><Prose text={one.summary} /></span>
                   {one.aim && <span class="aim">{one.aim}</span>}
-                  {one.needs.length > 0 && <span class="aim">After: {one.needs.map((name) => lessons.find((other) => other.id === name)?.title ?? name).join(" · ")}</span>}
+                  {one.needs.length > 0 && <span class="aim">Prerequisites: {one.needs.map((name) => lessons.find((other) => other.id === name)?.title ?? name).join(" · ")}</span>}
                 </button>
               </li>
             ))}

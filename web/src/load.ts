@@ -12,7 +12,7 @@ export const token = new URLSearchParams(location.search).get("token") ?? "";
 
 export function readShow(): Show {
   const found = document.getElementById("warploom-show");
-  if (!found) throw new Error("this page was opened without anything to show");
+  if (!found) throw new Error("this page contains nothing to show");
   return JSON.parse(found.textContent) as Show;
 }
 
@@ -71,10 +71,10 @@ function ask(path: string, options: RequestInit = {}): Promise<Response> {
 async function opened(bytes: Uint8Array<ArrayBuffer>): Promise<Model> {
   const trace = decode(await gunzip(bytes)) as Trace;
   if (trace.device.warp_size !== 32) {
-    throw new Error("the page shows warps of 32 lanes; this trace is of wavefronts of 64");
+    throw new Error("this page shows warps of 32 lanes, but the trace has wavefronts of 64 lanes");
   }
   if (trace.version !== VERSION) {
-    throw new Error(`the trace is of version ${trace.version} of the schema, and this page reads ${VERSION}`);
+    throw new Error(`the trace has version ${trace.version} of the schema, but this page reads version ${VERSION}`);
   }
   return new Model(trace);
 }

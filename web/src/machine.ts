@@ -58,9 +58,9 @@ export async function runInPage(asked: LaunchRequest): Promise<Uint8Array<ArrayB
 /** Starts the worker; gives the milliseconds that it took until it can run a kernel. */
 async function begin(): Promise<number> {
   const began = performance.now();
-  waitingFor.value = "Loading the machine …";
+  waitingFor.value = "Loading the reference machine …";
   const files = await unpacked(await script());
-  waitingFor.value = "Starting the machine …";
+  waitingFor.value = "Starting the reference machine …";
   const source = new Blob([files["worker.js"]!], { type: "text/javascript" });
   const url = URL.createObjectURL(source);
   worker = new Worker(url); // not a module: files may not start those
@@ -72,7 +72,7 @@ async function begin(): Promise<number> {
 function answered(to: Worker, seconds: number, message: unknown): Promise<Message> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => {
-      reject(new Error(`The run was stopped after ${seconds} seconds, the time limit in the page. If the kernel never ends, find the endless loop: set max. instructions to see where it is.`));
+      reject(new Error(`The run was stopped after ${seconds} seconds, the time limit in the page. If the kernel contains an endless loop, set max. instructions to find it.`));
     }, 1000 * seconds);
     const end = (finish: () => void) => {
       clearTimeout(late);
@@ -86,7 +86,7 @@ function answered(to: Worker, seconds: number, message: unknown): Promise<Messag
 
 function failure(reason: string): string {
   const memory = /RangeError|out of memory|MemoryError/i.test(reason);
-  return memory ? "The run needs more memory than the browser has for it." : `The machine in the page stopped: ${reason}`;
+  return memory ? "The run needs more memory than the browser can provide." : `The reference machine in the page stopped: ${reason}`;
 }
 
 /** The text of the machine's script, which stays in the page. */
@@ -97,10 +97,10 @@ function script(): Promise<string> {
   return new Promise((resolve, reject) => {
     const element = document.createElement("script");
     element.src = url;
-    element.onload = () => (place.warploomMachine ? resolve(place.warploomMachine) : reject(new Error(`${url} is not the script of the machine.`)));
+    element.onload = () => (place.warploomMachine ? resolve(place.warploomMachine) : reject(new Error(`${url} is not the script of the reference machine.`)));
     element.onerror = () => {
       element.remove();
-      reject(new Error(`The machine's script, ${url}, cannot be loaded. It has to lie there; \`python tools/build_machine.py FOLDER\` makes it.`));
+      reject(new Error(`The script of the reference machine cannot be loaded from ${url}. \`python tools/build_machine.py FOLDER\` writes this script.`));
     };
     document.head.append(element);
   });

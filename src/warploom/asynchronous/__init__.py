@@ -1,8 +1,9 @@
 """Executes PTX's asynchronous instructions for both machines (interpreter and compiled kernels):
-the tensor and bulk copies of TMA, tensor memory (`tcgen05`), and the arrivals of both at mbarriers.
-In launches that explore late completion, it also delays the copies of lanes (`cp.async`,
-`st.async`) until a thread waits for them. Functions read requests, operand rows and memory, and
-change memory, counts and queues; a fault is recorded and returned as 1.
+the tensor and bulk copies of TMA, tensor memory instructions (`tcgen05`), and the arrivals of these
+operations at mbarriers. In launches that explore late completion, it also delays the copies of
+lanes (`cp.async`, `st.async`) until a thread waits for them. The functions read requests, operand
+rows and memory, and change memory, counts and queues. If a fault occurs, they record it and return
+1.
 
 `program.requests` encodes instructions as requests and operand rows. When a copy's accesses race is
 left to `detector`, its duration to `timing`.

@@ -13,11 +13,11 @@ from warploom.report.console import terminal
 KINDS = {
     "kernel": "machine code of kernels",
     "function": "functions shared by the code of many kernels",
-    "seconds": "how often blocks of baseline code ran, which decides what is optimized",
+    "seconds": "execution counts of baseline code, which select the kernels to optimize",
     "ptx": "PTX of CUDA C++ sources",
     "ptxas": "register counts from NVIDIA's assembler",
     "machinecode": "machine code from NVIDIA's assembler, for modelled time",
-    "flow": "how often blocks of machine code run, for modelled time",
+    "flow": "execution counts of machine code, for modelled time",
 }
 """What entries of a kind hold. All other kinds are names of the engine's own functions."""
 
@@ -27,10 +27,10 @@ HELPERS = "helpers"
 def cache(
     empty: Annotated[bool, typer.Option("--clear", help="Remove all entries.")] = False,
 ) -> None:
-    """Show the folder and the size of the cache of compiled code, or clear it.
+    """Show the folder and the size of the compiled-code cache, or clear the cache.
 
-    You can clear it at any time: code is then compiled again. WARPLOOM_CACHE_DIR selects another
-    folder.
+    You can clear the cache at any time: Warploom then compiles the code again when it is needed. To
+    use another folder, set WARPLOOM_CACHE_DIR.
 
     Examples: `warploom cache`, `warploom cache --clear`.
     """
@@ -56,7 +56,7 @@ def cache(
         )
     terminal().print(table)
     total = sum(map(sum, held.values()))
-    print(f"{folder}: {_mib(total)} MiB of at most {MOST_BYTES >> 20:,}")
+    print(f"{folder}: {_mib(total)} of at most {MOST_BYTES >> 20:,} MiB")
 
 
 def _mib(size: int) -> str:

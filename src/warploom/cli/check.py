@@ -39,14 +39,22 @@ ORDERS = ("converge", "adversarial", "fair", "random")
 ALL_TOOLS = ",".join(PROGRAM_TOOLS)
 
 Tool = Annotated[
-    str, typer.Option("--tool", metavar="NAMES", help=f"Tools to run: any of {ALL_TOOLS}.")
+    str,
+    typer.Option(
+        "--tool",
+        metavar="NAMES",
+        help=f"Comma-separated list of tools to run, chosen from {ALL_TOOLS}.",
+    ),
 ]
-ErrorExitcode = Annotated[int, typer.Option(help="The exit status if there are errors.")]
+ErrorExitcode = Annotated[int, typer.Option(help="Exit status if errors are found.")]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of findings to show.")]
 Suppress = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A file of accepted findings, with reasons.")
+    Path | None,
+    typer.Option(metavar="FILE", help="File that lists accepted findings, each with a reason."),
 ]
-Sarif = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings as SARIF.")]
+Sarif = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the findings to a file in SARIF format.")
+]
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,8 @@ class ShownOptions:
     """Options that show the checked launch step by step, at the first finding's later access."""
 
     view: Annotated[
-        bool, typer.Option("--view", help="Open the page at the first finding, at its last access.")
+        bool,
+        typer.Option("--view", help="Open a page that shows the last access of the first finding."),
     ] = False
     export: Export = None
 
@@ -101,9 +110,9 @@ def check(
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Launch a kernel under the sanitizers, and print races, out-of-bounds accesses, skipped
+    """Launch a kernel under the sanitizers, and report races, out-of-bounds accesses, skipped
     barriers and reads of uninitialized memory. If the file is a program (`warploom check
-    program.py`), check all its launches: see `warploom check-program --help`.
+    program.py`), check all launches of the program: see `warploom check-program --help`.
 
     Example: `warploom check sum.cu --kernel sum --block 64 --arg 'f32[64]=ones' --arg
     'total:f32[1]=zeros'`
@@ -167,7 +176,7 @@ def _exit(summary: Summary, exitcode: int) -> None:
 def check_program(
     file: Program, arguments: Arguments = None, *, options: ProgramOptions, found: FindingOptions
 ) -> None:
-    """Run a program like `warploom run`, with the sanitizers enabled, and print their findings on
+    """Run a program as `warploom run` does, with the sanitizers enabled, and print the findings on
     standard error at the end.
 
     Example: `warploom check --tool race train.py --epochs 1`

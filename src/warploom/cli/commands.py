@@ -50,13 +50,13 @@ WATCH, LOOK = "Watch and learn", "Look up"
 
 COMMANDS = {
     "run": Command("run", "run", RUN, "Launch a kernel, or run a program that uses CUDA."),
-    "shell": Command("programs", "shell", RUN, "Start a shell that finds the software GPU."),
+    "shell": Command("programs", "shell", RUN, "Start a shell that uses the software GPU."),
     "check": Command("check", "check", FIND, "Find bad accesses, races and missing barriers."),
-    "explore": Command("explore", "explore", FIND, "Compare the results of many legal orders."),
+    "explore": Command("explore", "explore", FIND, "Compare results under many legal orders."),
     "litmus": Command("litmus", "litmus", FIND, "List the outcomes that the memory model allows."),
     "debug": Command("debug", "debug", FIND, "Step through a launch, forward and back."),
-    "profile": Command("profile", "profile", MEASURE, "Report what a launch cost, with advice."),
-    "time": Command("time", "time", MEASURE, "Model a launch's time and what bounds it."),
+    "profile": Command("profile", "profile", MEASURE, "Report a launch's costs, with advice."),
+    "time": Command("time", "time", MEASURE, "Model a launch's time and bottleneck."),
     "compare": Command(
         "compare", "compare", MEASURE, "Compare two runs and explain the difference."
     ),
@@ -64,7 +64,7 @@ COMMANDS = {
     "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
     "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
     "learn": Command(
-        "lessons.learn", "learn", WATCH, "Open a lesson, or grade a kernel for its task."
+        "lessons.learn", "learn", WATCH, "Open a lesson, or grade a kernel for a task."
     ),
     "tour": Command("lessons.tour", "tour", WATCH, "Watch lessons as narrated, captioned videos."),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
@@ -72,11 +72,11 @@ COMMANDS = {
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
     "kernels": Command("starting.kernels", "kernels", LOOK, "List a file's kernels, ready to run."),
     "devices": Command("devices", "devices", LOOK, "List the devices, or the properties of one."),
-    "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform, and how to find it."),
+    "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform and its devices."),
     "validate": Command(
         "validate", "validate", LOOK, "Compare modelled times with published ones."
     ),
-    "cache": Command("cache", "cache", LOOK, "Show the cache of compiled code, or clear it."),
+    "cache": Command("cache", "cache", LOOK, "Show or clear the compiled-code cache."),
     "doctor": Command("doctor", "doctor", LOOK, "Report what works on this computer."),
     "nvcc": Command(
         "programs", "nvcc", RUN, "Compile a CUDA program with NVIDIA's nvcc.", EVERYTHING, False

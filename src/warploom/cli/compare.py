@@ -28,8 +28,8 @@ Run = Annotated[
     Path,
     typer.Argument(
         help="A report (.json, from `warploom profile --json` or `warploom run --json FILE "
-        "program`), a saved launch (.wlcore), or a file with kernels, which is launched with "
-        "the given options."
+        "program`), a saved launch (.wlcore), or a file with kernels, one of which is "
+        "launched with the given options."
     ),
 ]
 
@@ -42,14 +42,12 @@ def compare(
     rules: RuleOptions,
     after_kernel: Annotated[
         str | None,
-        typer.Option(
-            help="The kernel's name in the second file, if it is not the one given by --kernel."
-        ),
+        typer.Option(help="Name of the kernel in the second file, if it differs from --kernel."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs: print whether the second is better, by how much, and all counts that
-    changed, the costliest change first.
+    """Compare two runs. Print whether the second run is better than the first, by what factor, and
+    all counts that changed, with the costliest change first.
 
     Example: `warploom compare transpose.cu transpose.cu --kernel transpose_naive --after-kernel
     transpose_tiled --grid 4x4 --block 32x8 --arg 'f32[128x128]=arange' --arg 'f32[128x128]=zeros'

@@ -25,9 +25,10 @@ Ex = Annotated[
     ),
 ]
 Script = Annotated[
-    Path | None, typer.Option("-x", "--script", help="First run the commands in a file.")
+    Path | None,
+    typer.Option("-x", "--script", help="Run the commands in a file before all others."),
 ]
-Batch = Annotated[bool, typer.Option("--batch", help="Exit after the commands.")]
+Batch = Annotated[bool, typer.Option("--batch", help="Exit after the commands have run.")]
 Optimized = Annotated[
     bool,
     typer.Option(
@@ -67,9 +68,9 @@ def debug(
     optimized: Optimized = False,
     batch: Batch = False,
 ) -> None:
-    """Debug a launch of a kernel, forward and backward, with cuda-gdb's commands. If the file is a
+    """Debug a kernel launch, forward and backward, with the commands of cuda-gdb. If the file is a
     program (`warploom debug program.py`), debug the kernels that it launches. With --dap or --port
-    PORT instead of a file, serve an editor.
+    PORT instead of a file, run a debug adapter for an editor.
 
     Example: `warploom debug saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
     'x:f32[1000]=arange' --arg 'y:f32[1000]=ones' -c 'break saxpy.cu:6 if i == 999' -c run`
@@ -121,9 +122,9 @@ def debug_program(
     optimized: Optimized = False,
     batch: Batch = False,
 ) -> None:
-    """Run a program like `warploom run`, and debug the kernels that it launches. At the end of a
-    kernel, `continue` runs to the next launch, and `detach` lets the program finish without the
-    debugger.
+    """Run a program as `warploom run` does, and debug the kernels that the program launches. At the
+    end of a kernel, `continue` runs to the next launch, and `detach` lets the program finish
+    without the debugger.
 
     Example: `warploom debug -c 'break scale' train.py --epochs 1`
     """

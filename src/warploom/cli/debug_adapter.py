@@ -69,10 +69,12 @@ def debug_adapter(
     ] = False,
     port: Annotated[
         int | None,
-        typer.Option(help="Serve one client on this port of the local host; 0: any free port."),
+        typer.Option(
+            help="Serve one client on this port of the local host; 0 selects any free port."
+        ),
     ] = None,
 ) -> None:
-    """Serve an editor with the Debug Adapter Protocol."""
+    """Serve an editor over the Debug Adapter Protocol."""
     if libraries_are_built() and READY not in os.environ:
         environment = {**DEBUG_BUILDS, **environment_for(Settings()), READY: "1"}
         command = [sys.executable, "-m", "warploom.cli", *sys.argv[1:]]
@@ -186,8 +188,8 @@ def _run_program(file: Path, asked: LaunchConfiguration, given: Collection[str])
         raise WarploomError(f"{file} is not a .cu, .ptx, .cl or .py file")
     if READY not in os.environ:
         raise WarploomError(
-            "debugging a program requires Warploom's versions of NVIDIA's libraries, which are "
-            "not built"
+            "debugging a program requires Warploom's versions of NVIDIA's libraries, which have "
+            "not been built"
         )
     names = {each.name for each in fields(Settings)} & set(given)
     use(**{"device": "h100", **{name: getattr(asked, name) for name in names}})

@@ -22,9 +22,10 @@ _NOT_FACTS = ("name", "title", "sources")
 
 def devices(
     name: Annotated[
-        str | None, typer.Argument(help="A device from the list; shows all its properties.")
+        str | None,
+        typer.Argument(help="The device whose properties are shown. Default: list all devices."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the output as JSON.")] = False,
 ) -> None:
     """List the devices, or show all properties of one device with their sources.
 
@@ -100,14 +101,14 @@ def opencl(
         bool,
         typer.Option(
             "--icd",
-            help="Write a file that registers the platform with OpenCL's loader, and print its "
-            "path.",
+            help="Write a file that registers the platform with OpenCL's loader, and print the "
+            "file's path.",
         ),
     ] = False,
 ) -> None:
-    """List the OpenCL platform and its devices. Programs find the platform under `warploom run`.
-    Without it, set OCL_ICD_VENDORS to the file that --icd prints, and WARPLOOM_DEVICE to the
-    device.
+    """List the OpenCL platform and its devices. Programs started with `warploom run` find the
+    platform. For other programs, set OCL_ICD_VENDORS to the file whose path --icd prints, and
+    WARPLOOM_DEVICE to the name of a device.
 
     Examples: `warploom opencl`, `OCL_ICD_VENDORS=$(warploom opencl --icd) clinfo`.
     """
@@ -117,8 +118,8 @@ def opencl(
         print(vendor_file())
         return
     print(
-        "Platform: Warploom (NVIDIA CUDA), with one device, which `warploom run --device NAME` "
-        "selects"
+        "Platform: Warploom (NVIDIA CUDA), with one device. Select it with `warploom run "
+        "--device NAME`."
     )
     print(f"Compiler: {opencl_is_missing() or 'clang and libdevice are installed'}")
     table = Table(box=None, pad_edge=False)

@@ -52,10 +52,10 @@ class Finding:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Print what works on this computer, and what to install for everything else. The exit status
-    is 1 if kernels cannot run."""
+    """Print which features work on this computer, and what to install for the others. The exit
+    status is 1 if kernels cannot run."""
     found = list(findings())
     if as_json:
         # `told` is the key that `message` had before.

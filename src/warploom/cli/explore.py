@@ -20,7 +20,7 @@ from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
 from warploom.observe.origins import Cause
 
-COMPLETE = "The warps were run in every order of conflicting accesses that can make a difference."
+COMPLETE = "The kernel was run in every order of conflicting accesses that can change the result."
 
 RUNS = 100
 """How many orders of a launch are run where the user does not say."""
@@ -47,17 +47,17 @@ def explore(
         bool,
         typer.Option(
             "--streams",
-            help="Rerun the whole program several times, with the work in its streams in different "
+            help="Run the whole program several times, with the work in its streams in different "
             "orders, and compare the outputs.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Run a launch of a kernel or a program under many legal orders, and report whether the results
-    differ.
+    of these runs differ.
 
-    If they differ, the exit code is 1. Example: `warploom explore sum.cu --kernel sum --block 64
-    --arg 'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
+    If the results differ, the exit status is 1. Example: `warploom explore sum.cu --kernel sum
+    --block 64 --arg 'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
     if streams:
         _explore_streams(target, launched, runs or ORDERS)
@@ -93,7 +93,7 @@ def _as_text(found: Exploration) -> str:
     if found.first is None or found.second is None:
         alike = f"{orders} orders, one result"
         error = found.outcomes[0].error
-        text = f"{alike}: all of them fail.\n{error}" if error else f"{alike}."
+        text = f"{alike}: all orders fail.\n{error}" if error else f"{alike}."
         text += f"\n  {COMPLETE}" if found.complete else ""
         return f"{text}\n{_uninterrupted(found)}" if found.uninterrupted else text
     lines = [f"{orders} orders, {found.results} different results."]
@@ -110,7 +110,7 @@ def _as_text(found: Exploration) -> str:
     pairs = zip(shown, (found.first, found.second), strict=True)
     lines += [f"    {text} under {outcome.order}" for text, outcome in pairs]
     if found.causes:
-        lines.append("  The order of these accesses makes the difference:")
+        lines.append("  The result depends on the order of these accesses:")
         lines += [f"    {_cause(cause)}" for cause in found.causes]
     else:
         lines.append(f"  {found.note}")

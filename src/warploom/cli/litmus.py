@@ -40,21 +40,21 @@ def litmus(
         int,
         typer.Option(
             min=1,
-            help="Maximum number of times that a thread executes one instruction of the program.",
+            help="Maximum number of times that a thread executes the same instruction.",
         ),
     ] = ROUNDS,
     graphs: Annotated[
         bool, typer.Option("--graphs", help="Show an execution for every outcome.")
     ] = False,
     dot: Annotated[
-        Path | None, typer.Option(help="Write the executions as Graphviz files into this folder.")
+        Path | None, typer.Option(help="Write the executions to this folder as Graphviz files.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List all outcomes that PTX's memory model allows for a small program.
 
     Outcomes that no interleaving of the threads produces are marked as weak and shown with an
-    execution. If the condition of a litmus test does not hold, the exit code is 1. Example:
+    execution. If the condition of a litmus test does not hold, the exit status is 1. Example:
     `warploom litmus sb.cu --grid 2 --block 1 --arg 'x:i32[1]=zeros' --arg 'y:i32[1]=zeros'`
     """
     if file.suffix == ".litmus":
@@ -81,7 +81,7 @@ def _as_text(found: WeakOutcomes, *, graphs: bool) -> str:
     if found.answer is not None:
         lines.append(f"The condition holds: {'yes' if found.answer else 'no'}.")
     if found.longer:
-        lines.append("Loops may run for more iterations than were explored: raise --rounds.")
+        lines.append("Loops may run for more iterations than were explored: increase --rounds.")
     if found.stuck:
         lines.append("In some executions, threads wait at a barrier forever.")
     return "\n".join(lines)

@@ -53,9 +53,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 results differ (explore), errors found (check) or a "
-    "condition does not hold (litmus), 2 invalid usage, 3 compile or PTX error, 4 launch "
-    "refused, 5 kernel fault.",
+    epilog="Exit status: 0 success; 1 results differ (explore), errors found (check), condition "
+    "does not hold (litmus); 2 invalid usage; 3 compile or PTX error; 4 launch refused; 5 "
+    "kernel fault.",
 )
 
 
@@ -66,7 +66,7 @@ def options(
         typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Run CUDA kernels without a GPU, and see what one would hide."""
+    """Run CUDA kernels without a GPU, and find bugs that a GPU would hide."""
 
 
 def main() -> None:

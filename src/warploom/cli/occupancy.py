@@ -58,7 +58,8 @@ class BlockOptions:
         """Returns the registers per thread. Raises WarploomError where they are not given."""
         if self.registers is None:
             raise WarploomError(
-                "name a file with kernels, or specify the registers per thread with --registers"
+                "specify a file with kernels, or the number of registers per thread with "
+                "--registers"
             )
         return self.registers
 
@@ -95,8 +96,8 @@ def occupancy(
     option: CompilerOption = None,
     as_json: Json = False,
 ) -> None:
-    """Print how many blocks of a kernel fit on an SM at once, and what limits this number. Without
-    a file, --registers and --shared describe the block.
+    """Print how many blocks of a kernel fit on an SM at once, and which resources limit this
+    number. Without a file, --registers and --shared describe the block.
 
     Example: `warploom occupancy matmul.cu --kernel matmul_tiled --block 256 --device t4 --sweep`
     """

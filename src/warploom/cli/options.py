@@ -25,20 +25,20 @@ from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
-    "One argument, in the order of the kernel's parameters: a number (42, 2.5), a buffer "
-    "TYPE[SHAPE]=CONTENT where "
-    "TYPE is one of f16 f32 f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, "
-    "arange, a number, comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], "
-    "normal:MEAN:SD[:SEED], or a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure; "
-    "local:BYTES is local memory for an OpenCL kernel. A name may precede a buffer "
-    "(y:f32[64]=ones). The default name is the argument's position."
+    "One kernel argument; repeat the option in the order of the kernel's parameters. An "
+    "argument is a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT where TYPE is one of f16 f32 "
+    "f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a number, "
+    "comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], normal:MEAN:SD[:SEED], or "
+    "a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure; local:BYTES is local memory "
+    "for an OpenCL kernel. A buffer can have a name (y:f32[64]=ones); its default name is its "
+    "position among the arguments."
 )
 
 File = Annotated[
     Path, typer.Argument(help="A CUDA C++ (.cu), HIP (.hip), OpenCL C (.cl) or PTX (.ptx) file.")
 ]
 KernelName = Annotated[
-    str | None, typer.Option(help="The kernel to launch; required if the file has several.")
+    str | None, typer.Option(help="The kernel to launch; required if the file has several kernels.")
 ]
 Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks in the grid, such as 16x8.")]
 Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads per block, such as 16x8.")]
@@ -63,10 +63,10 @@ Engine = Annotated[
     ),
 ]
 WarpSize = Annotated[
-    int, typer.Option(metavar="32|64", help="Lanes per warp; 64 for AMD's wavefronts.")
+    int, typer.Option(metavar="32|64", help="Lanes per warp: 32, or 64 for AMD wavefronts.")
 ]
 CompilerOption = Annotated[
-    list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
+    list[str] | None, typer.Option(help="Compiler option, such as -DN=4; repeatable.")
 ]
 Save = Annotated[
     list[str] | None,
@@ -76,22 +76,25 @@ MaxInstructions = Annotated[
     int | None, typer.Option(min=0, help="Stop after this number of warp instructions.")
 ]
 StrictTarget = Annotated[
-    bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
+    bool,
+    typer.Option(help="Refuse PTX with a .target newer than the device, as a CUDA driver does."),
 ]
 Strict = Annotated[
     bool,
-    typer.Option(help="Refuse arguments whose types differ from those in the source."),
+    typer.Option(
+        help="Refuse arguments whose types differ from the parameter types in the source."
+    ),
 ]
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
 L1 = Annotated[
     bool | None,
     typer.Option(
-        "--l1/--no-l1", help="Cache global loads in L1, on devices where this is optional."
+        "--l1/--no-l1", help="Cache global loads in L1, on devices where L1 caching is optional."
     ),
 ]
 BankBytes = Annotated[
     int | None,
-    typer.Option(help="Width of the shared memory banks on compute capability 3.x: 4 or 8."),
+    typer.Option(help="Width of a shared memory bank in bytes on compute capability 3.x: 4 or 8."),
 ]
 Cooperative = Annotated[
     bool,
@@ -104,14 +107,16 @@ ClusterDims = Annotated[
     str,
     typer.Option(
         metavar="X[xY[xZ]]",
-        help="Blocks per cluster, such as 2x1, if the kernel does not specify them.",
+        help="Blocks per cluster, such as 2x1, if the kernel does not specify the cluster size.",
     ),
 ]
 Schedule = Annotated[
     str,
-    typer.Option(help=f"Order in which ready warps and lanes run: {', '.join(POLICIES)}."),
+    typer.Option(
+        help=f"Policy for the order in which ready warps and lanes run: {', '.join(POLICIES)}."
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
+Seed = Annotated[int, typer.Option(help="Seed for the schedule.")]
 Core = Annotated[
     str,
     typer.Option(
@@ -124,16 +129,16 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Maximum number of threads that run blocks in parallel. Several are used only if "
-        "this saves time and does not change the results. Default: one per core.",
+        help="Maximum number of host threads that run blocks in parallel. More than one is used "
+        "only if this saves time and does not change the results. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
     bool,
     typer.Option(
         "--any-order",
-        help="Run blocks on several threads even if they may conflict. The result is legal, but "
-        "may differ from run to run.",
+        help="Run blocks on several host threads even if accesses of the blocks may conflict. "
+        "The results are legal, but may differ from run to run.",
     ),
 ]
 Scheduler = Annotated[
@@ -143,7 +148,8 @@ Scheduler = Annotated[
 Code = Annotated[
     str | None,
     typer.Option(
-        help=f"Code to replay: {' or '.join(CODES)}. Default: machine code if ptxas is installed."
+        help=f"Code to replay: {' or '.join(CODES)}. Default: machine if ptxas is installed, "
+        "otherwise ptx."
     ),
 ]
 Sample = Annotated[
@@ -151,14 +157,12 @@ Sample = Annotated[
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(
-        min=1, help="Number of processes that share the work. Default: one per processor."
-    ),
+    typer.Option(min=1, help="Number of processes that share the work. Default: one per core."),
 ]
 Cluster = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="The address of a Dask scheduler whose workers share the work."
+        metavar="ADDRESS", help="Address of a Dask scheduler whose workers share the work."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
@@ -333,7 +337,7 @@ TITLES = {
     "SweepOptions": "Sweep",
     "Outputs": "Files",
     "OutputOptions": "Files",
-    "AddedOptions": "In addition to the steps",
+    "AddedOptions": "Additional analysis",
     "ShownOptions": "Page",
 }
 """The headings of the groups of options in a command's help."""

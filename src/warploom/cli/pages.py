@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from warploom.ui.runner import Limits
 
 Export = Annotated[
-    Path | None, typer.Option(metavar="PAGE.html", help="Write one page that needs no server.")
+    Path | None,
+    typer.Option(metavar="PAGE.html", help="Write a self-contained page that needs no server."),
 ]
 
 Machine = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="With --export: the URL of a script with which the page runs edited kernels, such as "
+        help="With --export: URL of the script that runs edited kernels in the page, such as "
         "machine.js in the page's folder (written by tools/build_machine.py).",
     ),
 ]
@@ -36,11 +37,16 @@ class PageOptions:
     """Options for serving the page."""
 
     seconds: Annotated[
-        float, typer.Option(help="Time limit for a run from the page, or for a graded kernel.")
+        float,
+        typer.Option(
+            help="Time limit in seconds for a run started on the page, or for a graded kernel."
+        ),
     ] = 30.0
     memory: Annotated[
         int,
-        typer.Option(help="Memory limit in MiB for a run from the page, or for a graded kernel."),
+        typer.Option(
+            help="Memory limit in MiB for a run started on the page, or for a graded kernel."
+        ),
     ] = 4096
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True
 

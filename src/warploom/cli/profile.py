@@ -35,21 +35,22 @@ def profile(
         str | None,
         typer.Option(
             help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: the "
-            "terms of the program's language."
+            "vocabulary of the program's language."
         ),
     ] = None,
     time: Annotated[
         bool,
         typer.Option(
-            "--time", help="Also model the launch's time, and report on schedulers and stalls."
+            "--time",
+            help="Also model the launch's time, and report scheduler statistics and stalls.",
         ),
     ] = False,
     as_json: Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers as CSV.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the metrics as CSV.")] = False,
 ) -> None:
     """Launch a kernel and print its report: counters, occupancy, costly lines, advice. If the file
-    is a program, report one of its launches; put options before the program's name, and the
-    program's arguments after it.
+    is a program, report one of the program's launches. Put options before the program's name, and
+    the program's arguments after the name.
 
     Example: `warploom profile --kernel scale --launch 2 ./app --steps 3`
 

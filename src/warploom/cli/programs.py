@@ -21,7 +21,10 @@ from warploom.core.errors import WarploomError
 
 Program = Annotated[
     str,
-    typer.Argument(help="A Python program, an executable, or CUDA C++ with a main (needs nvcc)."),
+    typer.Argument(
+        help="A Python program, an executable, or a CUDA C++ file with a main function (needs "
+        "nvcc)."
+    ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the program.")]
 DeviceName = Annotated[str, typer.Option(help="A device listed by `warploom devices`.")]
@@ -36,15 +39,15 @@ CachingAllocator = Annotated[
     bool,
     typer.Option(
         "--caching-allocator",
-        help="Let PyTorch's allocator keep freed memory, as on a GPU. An access past the end of "
-        "a tensor is then not found if it stays within the cached allocation.",
+        help="Let PyTorch's allocator cache freed memory, as on a GPU. An access past the end of "
+        "a tensor is then not detected if it stays within a cached allocation.",
     ),
 ]
 Timeline = Annotated[
     bool,
     typer.Option(
         "--timeline",
-        help="Model the time of each launch and copy, and, at the end, report when each ran in "
+        help="Model the time of each launch and copy. At the end, report when each one ran in "
         "its stream and which ones overlapped.",
     ),
 ]
@@ -52,20 +55,20 @@ TimelinePage = Annotated[
     str,
     typer.Option(
         metavar="FILE.html",
-        help="Write the timeline as a page that also shows which kernels are resident at each "
+        help="Write the timeline to a page that also shows which kernels are resident at each "
         "moment; %p in the name stands for the process ID. Implies --timeline.",
     ),
 ]
 StreamOrder = Annotated[
     str,
     typer.Option(
-        help=f"When work in streams runs: {', '.join(STREAM_ORDERS)}. late: only when the host "
-        "waits for it; random: when the host waits for anything, in an order chosen by the "
-        "seed."
+        help=f"When work in streams runs: {', '.join(STREAM_ORDERS)}. issued: in call order; "
+        "late: only when the host waits for the work; random: when the host waits for any "
+        "work, in an order that the seed selects."
     ),
 ]
 ReportKind = Annotated[
-    str, typer.Option(help=f"Reports to print at the end, on standard error: {', '.join(REPORTS)}.")
+    str, typer.Option(help=f"Report to print on standard error at the end: {', '.join(REPORTS)}.")
 ]
 JsonFile = Annotated[
     str,
@@ -115,7 +118,8 @@ def program(
     as_json: JsonFile = "",
 ) -> None:
     """Run an unchanged program that uses a GPU through PyTorch, numba-cuda, cuda.core, tinygrad,
-    Triton, PyCUDA or the CUDA runtime. Everything after its name is passed to the program.
+    Triton, PyCUDA or the CUDA runtime. Everything after the program's name is passed to the
+    program.
 
     Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
     """
@@ -133,7 +137,7 @@ def start_program(
 
 @grouped
 def shell(options: ProgramOptions, report: ReportKind = "none") -> None:
-    """Start a shell in which every program finds the software GPU."""
+    """Start a shell in which every program uses the software GPU."""
     _become([os.environ.get("SHELL", "/bin/sh")], options.settings(report))
 
 

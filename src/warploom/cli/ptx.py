@@ -18,14 +18,14 @@ from warploom.report.source import source_line
 def ptx(
     file: Annotated[Path, typer.Argument(help="A CUDA C++ (.cu) or PTX (.ptx) file.")],
     device: Annotated[
-        str | None, typer.Option(help="The device to compile for; see `warploom devices`.")
+        str | None, typer.Option(help="Device to compile for, as listed by `warploom devices`.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
+        list[str] | None, typer.Option(help="Compiler option, such as -DN=4; repeatable.")
     ] = None,
     source: Annotated[bool, typer.Option(help="Show the source lines.")] = True,
     llvm: Annotated[
-        bool, typer.Option("--llvm", help="Print the LLVM IR of a kernel before the passes.")
+        bool, typer.Option("--llvm", help="Print a kernel's LLVM IR before LLVM's passes.")
     ] = False,
     plan: Annotated[
         bool,
@@ -39,17 +39,18 @@ def ptx(
         bool,
         typer.Option(
             "--passes",
-            help="Print a kernel's Warp IR after each compiler pass, not only after the last.",
+            help="Print a kernel's Warp IR after each compiler pass, not only after the last one.",
         ),
     ] = False,
     baseline: Annotated[
         bool,
-        typer.Option("--baseline", help="With --llvm: print the baseline code."),
+        typer.Option("--baseline", help="With --llvm: print the LLVM IR of the baseline code."),
     ] = False,
     kernel: Annotated[
         str | None,
         typer.Option(
-            help="The kernel for --llvm, --ir, --passes or --plan; required if FILE has several."
+            help="The kernel for --llvm, --ir, --passes or --plan; required if FILE has several "
+            "kernels."
         ),
     ] = None,
     block: Annotated[
@@ -68,12 +69,12 @@ def ptx(
     """
     if llvm + ir + passes + plan > 1:
         raise typer.BadParameter(
-            "--llvm, --ir, --passes and --plan exclude each other: use one of them"
+            "--llvm, --ir, --passes and --plan are mutually exclusive: use only one"
         )
     if not (llvm or ir or passes or plan) and (kernel is not None or block is not None):
         raise typer.BadParameter(
-            "--kernel and --block require one of --llvm, --ir, --passes and --plan: add one, or "
-            "omit them"
+            "--kernel and --block require one of --llvm, --ir, --passes and --plan: add one of "
+            "these, or omit --kernel and --block"
         )
     if baseline and not llvm:
         raise typer.BadParameter("--baseline requires --llvm: add it, or omit --baseline")

@@ -38,7 +38,7 @@ Expect = Annotated[
     typer.Option(
         metavar="NAME=CONTENT",
         help="Compare a buffer after the launch with a file (NAME=FILE.npy) or with content in "
-        "the format of --arg (NAME=ones); the exit status is 1 if they differ.",
+        "the format of --arg (NAME=ones). The exit status is 1 if the two differ.",
     ),
 ]
 
@@ -79,7 +79,8 @@ def run(
 ) -> None:
     """Launch a kernel, and print the first elements of its buffers and the largest costs. If the
     file is a program (`warploom run program.py`), run it on the software GPU: see `warploom
-    run-program --help`. For a .cu with a main, --kernel or --arg launches a single kernel.
+    run-program --help`. If a .cu file has a main function, --kernel or --arg launches a single
+    kernel instead of the program.
 
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`

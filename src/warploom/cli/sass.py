@@ -21,8 +21,8 @@ def sass(
     sample: Sample = None,
     as_json: Json = False,
 ) -> None:
-    """Print the source, PTX and machine code of a launch of a kernel or a program side by side,
-    with counts and stalls.
+    """Print the source, PTX and machine code of a launched kernel side by side, with counts and
+    stalls.
 
     Example: `warploom sass saxpy.cu --kernel saxpy --grid 4096 --block 256 --device t4 --arg
     1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones'`

@@ -53,7 +53,8 @@ class Outputs:
         Path | None,
         typer.Option(
             metavar="TRACE.wl",
-            help="Write a trace of the launch that includes these times, for `warploom view`.",
+            help="Write a trace of the launch that includes the modelled times, for `warploom "
+            "view`.",
         ),
     ] = None
     sm: Annotated[
@@ -72,15 +73,16 @@ class ModelOptions:
         int | None,
         typer.Option(
             min=1,
-            help="Maximum number of threads that simulate SMs in parallel; the result does not "
-            "depend on it.",
+            help="Maximum number of threads that simulate SMs in parallel. The number does not "
+            "affect the result.",
         ),
     ] = None
 
 
 DIVERGED = (
-    "The model runs the sides of divergent branches one after the other; from compute capability "
-    "7.0 on,\nhardware may overlap them, which no published source measures."
+    "The model runs the sides of divergent branches one after the other. Hardware of compute "
+    "capability\n7.0 and later may overlap the sides, but no published source measures this "
+    "overlap."
 )
 
 
@@ -96,8 +98,8 @@ def time(
     save: Save = None,
     as_json: Json = False,
 ) -> None:
-    """Model the time of a launch of a kernel or a program: cycles, stalls, throughputs, and the
-    bottleneck.
+    """Model the time of a launch of a kernel or a program. Print cycles, stalls, throughputs, and
+    the bottleneck.
 
     Example: `warploom time saxpy.cu --kernel saxpy --grid 4096 --block 256 --device v100 --arg
     1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --scheduler gto`
@@ -144,13 +146,13 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
         from warploom.report.perfetto import write_trace
     except ImportError:
         raise WarploomError(
-            'a trace for Perfetto needs its package: pip install "warploom[perfetto]"'
+            'a trace for Perfetto requires the perfetto package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
     left_out = (
         ("; the rest was omitted because the limit was reached") if count >= MOST_STATES else ""
     )
-    print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
+    print(f"{file}: {count:,} warp states of SM {sm}{left_out}", file=sys.stderr)
 
 
 def _write_trace(trace: Trace, file: Path) -> None:
@@ -159,7 +161,7 @@ def _write_trace(trace: Trace, file: Path) -> None:
     assert modelled is not None
     left_out = f"; {modelled.left_out:,} warp cycles omitted" if modelled.left_out else ""
     print(
-        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} states of the warps of SM "
+        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} warp states of SM "
         f"{modelled.sm}{left_out}. View it with `warploom view {file}`.",
         file=sys.stderr,
     )

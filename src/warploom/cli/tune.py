@@ -36,9 +36,9 @@ from warploom.tuning.result import OBJECTIVES, Tuned
 from warploom.tuning.space import AXES, LAUNCH, parse_space
 
 SPACE_HELP = (
-    "The search space: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE for block, grid (16 or 16x8), "
-    "block_size_x, _y, _z, shared, regs, device; any other NAME sets a macro in the source. "
-    "Separate several with commas, or give a .json file with a dictionary of lists."
+    "The search space: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE, separated by commas. NAME is "
+    "block, grid (values such as 16 or 16x8), block_size_x, _y, _z, shared, regs, device or a "
+    "macro in the source. Alternatively, give a .json file with a dictionary of lists."
 )
 
 
@@ -60,11 +60,15 @@ class SearchOptions:
             "--problem-size",
             "--elements",
             metavar="X[xY[xZ]]",
-            help="Total number of threads. The grid gets as many blocks as these threads need.",
+            help="Total number of threads, from which the grid size is computed.",
         ),
     ] = None
     objective: Annotated[
-        str, typer.Option(help=f"Objectives to minimize, comma-separated: {', '.join(OBJECTIVES)}.")
+        str,
+        typer.Option(
+            help="Comma-separated list of objectives to minimize, chosen from "
+            f"{', '.join(OBJECTIVES)}."
+        ),
     ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
@@ -79,7 +83,7 @@ class SearchOptions:
         typer.Option(
             min=1,
             help="Replay only this number of waves of blocks, and execute only the blocks that "
-            "these waves need.",
+            "are needed for these waves.",
         ),
     ] = None
     stop_early: Annotated[
@@ -100,21 +104,21 @@ class HardwareOptions:
         typer.Option(
             metavar="FILE.json",
             help="Correct modelled times with measured times from a Kernel Tuner cache file or "
-            "T4 results.",
+            "from results in the T4 format.",
         ),
     ] = None
     measure: Annotated[
         int,
         typer.Option(
-            min=0, help="Number of configurations to suggest for measuring on the device."
+            min=0, help="Number of configurations to suggest for measurement on the real device."
         ),
     ] = 0
     write: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the times to this file.")
     ] = None
-    format: Annotated[str, typer.Option(help=f"The format of --write: {' or '.join(FORMATS)}.")] = (
-        FORMATS[0]
-    )
+    format: Annotated[
+        str, typer.Option(help=f"Format of the file that --write names: {' or '.join(FORMATS)}.")
+    ] = FORMATS[0]
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,14 @@ class DivisionOptions:
             "parameters. Default: the block size.",
         ),
     ] = ""
-    grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for y.")] = ""
-    grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same for z.")] = ""
+    grid_div_y: Annotated[
+        str,
+        typer.Option(metavar="EXPRESSION,...", help="Like --grid-div-x, for the grid size in y."),
+    ] = ""
+    grid_div_z: Annotated[
+        str,
+        typer.Option(metavar="EXPRESSION,...", help="Like --grid-div-x, for the grid size in z."),
+    ] = ""
     block_size_names: Annotated[
         str, typer.Option(metavar="NAME,...", help="The parameters that set the block size.")
     ] = ",".join(AXES)
@@ -149,11 +159,12 @@ def tune(
     top: Annotated[int, typer.Option(min=1, help="Number of configurations to show.")] = 20,
     as_json: Json = False,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print one row for each configuration.")
+        bool, typer.Option("--csv", help="Print one CSV row for each configuration.")
     ] = False,
 ) -> None:
-    """Launch a kernel in many configurations, and print the best one, the reasons, and the Pareto
-    set. For a launch of a program, vary the block, grid, shared memory and device.
+    """Launch a kernel in many configurations. Print the best configuration, why it is the best, and
+    the Pareto set. For a launch of a program, only the block, grid, shared memory and device can
+    vary.
 
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
@@ -193,8 +204,8 @@ def _tuned(
     search, division, hardware = options
     if launched.cluster_dims:
         raise WarploomError(
-            "tune does not support --cluster-dims: write __cluster_dims__(x, y, z) in the kernel, "
-            "with macros from --space for its numbers."
+            "tune does not support --cluster-dims: write __cluster_dims__(x, y, z) in the "
+            "kernel, with macros from --space as arguments."
         )
     if launched.constant:
         raise WarploomError(
@@ -278,7 +289,7 @@ def space_of(text: str) -> dict[str, list[Any]]:
     """Returns the space of the option: its own text, or a file with a dictionary of lists."""
     if not text.endswith(".json"):
         return cast(dict[str, list[Any]], parse_space(text))
-    with reading(f"--space {text}", "is no JSON"):
+    with reading(f"--space {text}", "is not valid JSON"):
         content = decode_json(read_limited(Path(text)).decode())
     if not isinstance(content, dict) or not all(
         isinstance(values, list) for values in cast(dict[str, Any], content).values()

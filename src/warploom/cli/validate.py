@@ -20,26 +20,28 @@ from warploom.validation.table import Row, as_markdown, summaries
 
 def validate(
     device: Annotated[
-        list[str] | None, typer.Option(help="Use only figures for this device; repeatable.")
+        list[str] | None,
+        typer.Option(help="Use only published figures for this device; repeatable."),
     ] = None,
     kernel: Annotated[
-        list[str] | None, typer.Option(help="Use only figures for this kernel; repeatable.")
+        list[str] | None,
+        typer.Option(help="Use only published figures for this kernel; repeatable."),
     ] = None,
     machine: Annotated[
         bool,
         typer.Option(
             "--counts",
-            help="Compare counts of executed machine instructions and registers instead of times.",
+            help="Compare executed machine instructions and registers instead of times.",
         ),
     ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes to use.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Compare modelled times with published measurements, by PTX and by machine code.
+    """Compare published measurements with times that are modelled from PTX and from machine code.
 
-    Modelled results are cached, so an interrupted run continues where it stopped. With `--counts`,
-    compare executed machine instructions and registers with published counts. Examples: `warploom
-    validate`, `warploom validate --device a100 --kernel triad`.
+    Modelled results are cached, so a new run continues where an interrupted one stopped. With
+    `--counts`, compare the counts of executed machine instructions and of registers with published
+    counts. Examples: `warploom validate`, `warploom validate --device a100 --kernel triad`.
     """
     if machine:
         _validate_counts(device, kernel, as_json)

@@ -86,14 +86,12 @@ def view(
     page: PageOptions,
     added: AddedOptions,
     outputs: OutputOptions,
-    step: Annotated[
-        int, typer.Option(min=0, help="The number of the recorded step at which the page opens.")
-    ] = 0,
-    warp: Annotated[int, typer.Option(min=0, help="Open at this warp of the recording.")] = 0,
+    step: Annotated[int, typer.Option(min=0, help="Recorded step at which the page opens.")] = 0,
+    warp: Annotated[int, typer.Option(min=0, help="Recorded warp at which the page opens.")] = 0,
 ) -> None:
     """Watch a launch step by step in the browser, change it there, and run it again. FILE can also
-    be a trace (.wl). If it is a program, choose one of its launches in the page; these cannot be
-    changed.
+    be a trace (.wl). If FILE is a program, choose one of its launches on the page; launches of a
+    program cannot be changed.
 
     Example: `warploom view saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
     'x:f32[1000]=arange' --arg 'y:f32[1000]=ones'`. With --save or --export, no page is served.
@@ -147,7 +145,7 @@ def _shown(
 
 
 def _read(file: Path) -> Trace:
-    with reading(file, "is no trace"):
+    with reading(file, "is not a trace"):
         data = read_limited(file, MOST_BYTES)
     try:
         return Trace.from_bytes(data)

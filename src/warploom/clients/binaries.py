@@ -21,14 +21,15 @@ def check_binary(path: Path) -> None:
         return
     if SHARED_RUNTIME not in data:
         raise WarploomError(
-            f"{path} has NVIDIA's CUDA runtime linked statically, which uses undocumented "
-            "interfaces of NVIDIA's driver. Link the shared runtime: `nvcc -cudart shared`; with "
-            "CMake, set CMAKE_CUDA_RUNTIME_LIBRARY to Shared. You can also run its kernels "
-            "individually: `nvcc -ptx -lineinfo`, then `warploom run FILE.ptx --kernel NAME`."
+            f"{path} is statically linked with NVIDIA's CUDA runtime. The static runtime uses "
+            "undocumented interfaces of NVIDIA's driver, so the program cannot run here. Link the "
+            "shared runtime: `nvcc -cudart shared`; with CMake, set CMAKE_CUDA_RUNTIME_LIBRARY to "
+            "Shared. You can also run the program's kernels individually: `nvcc -ptx -lineinfo`, "
+            "then `warploom run FILE.ptx --kernel NAME`."
         )
     if not has_ptx(data):
         raise WarploomError(
-            f"{path} has machine code for GPUs but no PTX, and machine code cannot be run here. "
+            f"{path} contains GPU machine code but no PTX, and Warploom cannot run machine code. "
             "Include PTX in the build: `nvcc -arch=compute_80`, or -gencode "
             "arch=compute_80,code=compute_80."
         )

@@ -22,8 +22,8 @@ PTX, MACHINE = 1, 2
 LZ4, ZSTD = 0x2000, 0x8000
 
 MACHINE_CODE = (
-    "this is machine code for a GPU (a cubin), which cannot be run here: make the compiler "
-    "include PTX (nvcc -arch=compute_80 or -gencode arch=compute_80,code=compute_80; NVRTC with "
+    "this is GPU machine code (a cubin), which Warploom cannot run: make the compiler include PTX "
+    "(nvcc -arch=compute_80 or -gencode arch=compute_80,code=compute_80; NVRTC with "
     "--gpu-architecture=compute_80), or load the PTX itself"
 )
 

@@ -48,7 +48,7 @@ def real_nvcc(path: str) -> str | None:
 def _lacking() -> str:
     """Returns what the nvcc of the wheels lacks."""
     missing = missing_wheels()
-    return f"{', '.join(missing)} are not installed" if missing else "there is no gcc"
+    return f"{', '.join(missing)} are not installed" if missing else "gcc was not found"
 
 
 def _nvcc_in(folder: str) -> str | None:
@@ -62,8 +62,9 @@ def found_nvcc() -> str:
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     if nvcc is None:
         raise CompileError(
-            f"nvcc was not found: it is not on the PATH, and {_lacking()}. Install its wheels "
-            f"with `{INSTALL}`, and the C++ compiler that it calls (Debian: apt-get install g++)."
+            f"nvcc was not found: it is not on the PATH, and {_lacking()}. Install the wheels of "
+            f"nvcc with `{INSTALL}`, and the C++ compiler that nvcc calls (Debian: apt-get install "
+            "g++)."
         )
     return nvcc
 
@@ -110,8 +111,8 @@ def build_program(source: Path, options: Sequence[str] = ()) -> Path:
         nvcc = found_nvcc()
     except CompileError as missing:
         raise CompileError(
-            f"{source} has a main function, so it is a whole program, which needs nvcc; {missing} "
-            f"Without it, launch one of its kernels: `warploom run {source} --kernel NAME --grid "
+            f"{source} has a main function, so it is a whole program and requires nvcc; {missing} "
+            f"Without nvcc, launch one of its kernels: `warploom run {source} --kernel NAME --grid "
             "... --block ...`."
         ) from None
     text = source.read_bytes()

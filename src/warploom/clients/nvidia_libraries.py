@@ -28,8 +28,8 @@ def machine_code_of(library: str) -> str:
     if not COMPUTING.match(library):
         return ""
     return (
-        f"{library} contains only machine code for GPUs and no PTX, so Warploom cannot run it, "
-        "and the call fails. Kernels with PTX and PyTorch's operators still run."
+        f"{library} contains only machine code for GPUs and no PTX, so Warploom cannot run it, and "
+        "the call fails. PyTorch's operators and kernels with PTX still run."
     )
 
 

@@ -97,10 +97,10 @@ class HostWork:
 
 
 HOST_ACCESSES = (
-    "Note: the host and kernels share memory (managed or mapped). Here, a launch has finished"
-    " when it returns, so the host reads what kernels wrote. On a GPU, the host reads these "
-    "values only if it first waits for the kernels (cudaDeviceSynchronize, an event, a stream). "
-    "Warploom does not check this wait."
+    "Note: the host and kernels share memory (managed or mapped). In Warploom, a launch has "
+    "finished when the call returns, so the host reads the values that kernels wrote. On a GPU, "
+    "the host must first wait for the kernels (cudaDeviceSynchronize, an event or a stream). "
+    "Warploom does not check whether the host waits."
 )
 """Printed with the findings: the host's own accesses are not seen."""
 
@@ -315,7 +315,7 @@ def _timeline_text(timeline: Timeline) -> str:
     try:
         return timeline.report()
     except WarploomError as error:
-        return f"warploom: there is no timeline: {error}\n"
+        return f"warploom: the timeline is not available: {error}\n"
 
 
 def _write_timeline(timeline: Timeline, name: str) -> None:

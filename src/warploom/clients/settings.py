@@ -88,8 +88,8 @@ class Settings:
         schedule_of(find_device(self.device), self.schedule, self.seed, ORDERS[self.any_order])
         if self.timeline and (self.engine != "compiled" or self.sanitize):
             raise WarploomError(
-                "a timeline requires launches recorded by the compiled engine, without checks: "
-                "omit --timeline, or --engine and the checks"
+                "a timeline requires the compiled engine without checks: omit --timeline, or omit "
+                "--engine and the checks"
             )
         return self
 
@@ -168,7 +168,9 @@ def bytes_of(text: str) -> int:
     try:
         size = int(float(number) * UNITS[unit])
     except (ValueError, KeyError, OverflowError):
-        raise WarploomError(f"{text!r} is not a valid memory size; write 512M or 16G") from None
+        raise WarploomError(
+            f"{text!r} is not a valid memory size; write a size such as 512M or 16G"
+        ) from None
     if size <= 0:
         raise WarploomError(
             f"a device with {text} of memory cannot run anything; choose a larger size"

@@ -1,5 +1,5 @@
-"""Compiles a kernel: runs the passes, emits LLVM IR, compiles and loads it, or loads the object
-from the cache on disk.
+"""Compiles a kernel: runs the passes, emits LLVM IR, and compiles and loads it. If the cache on
+disk contains the kernel's object file, the package loads this file instead.
 
 `jit` is the entry, which needs no compiler for a cached kernel; `emission` is the compiler.
 

@@ -1,5 +1,5 @@
-"""Types, errors and options that every other package may use: PTX scalar types, errors with source
-positions, checked options.
+"""Contains types, errors and options that all other packages may use: PTX scalar types, errors with
+source positions, and checked options.
 
 It imports no other package of Warploom, and knows no kernel, device or launch.
 """

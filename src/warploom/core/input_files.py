@@ -66,7 +66,7 @@ class InputFileError(WarploomError):
 @contextmanager
 def reading(file: str | Path, verdict: str, remedy: str = "") -> Generator[None]:
     """Raises InputFileError, "FILE VERDICT: reason. REMEDY", for what a damaged file raises in the
-    block; `verdict` is such as "is no trace". Errors of Warploom in the block pass unchanged."""
+    block; `verdict` is such as "is not a trace". Errors of Warploom in the block pass unchanged."""
     try:
         yield
     except WarploomError:

@@ -45,7 +45,7 @@ class Mutex:
             return False
         raise LaunchError(
             f"cannot {self._work} here: a signal handler or a finalizer interrupted this thread "
-            f"during the same operation. Set a flag in it, and {self._work} later."
+            f"during the same operation. Set a flag in the handler, and {self._work} later."
         )
 
     def release(self) -> None:

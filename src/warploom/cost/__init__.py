@@ -1,5 +1,5 @@
-"""Computes what one warp-wide memory access costs by the rules of a device: sectors, transactions,
-wavefronts, bank conflicts, atomic passes, cache hits.
+"""Computes the cost of one warp-wide memory access according to the rules of a device: sectors,
+transactions, wavefronts, bank conflicts, atomic passes, and cache hits.
 
 A *rule* is a function of an address for each lane, an active mask and the bytes per lane; it adds
 its counts to the counters of an access (`fields`). `device_rules` selects the rules of a device.

@@ -213,7 +213,7 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
     if wanted and spec.l1_global == "never":
         raise WarploomError(
             f"{spec.title} (compute capability {spec.cc}) never caches global loads in L1; omit "
-            "the option, or choose a device that can"
+            "the option, or choose a device that caches them"
         )
     return spec.l1_global == "on" if wanted is None else wanted
 

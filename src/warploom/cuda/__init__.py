@@ -1,4 +1,5 @@
-"""numba.cuda's names, with Warploom's implementation: change one import and run.
+"""Provides the API of `numba.cuda`, implemented by Warploom. To run a Numba program on Warploom,
+change one import.
 
     from warploom import cuda
 

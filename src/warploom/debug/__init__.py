@@ -1,4 +1,5 @@
-"""The debugger: stops a launch anywhere, shows its state, and goes forward and back.
+"""Implements the debugger, which stops a launch at any point, shows its state, and steps forward
+and back.
 
 The core knows positions, breakpoints, values and source places; its faces, `debug.terminal` and
 `debug.dap`, know each other not at all (docs/decisions/0040-the-debugger.md).

@@ -64,8 +64,8 @@ class Breaking(Inspection):
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:
             raise DebugError(
-                f"`catch {event}` is not possible after `set variable`: it runs the launch again "
-                "from the start, without the values that you set. Enter it before `set variable`."
+                f"`catch {event}` is not possible after `set variable`: it restarts the launch "
+                f"without the values that you set. Enter `catch {event}` before `set variable`."
             )
         position, engine = self.position, self.kernel.context.engine_name
         with self.timeline.at_begin():
@@ -74,9 +74,7 @@ class Breaking(Inspection):
         if not sites:
             raise DebugError(f"the sanitizer has found no `{event}` in this launch")
         if number > len(sites):
-            raise DebugError(
-                f"there are only {len(sites)} findings of the kind `{event}` in this launch"
-            )
+            raise DebugError(f"this launch has only {len(sites)} findings of the kind `{event}`")
         return sites[number - 1]
 
     def watch(self, text: str, kind: str = "write") -> Breakpoint:
@@ -175,9 +173,7 @@ class Breaking(Inspection):
             try:
                 index = int(text[1:], 0)
             except ValueError:
-                raise DebugError(
-                    f"{text} is not * followed by the number of an instruction"
-                ) from None
+                raise DebugError(f"{text} is not * followed by an instruction number") from None
             if not 0 <= index < len(self.program.instructions):
                 last = len(self.program.instructions) - 1
                 raise DebugError(f"instructions are numbered from 0 to {last}")

@@ -98,7 +98,9 @@ class Evaluator:
         elif target.place is not None and target.place.space is not Space.PARAM:
             thread.write(target.place, data)
         else:
-            raise EvaluationError("this cannot be assigned: it is neither in memory nor a register")
+            raise EvaluationError(
+                "the left side of the assignment is neither in memory nor in a register"
+            )
 
     def _plain(self, value: Value) -> Value:
         """Returns what a reference refers to."""
@@ -113,7 +115,9 @@ class Evaluator:
                 return value.element(0, self.thread)
             case "&":
                 if value.place is None:
-                    raise EvaluationError("this has no address: it is in a register")
+                    raise EvaluationError(
+                        "the operand of & has no address, because it is in a register"
+                    )
                 return _made(value.place.generic, Pointer(value.type))
             case "sizeof":
                 return _made(value.type.size, UNSIGNED_LONG)
@@ -141,7 +145,7 @@ class Evaluator:
             return a.element(_integer(b.number(self.thread)), self.thread)
         if operator == "@":
             if a.place is None:
-                raise EvaluationError("only values in memory have neighboring elements")
+                raise EvaluationError("the left operand of @ must be in memory")
             count = _integer(b.number(self.thread))
             return Value(Array(a.type, max(0, count)), place=a.place)
         return self._calculated(operator, a, b)

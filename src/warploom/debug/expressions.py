@@ -185,7 +185,7 @@ class _Parser:
     def wrong(self) -> EvaluationError:
         """Returns the error for what stands here."""
         rest = self._text[self._start :].strip()
-        stop = f"`{rest}`" if rest else "its end"
+        stop = f"`{rest}`" if rest else "the end"
         return EvaluationError(f"`{self._text}` is not a valid expression: {stop} is unexpected")
 
     def _is_at(self, kind: str, token: str) -> bool:

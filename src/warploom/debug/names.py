@@ -82,9 +82,11 @@ class Names:
         if outside is not None:
             return outside
         variables = ", ".join(dict(self.variables(thread, frame))) or "none"
-        message = f"there is no {name} in {frame.function}; its variables: {variables}"
+        message = f"there is no {name} in {frame.function}, which has these variables: {variables}"
         if not self._scopes(self._debugged(thread), frame):
-            message += ". This code does not describe local variables: compile with -G to see them"
+            message += (
+                ". There is no debug information for local variables: compile with -G to see them"
+            )
         raise UnknownName(message)
 
     def _outside(self, name: str, thread: Thread) -> Value:
@@ -171,7 +173,7 @@ class Names:
                 case _ if name.startswith("DW_OP_const"):
                     stack.append(given[0])
                 case _:
-                    raise EvaluationError(f"{name} in its location")
+                    raise EvaluationError(f"its location uses {name}, which is not supported")
         return Value(type, place=_place(stack.pop(), variable.space))
 
     def _in_register(self, name: str, type: Type, thread: Thread) -> Value:

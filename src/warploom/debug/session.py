@@ -107,7 +107,7 @@ class Session(Breaking):
         found = self._search_back(stops, self.position)
         if found is None:
             return Stop(
-                "none", f"Warp {focus.warp} of block {focus.block} has not diverged before."
+                "none", f"Warp {focus.warp} of block {focus.block} has not diverged so far."
             )
         return self._arrive(found, stops)
 
@@ -121,7 +121,9 @@ class Session(Breaking):
     def finish(self) -> Stop:
         """Runs until the thread in focus has left the function that it is in."""
         if len(self.frames()) < 2:
-            raise DebugError("the thread is in the kernel itself; `continue` runs to its end")
+            raise DebugError(
+                "the thread is not in a called function; `continue` runs to the end of the kernel"
+            )
         return self.step("out")
 
     def until(self, location: str) -> Stop:
@@ -280,7 +282,7 @@ class Session(Breaking):
         if hit.breakpoints:
             late = any(each.event or each.watched is not None for each in hit.breakpoints)
             here = self._place(self.stepper.executed) if done and late else ""
-            message = f"It was done at {here}." if here else ""
+            message = f"The access or event was at {here}." if here else ""
             for each in hit.breakpoints:
                 message = each.site.finding.message if each.site else message
             return self._stopped(Stop("breakpoint", message, tuple(hit.breakpoints)))

@@ -1,6 +1,6 @@
-"""Detects data races: pairs of conflicting accesses that PTX's memory model leaves unordered. Input
-is one stream of events of a launch (accesses of warps, barriers, fences, asynchronous copies, in
-the order of execution); output is a list of findings in the detector's state (`layout`).
+"""Detects data races: pairs of conflicting accesses that PTX's memory model leaves unordered. The
+input is a stream of the events of a launch in execution order (accesses of warps, barriers, fences,
+asynchronous copies). The output is a list of findings in the detector's state (`layout`).
 
 It is a happens-before detector with vector clocks and shadow memory, as FastTrack is, with
 shortcuts for lockstep warps and barriers. docs/decisions/0032-happens-before.md explains the

@@ -85,7 +85,7 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
 def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) -> None:
     for axis, size, limit in zip("xyz", dims, limits, strict=True):
         if not 1 <= size <= limit:
-            empty = " An empty launch has no work: skip it." if size == 0 else ""
+            empty = " Skip launches that have no work." if size == 0 else ""
             raise LaunchError(
                 f"a {what} of {_times(dims)} {of}: its {axis} is {size}, but must be from 1 to"
                 f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",

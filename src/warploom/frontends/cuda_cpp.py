@@ -182,10 +182,10 @@ def _refusal(name: str, log: str) -> CompileError:
     if _names_host_code(log):
         program = Path(name).name
         advice += (
-            " NVRTC compiles only device code. If this is a whole program, make a .ptx of its "
-            f"kernels with `warploom nvcc -ptx -lineinfo {program}` and use it in place of the "
-            f".cu, or run the whole program with `warploom nvcc {program} -o app && warploom run "
-            "./app`. Otherwise, put host code and its #includes inside `#ifndef __CUDACC_RTC__`; "
-            "add include directories with the option -I."
+            " NVRTC compiles only device code. If this is a whole program, compile its kernels to "
+            f"a .ptx file with `warploom nvcc -ptx -lineinfo {program}` and use this file in place "
+            f"of the .cu file, or run the whole program with `warploom nvcc {program} -o app && "
+            "warploom run ./app`. Otherwise, put host code and its #includes inside `#ifndef "
+            "__CUDACC_RTC__`; add include directories with the option -I."
         )
     return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

@@ -44,7 +44,8 @@ def clang() -> Command:
             return (found,)
         why = "cannot compile for NVPTX or is too old" if found else "does not exist"
         raise CompileError(
-            f"WARPLOOM_CLANG names {chosen}, which {why}: set it to clang {OLDEST_CLANG} or later."
+            f"WARPLOOM_CLANG names {chosen}, which {why}: set the variable to clang "
+            f"{OLDEST_CLANG} or later."
         )
     for command in _installed():
         if _usable(command):

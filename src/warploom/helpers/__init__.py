@@ -1,5 +1,5 @@
-"""Holds the runtime functions that compiled kernels call (helpers): Python that Numba compiles to
-machine code.
+"""Contains the runtime functions that compiled kernels call (helpers). They are written in Python,
+and Numba compiles them to machine code.
 
 `table` lists the helpers of all packages with their types, `compiler` compiles them, `objects`
 finds their machine code, `calls` emits calls. Arguments are addresses of flat arrays and 64-bit

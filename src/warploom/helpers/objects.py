@@ -113,6 +113,6 @@ def _report_compiling() -> None:
     """Reports to standard error, if that is a terminal, that helpers are being compiled."""
     if sys.stderr.isatty():
         sys.stderr.write(
-            "warploom: compiling its own machine code for this processor; this takes about half a"
-            f" minute, and happens only once (cached in {disk_cache.cache_directory()})\n"
+            "warploom: compiling helper functions for this processor. This takes about half a "
+            f"minute and happens only once (cached in {disk_cache.cache_directory()})\n"
         )

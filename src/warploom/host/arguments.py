@@ -233,9 +233,9 @@ class _Packing:
             )
         if type is not None and not type.pointers and type.element.kind is Class.SIGNED:
             raise LaunchError(
-                f"{self.what}, `{self.declared}`: it takes a number, not the address of a"
-                f" {container}. Check the order of the arguments, or pass strict=False"
-                f" (--no-strict)."
+                f"{self.what}, `{self.declared}`: the parameter takes a number, not the address of "
+                f"a {container}. Check the order of the arguments, or pass strict=False "
+                "(--no-strict)."
             )
         self._fitting.add(dtype)
 

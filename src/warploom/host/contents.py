@@ -107,12 +107,14 @@ def _written(content: str, element: Element, count: int) -> Array:
         numbers = [_number(number, element) for number in content.split(",")]
     except (ValueError, OverflowError):
         raise ContentError(
-            f"{content!r} has a number that does not fit {np.dtype(element)}"
+            f"{content!r} contains a number that does not fit {np.dtype(element)}"
         ) from None
     if len(numbers) == 1:
         return np.full(count, numbers[0], element)
     if len(numbers) != count:
-        raise ContentError(f"it has {len(numbers)} numbers for {count} elements")
+        raise ContentError(
+            f"it contains {len(numbers)} numbers, but the buffer has {count} elements"
+        )
     return np.array(numbers, element)
 
 
@@ -128,7 +130,7 @@ def _converted(numbers: Array, element: Element) -> Array:
     if issubclass(element, np.integer):
         limits = np.iinfo(element)
         if numbers.size and (numbers.min() < limits.min or numbers.max() > limits.max):
-            raise ContentError(f"it has numbers beyond the range of {np.dtype(element)}")
+            raise ContentError(f"it contains numbers outside the range of {np.dtype(element)}")
     return numbers.astype(element)
 
 

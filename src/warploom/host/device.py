@@ -135,7 +135,7 @@ class Device(MakesTextures, MakesTensorMaps):
         self.spec = with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
         if record and self.engine != "compiled":
-            raise WarploomError("only the compiled engine records launches for timing")
+            raise WarploomError("only the compiled engine can record launches for timing")
         if sampled and not record:
             raise WarploomError(
                 "sampled=True has an effect only on launches that are recorded for timing: also "

@@ -52,6 +52,6 @@ def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:
         if len(one) != 2:
             raise LaunchError(
                 "turns identify each warp by two numbers, its block and its index in the block, "
-                f"such as (0, 3); this is {tuple(one)}"
+                f"such as (0, 3), not {tuple(one)}"
             )
     return tuple((block, number) for block, number in given)

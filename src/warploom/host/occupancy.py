@@ -28,8 +28,8 @@ def occupancy(
     if block_size < 1 or min(given) < 0:
         raise LaunchError(
             f"invalid block of {block_size} threads with {registers_per_thread} registers each, "
-            f"{shared_bytes_per_block} bytes of shared memory and {barriers_per_block} barriers: "
-            "a block must have at least one thread, and none of these numbers may be negative"
+            f"{shared_bytes_per_block} bytes of shared memory and {barriers_per_block} barriers: a "
+            "block must have at least one thread, and the other numbers must not be negative"
         )
     if isinstance(device, str):
         device = find_device(device)

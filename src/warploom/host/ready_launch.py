@@ -196,9 +196,9 @@ class ReadyLaunch:
     def _no_capacity(self, blocks: int) -> DeadlockError:
         """Returns the error of a launch that can never begin."""
         return DeadlockError(
-            f"{self.kernel.program.title} can never start: {blocks:,} blocks of kernels that "
-            f"poll memory occupy {self.kernel.context.spec.title}, and none of its own blocks "
-            "fits. Launch fewer blocks of a kernel that waits for another one.",
+            f"{self.kernel.program.title} can never start: {blocks:,} blocks of kernels that poll "
+            f"memory occupy {self.kernel.context.spec.title}, and none of its own blocks fits. "
+            "Launch fewer blocks of each kernel that waits for another kernel.",
             (),
         )
 

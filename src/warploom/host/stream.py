@@ -87,8 +87,8 @@ class Queued(Generic[T]):
         refuse_in_launch("wait for a stream")
         if os.getpid() != self.process:
             raise LaunchError(
-                "a launch that was queued before this process was forked does not run in it; wait "
-                "for the stream before the fork, or launch again in the child"
+                "a launch that was queued before a fork does not run in the child process; wait "
+                "for the stream before the fork, or launch again in the child process"
             )
 
 

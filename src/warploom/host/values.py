@@ -73,7 +73,7 @@ def buffer_names(texts: Sequence[str]) -> tuple[str, ...]:
             continue
         name = found["name"] or str(position)
         if name in names:
-            raise WarploomError(f"--arg {text!r}: another buffer is already called {name}.")
+            raise WarploomError(f"--arg {text!r}: another buffer already has the name {name}.")
         names.append(name)
     return tuple(names)
 

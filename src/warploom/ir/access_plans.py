@@ -38,7 +38,7 @@ class Pattern(Enum):
     STRIDED = "any other stride in each run"
     STEP = "no shape, in convergent code"
     LAYOUT = "no shape, in convergent code, and the block's width is not a multiple of 4"
-    COLUMNS = "several stores from one register, without a shape or with a stride"
+    COLUMNS = "several stores from one base register, to varying or strided addresses"
     ANY = "any"
 
 
@@ -49,24 +49,24 @@ class Guard(Enum):
     CACHE = "a hit in the range cache"
     STEP = "a hit in the range cache, and a constant step between lanes in each run"
     ELEMENT = "a hit in the range cache, and consecutive elements in each run"
-    LANES = "a hit in the range cache, where each lane is a run"
-    COMPARED = "the addresses do not overlap those of the loads between the stores"
-    WINDOW = "all words within 1 KiB"
-    BOUNDS = "bounds of all lanes"
+    LANES = "a hit in the range cache, with each lane as a run"
+    COMPARED = "the addresses of the stores do not overlap those of the loads between them"
+    WINDOW = "all words are within 1 KiB"
+    BOUNDS = "a bounds check of all lanes"
 
 
 class Move(Enum):
     """Names the ways in which data move; each has an emitter (`lower.access.loads`, `stores`)."""
 
     SCALAR = "a scalar for each run of lanes"
-    VECTOR = "a vector for each run of lanes; for a load, one vector for equal runs"
+    VECTOR = "a vector for each run of lanes; in loads, one vector for all equal runs"
     EACH = "a gather of one element for each run of lanes"
-    PAIRS = "a gather or a scatter of two words at once"
+    PAIRS = "a gather or a scatter of pairs of words"
     STRUCTURES = "vectors that cover each run, and shuffles; a gather if some lanes are inactive"
     REVERSED = "a vector for each run of lanes, in reverse order"
     GATHER = "a gather"
     SCATTER = "a scatter"
-    BY_STEP = "vectors if the step is the element's size, otherwise a gather or a scatter"
+    BY_STEP = "vectors if the step is the size of an element, otherwise a gather or a scatter"
     ROWS = "one row of 128 bytes for each word"
     DEFERRED = "deferred, then stored row by row"
     LANE_BY_LANE = "lane by lane"
@@ -190,12 +190,14 @@ class Need(Enum):
     BACKWARDS = "consecutive elements in reverse order, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
-    NO_OVERLAP = "no policy chooses which store remains, or the lanes do not overlap"
+    NO_OVERLAP = "no policy chooses which store takes effect, or the stores of lanes do not overlap"
     STEPS = "with the pass `steps`"
-    NOT_SCATTERED = "neither the addresses nor the active lanes depend on data"
-    DEFERS = "with the pass `store-batching`, if no detector or observer depends on the order"
+    NOT_SCATTERED = "neither the addresses nor the active lanes depend on loaded data"
+    DEFERS = (
+        "with the pass `store-batching`; no policy, detector or observer requires stores in order"
+    )
     LISTS = "no policy chooses the order of lanes"
-    ON_STACK = "registers that a call saves"
+    ON_STACK = "accesses to the stack on which calls save registers"
 
 
 def _near_strides(access_type: AccessType) -> range:

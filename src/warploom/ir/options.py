@@ -33,24 +33,25 @@ class Pass(StrEnum):
 
 
 DESCRIPTIONS: Mapping[Pass, str] = {
-    Pass.UNIFORMITY: "stores a register as fewer values than lanes if its lanes are equal or "
-    "affine",
-    Pass.MASKED_LOOPS: "lets lanes leave a loop, or jump over blocks, while the others continue",
-    Pass.PREDICATED_BLOCKS: "runs short sides of branches under a mask, while the other lanes wait",
-    Pass.GROUPS: "uses one guard for all accesses of a block from one base register; chooses "
-    "vector, gather or scatter accesses from the pattern of their addresses",
-    Pass.STEPS: "chooses vector, gather or scatter accesses from the stride between lanes' "
-    "addresses, measured at run time",
-    Pass.VERSIONS: "adds a fast version of a block, for all lanes active and all addresses in the "
-    "expected pattern",
-    Pass.STORE_BATCHING: "defers stores to a separate cache line per lane, then performs them lane "
-    "by lane",
-    Pass.STRIDED_LOOPS: "checks and counts accesses once for a batch of iterations whose addresses "
-    "advance by a constant",
+    Pass.UNIFORMITY: "stores a register as fewer than 32 values if its lanes are equal or affine",
+    Pass.MASKED_LOOPS: "lets some lanes leave a loop, or jump over blocks, while the other lanes "
+    "continue",
+    Pass.PREDICATED_BLOCKS: "runs a short `if` body under a mask while the lanes that skip it wait",
+    Pass.GROUPS: "uses one guard for all accesses of a block that use the same base register; "
+    "chooses vector, gather or scatter accesses from the pattern of the addresses",
+    Pass.STEPS: "measures the stride between the addresses of lanes at run time, and uses vector, "
+    "gather or scatter accesses accordingly",
+    Pass.VERSIONS: "adds a fast version of a block, which requires that all lanes are active and "
+    "that all addresses have the expected pattern",
+    Pass.STORE_BATCHING: "defers stores in which each lane writes a different cache line, then "
+    "performs them lane by lane",
+    Pass.STRIDED_LOOPS: "checks and counts accesses once per batch of iterations if their "
+    "addresses advance by a constant stride",
     Pass.REGION_VERSIONS: "adds a copy of each barrier region for fully converged warps",
     Pass.WARP_LOOPS: "runs a barrier region as one loop over the warps of a block",
     Pass.STATIC_SCHEDULE: "runs all barrier regions of a block in one call if their order is known",
-    Pass.WARP_ORDER: "lets a waiting warp hand over to the next without returning to the scheduler",
+    Pass.WARP_ORDER: "switches from a waiting warp to the next warp without returning to the "
+    "scheduler",
 }
 """A description of each transformation, as docs and the command line show it."""
 

@@ -1,5 +1,6 @@
-"""Defines the instructions of PTX: each with its types, modifiers and unit, and what it computes as
-a term (`terms`) that both machines, the reference documentation and the test generator read.
+"""Defines the PTX instructions: the types, modifiers and unit of each instruction, and the term
+(`terms`) that describes its result. These definitions are read by both machines, by the test
+generator and by the tool that writes the instruction reference.
 
 Out: a table of `OpSpec` by name (`ops`). An opcode or a modifier that is not in it is an error.
 

@@ -1,5 +1,6 @@
-"""Wraps llvmlite: lane vectors and masks, a constant-folding IR builder, vector intrinsics, the
-host processor as a target, compilation of LLVM IR to object files, and their cache on disk.
+"""Wraps llvmlite: provides lane vectors and masks, a constant-folding IR builder, vector
+intrinsics, the host processor as a target, compilation of LLVM IR to object files, and a cache of
+object files on disk.
 
 Nothing here depends on PTX instructions; `lower` does.
 

@@ -38,10 +38,10 @@ class Deadline:
             return
         program = self.program
         raise CompileError(
-            f"kernel {program.title} is not compiled: its {len(program.instructions):,}"
-            f" instructions took longer than {self.seconds:g} s of processor time. Split the kernel"
-            f" or unroll less, set {VARIABLE} to more seconds, or run it on the device's"
-            f" engine 'reference', which does not compile."
+            f"kernel {program.title} was not compiled: compiling its {len(program.instructions):,} "
+            f"instructions took longer than {self.seconds:g} s of processor time. Split the kernel "
+            f"or unroll less, set {VARIABLE} to more seconds, or run the kernel on the device's "
+            "engine 'reference', which does not compile."
         )
 
 
@@ -54,5 +54,7 @@ def _limit_in_seconds() -> float:
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise WarploomError(f"{VARIABLE}={text} is not a positive number of seconds; set it to one")
+        raise WarploomError(
+            f"{VARIABLE}={text} is not a positive number of seconds; use a positive number"
+        )
     return seconds

@@ -181,7 +181,7 @@ def _unusable_because(path: Path, status: os.stat_result) -> str:
     """Returns why a file or folder is not used, and what to do beside naming another folder; empty
     if nothing is wrong with it."""
     if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
-        return "it is no folder;"
+        return "it is not a folder;"
     if status.st_uid not in (os.getuid(), 0):
         return "it belongs to another user;"
     if status.st_mode & 0o022:

@@ -1,4 +1,5 @@
-"""Lowers the Warp IR to LLVM IR: one function runs one warp, one vector lane is a thread.
+"""Lowers the Warp IR to LLVM IR, in which one function runs one warp and each vector lane
+represents one thread.
 
 In: `WarpIR`; out: an LLVM module. Subpackages from the lowest: `terms`, `frame`, `operations`,
 `instrument`, `access`, `control`, `tensor`, `baseline`, `loops`, `kernel`. `instructions` emits one

@@ -1,6 +1,6 @@
-"""Runs launches, in compiled code (`compiled`) or by the reference machine (`reference`), on the
-memory of a device (`memory`); makes the errors that users read (`faults`). It publishes events, and
-imports no package that receives them.
+"""Runs launches in compiled code (`compiled`) or on the reference machine (`reference`), with the
+memory of a device (`memory`), and creates the errors that users read (`faults`). The package
+publishes events, and imports no package that receives them.
 
 In: a `Launch` (program, configuration, arguments) and a device's memory. Out: changed memory, a
 `Tally` of raw counts, or an error. Counters by name are left to `observe`.

@@ -139,10 +139,10 @@ class Services:
             block, thread = self._thread_of(call, lane)
             line = self.program.line(call.instruction)
             raise KernelFault(
-                f"free of {address:#x}, which malloc in a kernel did not return, or that is "
-                f"already freed\n    at {line} in kernel {self.program.title}, by thread {thread} "
-                f"in block {block}\n    Free each allocation once, and only pointers that malloc "
-                "returned.",
+                f"free of {address:#x}, which is not an address that malloc returned in a kernel, "
+                f"or is already freed\n    at {line} in kernel {self.program.title}, by thread "
+                f"{thread} in block {block}\n    Free each allocation once, and only pointers that "
+                "malloc returned.",
                 kernel=self.program.name,
                 line=line,
                 block=block,

@@ -1,6 +1,6 @@
-"""Reads machine code as evidence: parses what NVIDIA's disassembler prints for a kernel that the
-assembler has compiled, matches it with the PTX, and counts its instructions. No machine code is
-executed here, and only the printed output is read.
+"""Analyzes machine code: parses the output of NVIDIA's disassembler for an assembled kernel,
+matches the machine code with the PTX, and counts its instructions. The package reads only this
+printed output, and does not execute machine code.
 
 In: the text of nvdisasm and a `Program`. Out: instructions with source lines, and counts. Running
 the assembler is left to `host.programs.assembly`, time to `timing.machinecode`.

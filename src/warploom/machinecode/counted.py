@@ -284,7 +284,10 @@ class MachineCounts:
         return tuple((loop, turns) for loop, turns in found if turns is not None)
 
     def __repr__(self) -> str:
-        return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"
+        return (
+            f"MachineCounts({self.instructions:,} from machine code, confidence "
+            f"{self.confidence:.0%})"
+        )
 
 
 def _whole(warps: int, lanes: int) -> int:

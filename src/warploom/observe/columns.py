@@ -18,11 +18,17 @@ def check_columns(trace: TraceData) -> None:
     """Raises ValueError if a column has the wrong length, or an index that is out of range."""
     for name, content, count, size, table in _columns(trace):
         if len(content) != count * size:
-            raise ValueError(f"{name} has {len(content)} bytes for {count} entries of {size}")
+            raise ValueError(
+                f"the column {name} has {len(content)} bytes, but {count} entries of {size} bytes "
+                "each"
+            )
         if table is not None and count:
             largest = int(np.frombuffer(content, f"<u{size}").max())
             if largest >= table:
-                raise ValueError(f"{name} has number {largest} of a table of {table}")
+                raise ValueError(
+                    f"the column {name} contains the index {largest}, but the table has only "
+                    f"{table} entries"
+                )
 
 
 def _columns(trace: TraceData) -> Iterator[Column]:

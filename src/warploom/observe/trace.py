@@ -135,7 +135,7 @@ class Trace(TraceData, frozen=True, dict=True):
     def from_bytes(data: bytes, most_bytes: int = MOST_BYTES) -> Trace:
         """Returns the trace that `to_bytes` encoded. Raises WarploomError for anything else, and
         for data that unpacks to more than `most_bytes`."""
-        with reading("this", "is no trace"):
+        with reading("this", "is not a trace"):
             plain = gunzip(data, most_bytes)
             # Check the version first: another schema may not decode as this one.
             version = msgspec.msgpack.decode(plain, type=_Versioned).version

@@ -1,4 +1,5 @@
-"""Passes over the Warp IR, one per file, in the order of `pipeline.PIPELINE`; and a verifier.
+"""Contains the passes over the Warp IR, one per file, and a verifier. The passes run in the order
+of `pipeline.PIPELINE`.
 
 Each pass reads a frozen IR and returns one that has more facts or another program; none emits code.
 

@@ -89,7 +89,7 @@ def _kernel(module: Module, name: str) -> Function:
     for kernel in module.entries:
         if kernel.name == name:
             return kernel
-    names = ", ".join(kernel.name for kernel in module.entries) or "none at all"
+    names = ", ".join(kernel.name for kernel in module.entries) or "none"
     if module.function(name) is not None:
         raise LaunchError(
             f"{name} in {module.name} is not a kernel but a device function; declare it "

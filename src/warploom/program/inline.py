@@ -320,7 +320,7 @@ class _Inliner:
         if callee.body is None and target.name.startswith(DEVICE_LAUNCHES):
             message = (
                 "kernels cannot launch kernels (dynamic parallelism is not supported): launch the "
-                "second one from the host, or call its body as a __device__ function"
+                "second kernel from the host, or call its code as a __device__ function"
             )
             raise UnsupportedInstruction(message, target.span)
         if callee.body is None:

@@ -117,7 +117,8 @@ def _too_large(
     )
     return CompileError(
         f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions "
-        f"including the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most are in "
-        f"{shown_name(largest.name)}, called in {called[largest.name] or 1} places: split the "
-        "kernel, unroll less, or call that function less often."
+        f"including the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most of these "
+        f"instructions are in {shown_name(largest.name)}, which is called in "
+        f"{called[largest.name] or 1} places. Split the kernel, unroll less, or call that function "
+        "less often."
     )

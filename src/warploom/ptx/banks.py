@@ -29,8 +29,8 @@ def split_bank(cursor: Cursor, names: Names) -> tuple[str, int]:
     if names.version > LAST_VERSION:
         major, minor = names.version
         message = (
-            f"constant banks were removed after PTX 2.1, but this is .version {major}.{minor}: "
-            "declare `.const` without a bank, or pass a pointer as a parameter"
+            "constant banks were removed after PTX 2.1, but this module has .version "
+            f"{major}.{minor}: declare `.const` without a bank, or pass a pointer as a parameter"
         )
         raise cursor.error(message, cursor.at)
     if len(number) > 2 or int(number) > LAST_BANK:
@@ -47,5 +47,7 @@ def check_bank(
             variable = names.variables.get(operand.base.name)
             if variable is not None and variable.bank != bank:
                 name, has = operand.base.name, variable.bank
-                message = f"`{name}` is in constant bank {has}, but this reads bank {bank}"
+                message = (
+                    f"`{name}` is in constant bank {has}, but this instruction reads bank {bank}"
+                )
                 raise cursor.error(message, at)

@@ -88,7 +88,7 @@ class _ModuleParser:
         if not cursor.text:
             raise cursor.error("there is no PTX: the text is empty", cursor.at)
         if cursor.text != ".version":
-            raise cursor.wrong("`.version`, with which every PTX text must begin")
+            raise cursor.wrong("`.version` at the start of the PTX text")
         cursor.at += 1
         found = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
         if found is None:

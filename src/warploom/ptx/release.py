@@ -109,8 +109,8 @@ class Releases:
         if only and not fits:
             names = " or ".join(f"sm_{major}{minor}a" for major, minor in only)
             message = (
-                f"`{operation.opcode}` is only for .target {names}: compile for such a target, "
-                "which ptxas requires as well"
+                f"`{operation.opcode}` is only for .target {names}: compile for one of these "
+                "targets (ptxas requires this, too)"
             )
             raise PtxSyntaxError(message, instruction.span)
         for operand in instruction.operands:

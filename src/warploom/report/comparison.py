@@ -306,7 +306,7 @@ def _verdict(before: RunTotals, after: RunTotals, gain: float, basis: str) -> st
     }.get(basis)
     shown = ""
     if times and times[0] and times[1]:
-        shown = f": {time_text(times[0])}, then {time_text(times[1])}"
+        shown = f": {time_text(times[0])} before, {time_text(times[1])} after"
     if abs(gain - 1) < SAME:
         return f"The same, within {100 * SAME:.0f} % ({basis}{shown})."
     if gain > 1:
@@ -322,21 +322,23 @@ def _reason(rows: Sequence[Row], gain: float) -> str:
     sign = -1 if gain >= 1 else 1
     along = [row for row in changed if row.slots * sign > 0]
     against = [row for row in changed if row.slots * sign < 0]
-    parts = [f"By {_shown(along[0])}"] if along else ["No count explains it"]
+    parts = (
+        [f"Because of {_shown(along[0])}"] if along else ["No changed count explains this result"]
+    )
     if against and (not along or abs(against[0].slots) > SMALL * abs(along[0].slots)):
         parts.append(f"despite {_shown(against[0])}")
-    return "; ".join(parts) + "."
+    return ", ".join(parts) + "."
 
 
 def _shown(row: Row) -> str:
-    return f"{row.name.lower()}, {row.before:,.0f} then {row.after:,.0f} ({row.change})"
+    return f"{row.name.lower()} (from {row.before:,.0f} to {row.after:,.0f}: {row.change})"
 
 
 def _differences(before: RunTotals, after: RunTotals) -> tuple[str, ...]:
     """Returns notes on what makes two runs hard to compare."""
     notes: list[str] = []
     if before.device != after.device:
-        notes.append(f"The devices differ: {before.device}, then {after.device}.")
+        notes.append(f"The devices differ: {before.device} before, {after.device} after.")
     if before.launches != after.launches:
         notes.append(
             f"Totals are sums over {before.launches:,} launches before and {after.launches:,} "
@@ -356,12 +358,13 @@ def _misleading(ratios: Sequence[Row], rows: Sequence[Row], gain: float) -> tupl
             total = totals.get(rule.total)
             if total is not None and total.after < total.before:
                 notes.append(
-                    f"{row.name} looks worse ({row.before:,.3g}, then {row.after:,.3g}), but the "
-                    f"total fell: {rule.total} {total.change}. The total determines the cost."
+                    f"{row.name} looks worse ({row.before:,.3g} before, {row.after:,.3g} after), "
+                    f"but the total fell: {rule.total} {total.change}. The total determines the "
+                    "cost."
                 )
         if row.name.startswith("Theoretical Occupancy") and change < 0 and gain > 1 + SAME:
             notes.append(
-                f"Occupancy fell ({row.before:,.3g} %, then {row.after:,.3g} %), but the run is "
+                f"Occupancy fell from {row.before:,.3g} % to {row.after:,.3g} %, but the run is "
                 "faster: fewer warps are enough if each has more independent work."
             )
     return tuple(notes)

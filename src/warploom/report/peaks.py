@@ -124,7 +124,7 @@ def _of_work(work: Work, timing: TimingSpec, spec: DeviceSpec) -> Iterator[Ceili
         work.atomic_passes * timing.atomic_cycles * cycle,
         f"{work.atomic_passes:,} passes",
     )
-    yield Ceiling("latency", work.latency * cycle, f"its warps, {work.held_warps} per SM at a time")
+    yield Ceiling("latency", work.latency * cycle, f"{work.held_warps} warps per SM at a time")
     yield from _of_memory(work, timing, spec, sms)
 
 

@@ -67,7 +67,7 @@ def _compiling(seconds: float) -> str:
 
 def _tier(tier: str) -> str:
     """Returns words for a time in baseline code, which implies nothing about longer runs."""
-    return ", in baseline code (longer runs get optimized code)" if tier == "baseline" else ""
+    return ", in baseline code (longer runs use optimized code)" if tier == "baseline" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,9 @@ def render(
         _print_source_counters(report, console, say)
     if parts.details and chosen is None:
         console.print(
-            "Counted values were counted during execution. Modelled values are computed from the "
-            "device's specifications. Instructions are PTX instructions, not machine instructions.",
+            "Counted values were counted during execution; modelled values are computed from "
+            "the device's specifications. Instructions are PTX instructions, not machine "
+            "instructions.",
             style="dim",
         )
 
@@ -145,7 +146,8 @@ def _print_head(report: Report, console: Console, *, is_short: bool) -> int:
     if facts.newer_target is not None:
         notes.append(
             f"The PTX targets {facts.newer_target}, which is newer than this device; the device "
-            "supports all instructions in it, but a driver would refuse it (--strict-target)."
+            "supports all its instructions, but a driver would refuse this PTX "
+            "(--strict-target)."
         )
     if facts.any_order:
         notes.append(

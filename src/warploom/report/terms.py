@@ -41,24 +41,30 @@ GLOSSARY = (
         "sub-group",
         "sub-group",
         "wavefront",
-        "the threads for which one instruction is issued together: 32 (64 on AMD's GCN and CDNA)",
+        "a group of 32 threads that execute each instruction together (64 on AMD's GCN and CDNA)",
     ),
-    Entry("block", "work-group", "work-group", "block", "threads that share memory and barriers"),
+    Entry(
+        "block",
+        "work-group",
+        "work-group",
+        "block",
+        "a group of threads that share memory and can wait for each other at barriers",
+    ),
     Entry("grid", "NDRange", "ND-range", "grid", "all blocks of a launch"),
     Entry(
         "active mask",
         "active lanes",
         "active lanes",
         "execution mask",
-        "the lanes for which an instruction takes effect",
+        "the lanes of a warp that execute an instruction",
     ),
-    Entry("SM", "compute unit", "compute unit", "compute unit", "the processor that runs a block"),
+    Entry("SM", "compute unit", "compute unit", "compute unit", "a processor that runs blocks"),
     Entry(
         "CUDA core",
         "processing element",
         "processing element",
         "lane of a SIMD unit",
-        "the unit that computes one lane's single-precision result per cycle",
+        "an execution unit that computes one lane's single-precision result per cycle",
     ),
     Entry("register", "register", "register", "VGPR", "on-chip storage private to a thread"),
     Entry(
@@ -73,14 +79,14 @@ GLOSSARY = (
         "local memory",
         "local memory",
         "shared memory (LDS)",
-        "on-chip memory of a block",
+        "on-chip memory that the threads of a block share",
     ),
     Entry(
         "local memory",
         "private memory",
         "private memory",
         "private memory",
-        "memory private to a thread, in device memory",
+        "the private memory of a thread, which is part of device memory",
     ),
     Entry(
         "constant memory",
@@ -94,7 +100,7 @@ GLOSSARY = (
         "barrier",
         "group_barrier",
         "barrier",
-        "a point where the threads of a block wait for each other",
+        "a point at which the threads of a block wait for each other",
     ),
     Entry(
         "atomic", "atomic", "atomic_ref", "atomic", "a read-modify-write performed as one operation"
@@ -104,45 +110,51 @@ GLOSSARY = (
         "sector",
         "sector",
         "sector",
-        "32 aligned bytes of memory: the unit of a cache transfer",
+        "an aligned group of 32 bytes in memory: the unit of transfers to and from caches",
     ),
-    Entry("line", "cache line", "cache line", "cache line", "128 bytes of memory, aligned"),
-    Entry("bank", "bank", "bank", "bank", "a part of shared memory that serves one word at a time"),
+    Entry(
+        "line",
+        "cache line",
+        "cache line",
+        "cache line",
+        "an aligned group of 128 bytes in memory: four sectors",
+    ),
+    Entry("bank", "bank", "bank", "bank", "a part of shared memory that serves one word per pass"),
     Entry(
         "occupancy",
         "occupancy",
         "occupancy",
         "occupancy",
-        "resident warps on an SM as a share of the maximum",
+        "the number of resident warps on an SM as a share of the maximum",
     ),
     Entry(
         "divergence",
         "divergence",
         "divergence",
         "divergence",
-        "lanes of a warp that take different branches",
+        "a state in which lanes of a warp take different sides of a branch",
     ),
 )
 
 ARCHITECTURE = {
     "SIMT": "Single instruction, multiple threads: one instruction is issued for all threads of "
     "a warp, but the program is written for one thread.",
-    "warp": 'The word comes from weaving, like "thread": the warp is the set of parallel threads '
-    "on a loom, the first technology of parallel threads (Lindholm and others, IEEE Micro "
-    "28 (2), 2008).",
-    "half-warp, quarter-warp": "16 and 8 neighboring lanes: before compute capability 2.0, "
-    "memory served half-warps; accesses of 8 and 16 bytes per lane are "
-    "still served by halves and quarters.",
-    "active block, active warp": "A block that is resident on a multiprocessor, and its warps: "
-    "they keep their registers and shared memory until the block ends.",
+    "warp": 'Like "thread", the term comes from weaving: the warp is the set of parallel threads '
+    "on a loom. Weaving was the first technology with parallel threads (Lindholm and others, "
+    "IEEE Micro 28 (2), 2008).",
+    "half-warp, quarter-warp": "A group of 16 or 8 neighboring lanes. Before compute capability "
+    "2.0, each half-warp was served separately. Accesses of 8 bytes per lane are still served by "
+    "half-warps, and accesses of 16 bytes per lane by quarter-warps.",
+    "active block, active warp": "A block that is resident on a multiprocessor, or one of its "
+    "warps. The block keeps its registers and its shared memory until it ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
-    "eligible": "A warp that could issue in this cycle; the scheduler selects one of them.",
+    "eligible": "A warp that could issue in this cycle. The scheduler selects one of the eligible "
+    "warps.",
     "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and "
     "[timing.md](timing.md) list Nsight Compute's stall reasons.",
     "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
     " allow.",
-    "convergence, reconvergence": "The point at which lanes that had diverged execute together"
-    " again.",
+    "convergence, reconvergence": "Lanes that had diverged execute together again.",
 }
 """Words of the architecture, each with what it means."""
 
@@ -230,8 +242,8 @@ def glossary_page() -> str:
     lines = [
         "# Glossary",
         "",
-        "CUDA's terms are used throughout. `warploom profile --terms opencl` (or `sycl`, `hip`) "
-        "writes a report with the terms of another language.",
+        "Warploom and its documentation use CUDA's terms. `warploom profile --terms opencl` (or "
+        "`sycl`, `hip`) writes a report with the terms of another language.",
         "",
         "| CUDA | OpenCL | SYCL | HIP | meaning |",
         "| --- | --- | --- | --- | --- |",

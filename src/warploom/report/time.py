@@ -45,7 +45,7 @@ def with_time(report: Report, timing: Timing) -> Report:
         "Bottleneck (modelled)",
         "",
         timing.bound,
-        "`warploom time` shows at which lines warps wait, and for what.",
+        "`warploom time` shows the lines at which warps wait, and the reasons for the waits.",
     )
     sections = (*report.sections, *time_sections(timing))
     advice = (bottleneck, *report.advice)
@@ -173,7 +173,7 @@ def render_time(timing: Timing, console: Console) -> None:
     console.print(_stalled_lines(timing))
     console.print(Text(timing.bound[:1].upper() + timing.bound[1:] + ".", style="bold"))
     console.print(
-        "All these figures are modelled: docs/timing.md explains how, and which figures are "
+        "All these figures are modelled. docs/timing.md explains the model and names the "
         "estimates.",
         style="dim",
     )

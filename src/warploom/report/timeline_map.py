@@ -62,7 +62,7 @@ function show(number) {
   for (const kernel of Object.keys(left_out)) if (!totals.has(+kernel)) totals.set(+kernel, 0);
   kernels.replaceChildren(...[...totals].map(([kernel, blocks]) => {
     const line = document.createElement("li"), without = left_out[kernel];
-    const more = without ? `; ${without} more have slots only on several SMs together` : "";
+    const more = without ? `; ${without} more have slots that are spread over several SMs` : "";
     const name = ` ${names[kernel]}, stream ${streams[kernel]}`;
     line.append(swatch(kernel), `${name}: ${counted(blocks)} resident${more}`);
     return line;
@@ -104,9 +104,9 @@ def multiprocessors(
     # No "<" may end the script element.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return (
-        f"<h2>Multiprocessors</h2><p>Blocks of each kernel on each of the {sms} SMs at a moment: "
-        "point at the drawing, or move the slider. A block begins as soon as a slot is free, on "
-        "the SM with most of its block slots free.</p>"
+        f"<h2>Multiprocessors</h2><p>Blocks of each kernel on each of the {sms} SMs at one moment. "
+        "To choose the moment, point at the drawing or move the slider. A block begins as soon as "
+        "a slot is free, on the SM with the largest share of free block slots.</p>"
         '<p class="moment"><label for="moment">Moment</label>'
         f'<input id="moment" type="range" min="0" max="{len(found) - 1}" value="0">'
         '<output id="said" for="moment"></output></p><ul class="kernels" id="kernels"></ul>'

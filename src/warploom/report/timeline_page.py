@@ -73,9 +73,9 @@ def timeline_page(device: str, works: Sequence[ScheduledWork], sms: int) -> str:
     return _page(
         title,
         f"<h1>{escape(title)}</h1><p>{microseconds(drawing.end)} us; without overlap "
-        f"{microseconds(alone)} us. All times are modelled; the host's time between its calls is "
-        "not counted. Each kernel has a colour, each stream that launches it a hatch.</p>"
-        f"{_svg(drawing)}{_map(drawing)}{_table(drawing)}",
+        f"{microseconds(alone)} us. All times are modelled; host time between calls is not "
+        "counted. Each color marks a kernel, and each hatch pattern marks a "
+        f"stream.</p>{_svg(drawing)}{_map(drawing)}{_table(drawing)}",
     )
 
 

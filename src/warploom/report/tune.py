@@ -125,11 +125,13 @@ def _microseconds(seconds: float | None) -> str:
 def _print_plan(plan: Plan, console: Console) -> None:
     """Prints what to measure, and the expected loss of the best after each."""
     console.print(
-        Text("Measure these on the device", "bold")
-        + f" (otherwise, the best is expected to lose {100 * plan.losses[0]:.1f} %):"
+        Text("Measure these configurations on the device", "bold")
+        + f" (expected loss without measurements: {100 * plan.losses[0]:.1f} %):"
     )
     for configuration, loss in zip(plan.configurations, plan.losses[1:], strict=True):
-        console.print(f"  {described(configuration)}: then {100 * loss:.1f} %")
+        console.print(
+            f"  {described(configuration)}: expected loss {100 * loss:.1f} % after this measurement"
+        )
 
 
 def _print_refused(refused: list[Trial], console: Console) -> None:
@@ -137,7 +139,7 @@ def _print_refused(refused: list[Trial], console: Console) -> None:
         reason = trial.refused.partition("\n")[0]
         console.print(Text(f"{described(trial.configuration)} did not run: ") + reason)
     if len(refused) > REFUSED:
-        console.print(f"and {len(refused) - REFUSED} more did not run (the reasons are in --json)")
+        console.print(f"{len(refused) - REFUSED} more did not run (--json prints the reasons)")
     if refused:
         console.print()
 

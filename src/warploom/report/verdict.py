@@ -55,12 +55,12 @@ def gain_text(report: Report, advice: Advice) -> str:
     found = _gain(report, advice)
     if found is None:
         has_model = report.work is not None or not advice.share
-        return "" if has_model else f"up to {100 * advice.share:.0f} % of the counted cost"
+        return "" if has_model else f"saves up to {100 * advice.share:.0f} % of the counted cost"
     if found.share >= LEAST_SHOWN:
         times = f"{time_text(found.before)} to {time_text(found.after)}"
-        return f"up to {100 * found.share:.0f} % of the time: {times}"
+        return f"saves up to {100 * found.share:.0f} %: {times}"
     if found.relief < LEAST_SHOWN:
-        return "hardly any time"
+        return "saves hardly any time"
     times = f"{time_text(found.part_before)} to {time_text(found.part_after)}"
     return f"not the bound: {found.part} {times}"
 
@@ -96,7 +96,7 @@ def _findings(report: Report) -> list[VerdictLine]:
     return found
 
 
-NOTHING_FOUND = "  No access pattern, branch or launch parameter was found that costs much time."
+NOTHING_FOUND = "  No access pattern, branch or launch parameter costs much time."
 
 
 def _worth(report: Report, advice: Advice) -> float:
@@ -122,8 +122,8 @@ def _conclusion(report: Report) -> str:
     """Returns what follows for this run from advice on another part of the GPU than the bound. The
     way of each warp may be shorter with fewer instructions, which `ceilings` does not count."""
     if ceilings(report)[0].part == "latency":
-        return "What it gains in latency is not modelled."
-    return "There is nothing to gain from it on this run."
+        return "Its effect on latency is not modelled."
+    return "This does not shorten this run."
 
 
 def _weight(report: Report, advice: Advice) -> float:

@@ -1,5 +1,5 @@
-"""Finds errors that hardware does not show: accesses out of bounds, data races, barriers that only
-some threads execute, reads of memory that was never written, leaks, and races between streams.
+"""Finds errors that hardware does not report: out-of-bounds accesses, data races, barriers that
+only some threads execute, reads of uninitialized memory, leaks, and races between streams.
 
 `detector` detects them in one launch; this package describes the launch to it (`sites`,
 `unchecked`, `state`), passes it the events of the reference machine (`events`), and makes findings

@@ -12,10 +12,10 @@ from warploom.sanitize.findings import WARNING, Finding
 
 TEXT = (
     "Value of the active mask stored\n    at {store}\n    The value depends on which lanes "
-    "execute __activemask() together\n    at {mask}\n    which depends on the schedule from "
-    "compute capability 7.0 on: lanes on the same path need not\n    run together "
-    '(PTX ISA, "activemask"). Specify the lanes: __ballot_sync(mask, 1), with\n    the lanes '
-    "that reach this line as mask; or choose the leader from the mask, __ffs(mask) - 1."
+    "execute __activemask() together\n    at {mask}\n    On compute capability 7.0 and later, "
+    "lanes on the same path need not run together\n    "
+    '(PTX ISA, "activemask"). Specify the lanes with __ballot_sync(mask, 1), where mask has\n    '
+    "the lanes that reach this line; or choose the leader from the mask: __ffs(mask) - 1."
 )
 
 

@@ -14,7 +14,7 @@ def race_advice(
     load and the store, in two threads."""
     if kind == "proxy":
         return (
-            "Bulk copies access memory through another proxy: the writer must execute "
+            "Bulk copies access memory through the async proxy: the writer must execute "
             "fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
         )
     if kind == "stale":
@@ -30,13 +30,14 @@ def race_advice(
     if copies:
         what = "Wait for the copy" if copies & 2 else "Order the access before the copy"
         return (
-            f"{what}: use cp.async.wait_group with a count small enough to include it, or wait "
-            "for its mbarrier phase; if another thread makes the access, add a barrier."
+            f"{what}: use cp.async.wait_group with a count small enough to include the copy, or "
+            "wait for the copy's mbarrier phase. If another thread makes the access, add a "
+            "barrier."
         )
     if narrow:
         return (
-            "Both are atomic, but a scope of .cta excludes threads of other blocks: use device "
-            "scope (atomicAdd, not atomicAdd_block)."
+            "Both accesses are atomic, but .cta scope excludes threads of other blocks: use "
+            "device scope (atomicAdd, not atomicAdd_block)."
         )
     if update is not None:
         return _update_advice(update)
@@ -46,7 +47,7 @@ def race_advice(
             "release and an acquire."
         )
     if kind == "same-value":
-        return "Both write the same bytes; this is still a data race in C++."
+        return "Both accesses write the same value, but this is still a data race in C++."
     return _order_advice(space)
 
 
@@ -56,8 +57,8 @@ def _update_advice(update: Update) -> str:
         f"{update.atomic}()" if update.atomic else "an atomic operation, or atomicCAS() in a loop"
     )
     return (
-        "Threads read, modify and write the same element; one overwrites the value that the other "
-        f"wrote, and a barrier does not help. Use {atomic}."
+        "Threads read, modify and write the same element; one thread overwrites the value that "
+        f"the other wrote, and a barrier does not prevent this. Use {atomic}."
     )
 
 
@@ -70,19 +71,17 @@ def fence_advice(*, before: bool, after: bool) -> str:
     missing = " and ".join(
         text for text, wanted in zip(needed, (before, after), strict=True) if wanted
     )
-    return (
-        "The threads synchronize, but their tensor memory operations need fences too: put "
-        f"{missing}."
-    )
+    return f"The threads synchronize, but tensor memory operations also need fences: put {missing}."
 
 
 def _order_advice(space: str) -> str:
     """Returns the remedy for ordinary accesses."""
     if space == "shared":
         return (
-            "Nothing orders them. Put __syncthreads() between them, or __syncwarp() within a warp."
+            "Nothing orders the two accesses. Put __syncthreads() between them, or __syncwarp() "
+            "within a warp."
         )
     return (
-        "Nothing orders them. Within a block, put __syncthreads() between them; between blocks, "
-        "use atomics, a release and an acquire, or two launches."
+        "Nothing orders the two accesses. Within a block, put __syncthreads() between them; "
+        "between blocks, use atomics, a release and an acquire, or two launches."
     )

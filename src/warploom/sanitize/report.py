@@ -210,12 +210,10 @@ class _FindingRow:
         """Describes a store through a pointer to one buffer that went to another."""
         access = ACCESSES[self.row[DetectorFinding.detail] & 3]
         return (
-            f"Invalid __{self._space.value}__ {access.lower()} of size"
-            f" {self.row[DetectorFinding.size]} bytes\n"
-            f"    at {self._own_place()}\n"
-            f"    in {self._place()}\n"
-            f"    The pointer of this access belongs to another buffer, and its index is too large"
-            f" or negative. Check the index against that buffer's size."
+            f"Invalid __{self._space.value}__ {access.lower()} of size "
+            f"{self.row[DetectorFinding.size]} bytes\n    at {self._own_place()}\n    in "
+            f"{self._place()}\n    This access uses a pointer to another buffer, with an index "
+            "that is negative or too large. Check the index against the size of that buffer."
         )
 
     def race(self) -> str:
@@ -264,9 +262,9 @@ class _FindingRow:
 
     def unwritten(self) -> str:
         """Describes a read of bytes that were not written."""
-        writers = "(a copy, cudaMemset, or another kernel)"
+        writers = "(with a copy, cudaMemset or another kernel)"
         if self._space is Space.SHARED:
-            writers = "in the block, then __syncthreads()"
+            writers = "in the block, then call __syncthreads()"
         return (
             f"Uninitialized __{self._space.value}__ memory read of size "
             f"{self.row[DetectorFinding.size]} bytes\n    at {self._own_place()}\n    in "
@@ -283,17 +281,18 @@ class _FindingRow:
             f"Skipped barrier: {cause}\n    by {self._thread(DetectorFinding.thread)}\n    at "
             f"{self._line(DetectorFinding.instruction)}\n    The result is undefined: "
             "__syncthreads() and __syncwarp() are allowed in conditional code only if all "
-            "participating threads take the same branch. Move it out of the condition, or specify "
-            "the participating threads: a mask, or a barrier with a number of threads."
+            "participating threads take the same branch. Move the barrier out of the condition, "
+            "or specify the participating threads, with a mask or a number of threads."
         )
 
     def divergent(self) -> str:
         """Describes threads of a block that wait at different barriers."""
         return (
             "Divergent barrier: threads of one block wait at different barriers\n    at "
-            f"{self._own_place()}\n    and at {self._line(DetectorFinding.other_instruction)}\n   "
-            " The result is undefined: __syncthreads() is allowed in conditional code only if all "
-            "threads of the block take the same branch. Move it out of the condition."
+            f"{self._own_place()}\n    and at {self._line(DetectorFinding.other_instruction)}\n"
+            "    The result is undefined: __syncthreads() is allowed in conditional code only "
+            "if all threads of the block take the same branch. Move the barrier out of the "
+            "condition."
         )
 
 

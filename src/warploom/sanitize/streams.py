@@ -37,18 +37,18 @@ WEAK = (words.T_READ_AT, words.T_WRITTEN_AT)
 STREAMS = (
     "streams",
     "streams",
-    "Nothing orders the two. Record an event after the first and let the stream of the second "
-    "wait for it (cudaEventRecord, cudaStreamWaitEvent), use one stream, or synchronize the first "
-    "stream before the second starts.",
+    "Nothing orders the two operations. Record an event after the first operation and let the "
+    "stream of the second wait for the event (cudaEventRecord, cudaStreamWaitEvent), use one "
+    "stream, or synchronize the first stream before the second operation starts.",
 )
 DEPENDENT = (
     "dependent launch",
     "dependent launches",
-    "The second launch uses programmatic dependent launch: it may start while the first still "
-    "runs, because the first called cudaTriggerProgrammaticLaunchCompletion() "
+    "The second launch uses programmatic dependent launch: it may start while the first launch "
+    "still runs, because the first launch called cudaTriggerProgrammaticLaunchCompletion() "
     "(griddepcontrol.launch_dependents). Call cudaGridDependencySynchronize() "
-    "(griddepcontrol.wait) before this access, and, in any launches between the two, before they "
-    "trigger the next launch.",
+    "(griddepcontrol.wait) before this access. Any launches between the two must call it before "
+    "they trigger the next launch.",
 )
 """For each kind of finding: its name, what the works are, and the remedy."""
 
@@ -269,12 +269,9 @@ def _conflict(
     depends = later.early and later.issued.stream == earlier.issued.stream
     kind, where, remedy = DEPENDENT if depends else STREAMS
     message = (
-        f"Race between {where}: {later.what} {_verb(later, word, lowest)}\n"
-        f"{_at(line)}"
-        f"    what {earlier.what} {_verb(earlier, other_word, lowest)}\n"
-        f"{_at(other_line)}"
-        f"    in __global__ memory: {allocation.name}, byte {offset} of {allocation.size}\n"
-        f"    {remedy}"
+        f"Race between {where}: {later.what} {_verb(later, word, lowest)}\n{_at(line)}    data "
+        f"that {earlier.what} {_verb(earlier, other_word, lowest)}\n{_at(other_line)}    in "
+        f"__global__ memory: {allocation.name}, byte {offset} of {allocation.size}\n    {remedy}"
     )
     return [
         Finding(

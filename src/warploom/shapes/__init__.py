@@ -1,6 +1,6 @@
-"""Defines how the 32 values of a register differ from lane to lane, as vector shapes: the same
-value in all lanes (uniform), a constant stride between lanes (affine), or anything (varying); and
-computes the shapes of an instruction's results from those of its operands.
+"""Defines vector shapes, which describe how the 32 values of a register differ from lane to lane:
+the same value in all lanes (uniform), a constant stride between lanes (affine), or any other values
+(varying). Computes the shapes of an instruction's results from the shapes of its operands.
 
 `analysis.uniformity` applies these transfer functions to whole kernels, and `lower` reads the
 shapes of operands by them.

@@ -1,5 +1,5 @@
-"""Schedules thread blocks and warps, and holds their SIMT state: active masks, divergence and
-reconvergence, barriers, clusters.
+"""Schedules thread blocks and warps, and manages their SIMT state: active masks, divergence and
+reconvergence, barriers, and clusters.
 
 The functions work on flat arrays of 64-bit words. The reference machine calls them as Python,
 compiled kernels call them as machine code (Numba). The layouts of the arrays are in

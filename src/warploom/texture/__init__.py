@@ -1,5 +1,5 @@
-"""Executes texture and surface instructions: addressing, filtering, format conversion, and the
-count of the sectors that they touch.
+"""Executes texture and surface instructions: addressing, filtering, format conversion, and counting
+of the sectors that they access.
 
 In: descriptors, coordinates and memory. Out: texels, changed memory, counted sectors. Handles and
 their arrays are `machine.memory.textures`'.

@@ -1,4 +1,5 @@
-"""Models the time of a launch: replays what the compiled engine recorded on a model of a device.
+"""Models the time of a launch: replays, on a model of a device, the launch that the compiled engine
+recorded.
 
     gpu = wl.Device("v100", record=True)
     run = gpu.load("saxpy.cu")["saxpy"][grid, block](n, 2.0, x, y)

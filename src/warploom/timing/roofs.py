@@ -20,11 +20,11 @@ WAITS_FOR = {
     "branch_resolving": "for branches",
     "no_instruction": "for instructions",
     "math_pipe_throttle": "for a busy arithmetic unit",
-    "mio_throttle": "for space in the queue of the memory unit",
+    "mio_throttle": "for space in the queue of the memory input/output (MIO) unit",
     "lg_throttle": "for space in the queue of global memory",
     "tex_throttle": "for the texture unit",
-    "dispatch_stall": "for the dispatch",
-    "sleeping": "as they asked to",
+    "dispatch_stall": "for the dispatch unit",
+    "sleeping": "because they sleep (nanosleep)",
     "drain": "for their stores to finish before they exit",
     "no_warp": "",
 }
@@ -82,8 +82,8 @@ def bound_of(timing: TimedLaunch) -> str:
         return (
             f"bound by the latency of copies: in {share} of the cycles in which warps wait, they "
             "wait at mbarriers for bytes in flight, while the Tensor Memory Accelerator is busy "
-            f"{100 * pipeline.tma_use:.0f} % of the time; more stages, or larger ones, would hide "
-            "more latency"
+            f"{100 * pipeline.tma_use:.0f} % of the time; more or larger stages would hide more "
+            "latency"
         )
     if main_stall[0] == "no_warp":
         return (

@@ -41,7 +41,7 @@ def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
             f"{kernel} ({count} instructions) with grid {grid} and block {block} on {device}"
             for kernel, count, grid, block, device in (of_timing, of_trace)
         )
-        raise WarploomError(f"this is the modelled time of {timed}, but the trace is of {traced}")
+        raise WarploomError(f"this is the modelled time of {timed}, but the trace records {traced}")
     modelled = modelled_time(timing, sm)
     slots = _slots_of_blocks(timing)
     residency = tuple(
@@ -126,4 +126,4 @@ def check_sm(timing: TimedLaunch, sm: int) -> None:
     `timing.sms`."""
     if not 0 <= sm < timing.sms:
         had = "SM 0" if timing.sms == 1 else f"SMs 0 to {timing.sms - 1}"
-        raise WarploomError(f"there is no SM {sm}: only {had} had blocks")
+        raise WarploomError(f"SM {sm} had no blocks: only {had} had blocks")

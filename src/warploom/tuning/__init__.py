@@ -1,4 +1,4 @@
-"""Tuning: spaces of configurations, their costs, the best of them.
+"""Defines spaces of configurations for tuning, and selects the best configurations by their costs.
 
 Measuring a configuration is for `warploom.host.tuning.tune`.
 

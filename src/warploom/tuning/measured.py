@@ -120,7 +120,7 @@ def read_json(path: Path) -> dict[str, Any]:
     still written."""
     with reading(path, "cannot be read"):
         text = read_limited(path).decode().rstrip().removesuffix(",")
-    reason = "it is something else"
+    reason = "it has another type"
     for end in ("", "}}"):
         try:
             content = decode_json(text + end)

@@ -1,4 +1,5 @@
-"""Showing a run in the browser: recording on request, the local server, the page and its export.
+"""Shows launches in the browser: records launches on request, runs the local server, and builds and
+exports the page.
 
 In: requests of the page (`schema`) and traces. Out: HTML with data, and answers as JSON. Running a
 launch is left to `host` in a child process, drawing to the page (`web/`).

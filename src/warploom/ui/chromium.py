@@ -46,7 +46,7 @@ def find_chromium() -> str:
     """Returns the path of the browser. Raises WarploomError where there is none, and on Windows,
     where it reads no pipes."""
     if sys.platform == "win32":
-        raise WarploomError("films are written on Linux and macOS, or in WSL on Windows")
+        raise WarploomError("films can be written only on Linux and macOS, and in WSL on Windows")
     return find_installed("a film", "Chromium or Google Chrome", *NAMES)
 
 
@@ -117,7 +117,7 @@ class Tab:
             if (now := self._captured()) == last:
                 return now
             last = now
-        raise WarploomError("the page moves, so no picture of it was taken")
+        raise WarploomError("the page was still changing, so no screenshot was taken")
 
     def _captured(self) -> bytes:
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])

@@ -63,7 +63,7 @@ class Guard:
 
         answered = await until(self._ending, self._app(scope, receive, send_with_headers))
         if not answered and not begun:
-            await Response("The server has ended.", 503)(scope, receive, send)
+            await Response("The server has stopped.", 503)(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
         """Returns the response that refuses a request, None for one that is allowed."""

@@ -65,7 +65,7 @@ def _design_problems(design: Design) -> Iterator[str]:
     yield from _one_of("task.design.part", design.part, DESIGNED)
     find_device(design.device)
     if not design.kernels:
-        yield "the task's design has no [[task.design.kernels]] to be measured on."
+        yield "the task's design has no [[task.design.kernels]] on which it can be measured."
     for kernel in design.kernels:
         dims("task.design.kernels.grid", kernel.grid)
         dims("task.design.kernels.block", kernel.block)
@@ -76,7 +76,10 @@ def _task_problems(task: Task, request: LaunchRequest) -> Iterator[str]:
     if task.design is not None:
         yield from _design_problems(task.design)
         if task.checks or task.also:
-            yield "a task with a design is measured on its kernels: it has no checks and no `also`."
+            yield (
+                "a task with a design is measured on its kernels: it must not have checks or "
+                "`also`."
+            )
         return
     _check_launch("task.launch", request)
     for number, variant in enumerate(task.also, 1):

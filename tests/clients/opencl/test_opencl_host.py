@@ -210,7 +210,7 @@ def test_check_finds_races_between_queues(compile_program: Callable[[str], Path]
     text = _checked(program).stderr
     assert "Race between queues: kernel copy reads" in text
     assert "what kernel fill writes" in text
-    assert "Put the event of the first in the wait list of the second" in text
+    assert "Put the event of the first operation in the wait list of the second" in text
     assert "cuda" not in text
     assert _checked(program, "ordered").returncode == 0
 
@@ -224,6 +224,6 @@ def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path])
     assert "clEnqueueReadBuffer returned CL_INVALID_VALUE" in text
     assert "clReleaseMemObject returned CL_INVALID_MEM_OBJECT: the buffer was released" in text
     assert re.search(r"called at \S*careless\.c:\d+", text)
-    assert "1 kernel never released" in text
+    assert "1 kernel was never released" in text
     assert "1 command never ended" in text
     assert re.search(r"Leaked 256 bytes of buffer memory", text)

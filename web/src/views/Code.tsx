@@ -238,7 +238,7 @@ function Source({ model }: { model: Model }) {
         </button>
       </Heading>
       {!editing.value && <Took />}
-      {editing.value && ownMachine.value && <p class="note">{changeable(text) ? "Change an underlined number, and run. This page has no compiler for other changes." : "This page has no compiler: to change the kernel, edit its PTX (PTX, Edit PTX)."}</p>}
+      {editing.value && ownMachine.value && <p class="note">{changeable(text) ? "Change an underlined number, and run the kernel. This page has no compiler for other changes." : "This page has no compiler. To change the kernel, edit its PTX (press PTX, then Edit PTX)."}</p>}
       <div class="editor" ref={place} />
     </div>
   );
@@ -250,7 +250,7 @@ function Took() {
   if (!times) return null;
   const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(2)} s`;
   return (
-    <p class="note took" role="status" title="The reference machine ran, in a Python of WebAssembly">
+    <p class="note took" role="status" title="The reference machine ran in Python, compiled to WebAssembly">
       Run in this page, in <b>{seconds(times.run)}</b>
       {times.start !== null && <>, after a start of <b>{seconds(times.start)}</b></>}.
     </p>
@@ -265,7 +265,7 @@ function changeable(text: string): boolean {
 /** Marks the numbers that a page without a compiler can change, with their values as a tip. */
 function editableNumbers(text: string): Extension {
   const found = (kernels.peek()?.numbersOf(text) ?? []).map((number) => {
-    const attributes = { class: "changeable", title: `can become ${listed(number)}` };
+    const attributes = { class: "changeable", title: `can be changed to ${listed(number)}` };
     return Decoration.mark({ attributes, inclusive: true }).range(number.start, number.end);
   });
   return StateField.define<DecorationSet>({
@@ -360,7 +360,7 @@ function Ptx({ model }: { model: Model }) {
     <div class="pane ptx">
       <Heading name="PTX">
         {runs.value && (
-          <button class="small" onClick={() => (editingPtx.value = true)} title="Edit the PTX, and run that">
+          <button class="small" onClick={() => (editingPtx.value = true)} title="Edit the PTX and run it">
             Edit PTX
           </button>
         )}
@@ -407,7 +407,7 @@ function PtxEditor({ model }: { model: Model }) {
     <div class="pane ptx">
       <header>
         <h2>PTX</h2>
-        <button class="small" onClick={backToSource} title="Leave the edited PTX: the source runs again">
+        <button class="small" onClick={backToSource} title="Discard the edited PTX and run the source again">
           Back to the source
         </button>
       </header>

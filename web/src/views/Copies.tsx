@@ -19,7 +19,7 @@ export function Copies({ model, made }: { model: Model; made: Modelled }) {
   const inSight = (): Range => cycles.value ?? made.range;
   useDrawing(place, (canvas) => drawCopies(canvas, rows, inSight()), made);
   const longest = made.copies.reduce((most, one) => Math.max(most, one.until - one.since), 0);
-  const summary = `${made.copies.length.toLocaleString()} copies were in flight, at most ${rows.length} together, for up to ${longest.toLocaleString()} cycles each.`;
+  const summary = `${made.copies.length.toLocaleString()} copies were in flight, at most ${rows.length} at the same time, for up to ${longest.toLocaleString()} cycles each.`;
   return (
     <div class="copies">
       <h3>

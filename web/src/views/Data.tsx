@@ -165,7 +165,7 @@ function raceText(model: Model, found: Finding | undefined): string {
 function Missed({ model, fault }: { model: Model; fault: Fault }) {
   return (
     <p class="fault">
-      ✕ Thread {fault.thread} of block {fault.block} reached {model.around(fault.address)}.
+      ✕ Thread {fault.thread} of block {fault.block} accessed {model.around(fault.address)}.
     </p>
   );
 }

@@ -80,7 +80,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
       {layout}
       {model.asynchronous && <InFlight model={model} made={model.asynchronous} block={trace.warps[chosen.value]!.block} time={time} />}
       <Occupancy model={model} />
-      {trace.modelled?.roofs ? <Roofline roofs={trace.modelled.roofs} /> : <p class="note roofline">With modelled time (R, “Model the time”; --time) there is a roofline here.</p>}
+      {trace.modelled?.roofs ? <Roofline roofs={trace.modelled.roofs} /> : <p class="note roofline">To show a roofline here, model the time (press R and choose “Model the time”, or use --time).</p>}
     </div>
   );
 }
@@ -127,7 +127,7 @@ function Left({ model }: { model: Model }) {
     <p class="note">
       Not recorded: {warps ? `${warps.toLocaleString()} more warps` : ""}
       {warps && steps ? ", " : ""}
-      {steps ? `${steps.toLocaleString()} steps` : ""} (--trace-warps, --trace-steps).
+      {steps ? `${steps.toLocaleString()} steps` : ""} (see --trace-warps and --trace-steps).
     </p>
   );
 }
@@ -148,7 +148,7 @@ function Occupancy({ model }: { model: Model }) {
         <b>{Math.round(100 * share)} %</b> {found.active_warps} of {found.max_warps} warps, {found.active_blocks} blocks per SM; limited by{" "}
         <b>{found.limiters.join(" and ")}</b>. {found.registers} registers per thread
         {allocated > found.registers ? ` (${allocated} allocated)` : ""}
-        {found.shared_bytes ? `, ${found.shared_bytes.toLocaleString()} bytes of shared memory a block` : ""}.
+        {found.shared_bytes ? `, ${found.shared_bytes.toLocaleString()} bytes of shared memory per block` : ""}.
       </p>
     </div>
   );

@@ -10,23 +10,23 @@ const BELOW = 118;
 
 const RULES: Record<string, string> = {
   global_by_sectors: "32-byte sectors, compute capability 5.0 and later",
-  global_by_segments: "32-byte segments past L1, as on 2.x and 3.x",
-  global_by_lines: "128-byte lines through L1, as on 2.x and 3.x",
-  global_in_order: "half-warps in order, or one transaction a lane: 1.0 and 1.1",
-  global_by_halves: "segments by half-warp, shrunk to what is used: 1.2 and 1.3",
-  local_by_sectors: "32-byte sectors of the layout of local memory",
-  local_by_lines: "128-byte lines of the layout of local memory",
+  global_by_segments: "32-byte segments that bypass L1, on 2.x and 3.x",
+  global_by_lines: "128-byte lines through L1, on 2.x and 3.x",
+  global_in_order: "by half-warp if its lanes access consecutive words in order, else one transaction per lane: 1.0 and 1.1",
+  global_by_halves: "segments by half-warp, reduced to the part that is used: 1.2 and 1.3",
+  local_by_sectors: "32-byte sectors in the layout of local memory",
+  local_by_lines: "128-byte lines in the layout of local memory",
   local_in_order: "half-warps in order: 1.0 and 1.1",
   local_by_halves: "segments by half-warp: 1.2 and 1.3",
   shared_32_banks: "32 banks of 4 bytes, compute capability 5.0 and later",
   shared_32_banks_read: "32 banks of 4 bytes, compute capability 5.0 and later",
   shared_32_banks_quarters: "32 banks of 4 bytes: 2.x",
   shared_wide_banks: "32 banks of 8 bytes: 3.x",
-  shared_wide_banks_of_words: "32 banks of 8 bytes in the mode of 4: 3.x",
+  shared_wide_banks_of_words: "32 banks of 8 bytes, in 4-byte mode: 3.x",
   shared_16_banks_read: "16 banks by half-warp: 1.x",
   shared_16_banks_write: "16 banks by half-warp: 1.x",
-  constant_by_warp: "one address to all lanes in a pass",
-  constant_by_halves: "one address to a half-warp in a pass: 1.x",
+  constant_by_warp: "one address per pass, for all lanes",
+  constant_by_halves: "one address per pass, for a half-warp: 1.x",
 };
 
 export function Memory({ model, warp, time, compact = false }: { model: Model; warp: number; time: number; compact?: boolean }) {
@@ -51,7 +51,7 @@ function One({ model, access, compact }: { model: Model; access: Access; compact
       <Summary model={model} access={access} />
       {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} labels={compact || narrow() ? 3 : 8} />}
       <figcaption>
-        {site.rule ? `By the device's rule: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
+        {site.rule ? `Rule of this device: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
         {count(shape.lanes) < LANES ? ` Accessed by ${named(shape.lanes)}.` : ""}
       </figcaption>
     </figure>

@@ -12,7 +12,7 @@ const POINTS = 400;
 const TITLES: Record<string, string> = {
   warp_instructions: "Warp instructions",
   thread_instructions: "Thread instructions",
-  thread_instructions_predicated_on: "… with their guard on",
+  thread_instructions_predicated_on: "… predicated on",
   branches: "Branches",
   divergent_branches: "Divergent branches",
   reconvergences: "Reconvergences",
@@ -35,7 +35,7 @@ export function Numbers({ model, warp, time }: { model: Model; warp: number; tim
         <ActiveLanes model={model} warp={warp} time={time} />
       </div>
       <table>
-        <caption>Of the launch, up to this step; counted</caption>
+        <caption>Counted in the launch, up to this step</caption>
         <tbody>
           {basic.map(([name, value]) => (
             <tr key={name}>

@@ -24,7 +24,7 @@ export function Roofline({ roofs }: { roofs: readonly ModelledRoof[] }) {
       Roofline <em>modelled</em>
     </h3>
   );
-  if (!unit) return <div class="roofline">{head}<p class="note">The kernel does no arithmetic that is counted.</p></div>;
+  if (!unit) return <div class="roofline">{head}<p class="note">The kernel executes no arithmetic that the roofline counts.</p></div>;
   const rate = unit.used * unit.peak;
   const points = roofs.filter((one) => MEMORIES.includes(one.name) && one.used > 0).map((one) => point(one, unit, rate));
   return (
@@ -37,7 +37,7 @@ export function Roofline({ roofs }: { roofs: readonly ModelledRoof[] }) {
             <tr key={one.name}>
               <th scope="row">{one.name}</th>
               <td>
-                {one.intensity.toPrecision(2)} {unit.unit} a byte
+                {one.intensity.toPrecision(2)} {unit.unit} per byte
               </td>
               <td>
                 {percent(rate / one.roof)} of {short(one.roof)}/s, bound by {one.roof < unit.peak ? "memory" : "arithmetic"}
@@ -85,7 +85,7 @@ function Picture({ unit, rate, points }: { unit: ModelledRoof; rate: number; poi
         </text>
       ))}
       <text x={LEFT + WIDTH / 2} y={TOP + HEIGHT + 26} text-anchor="middle">
-        {unit.unit} a byte; {unit.name} {unit.unit} a second
+        {unit.unit} per byte; {unit.name} {unit.unit} per second
       </text>
       {points.map((one, index) => {
         const ridge = unit.peak / one.bandwidth;

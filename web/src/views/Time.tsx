@@ -54,19 +54,19 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
   return (
     <div class="facts">
       <h3>
-        Modelled time <em>no part of it was counted: a replay of the launch on a model of the device</em>
+        Modelled time <em>from a replay of the launch on a model of the device; not measured</em>
       </h3>
       <p>
         {model.trace.device.title}, scheduler {SCHEDULERS[facts.scheduler] ?? facts.scheduler}: <b>{facts.cycles.toLocaleString()} cycles</b> ({seconds.toLocaleString(undefined, { maximumSignificantDigits: 3 })} µs at{" "}
-        {facts.clock_mhz.toLocaleString()} MHz). {facts.sms === 1 ? `All blocks ran on SM ${facts.sm}.` : `SM ${facts.sm} is shown, of ${facts.sms.toLocaleString()} that ran blocks.`}
+        {facts.clock_mhz.toLocaleString()} MHz). {facts.sms === 1 ? `All blocks ran on SM ${facts.sm}.` : `SM ${facts.sm} is shown; ${facts.sms.toLocaleString()} SMs ran blocks.`}
         {part && ` The first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks were replayed; the cycles of the launch are extrapolated.`}
       </p>
       {model.trace.device.independent && model.diverges && (
-        <p class="note">The sides of a divergent branch follow each other here. From compute capability 7.0 on hardware may let them overlap, which no published source measures.</p>
+        <p class="note">The model executes the sides of a divergent branch one after the other. From compute capability 7.0 on, hardware may overlap them; no published source has measured this.</p>
       )}
       {facts.left_out > 0 && (
         <p class="note">
-          Left out, for there was no more space: {facts.left_out.toLocaleString()} cycles of this SM's warps, those after the first {facts.count.toLocaleString()} states.
+          Only the first {facts.count.toLocaleString()} states of this SM's warps were stored. Their later {facts.left_out.toLocaleString()} cycles are not shown.
         </p>
       )}
     </div>
@@ -79,10 +79,10 @@ function Tools({ made }: { made: Modelled }) {
   const details = at === null ? null : made.describe(at);
   return (
     <div class="tools">
-      <button aria-label="Look closer" title="Look closer (+)" onClick={() => zoomBy(made, 0.5)}>
+      <button aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoomBy(made, 0.5)}>
         +
       </button>
-      <button aria-label="See more" title="See more (−)" onClick={() => zoomBy(made, 2)} disabled={cycles.value === null}>
+      <button aria-label="Zoom out" title="Zoom out (−)" onClick={() => zoomBy(made, 2)} disabled={cycles.value === null}>
         −
       </button>
       <button aria-label="Earlier" title="Earlier" onClick={() => panBy(made, -0.5)} disabled={cycles.value === null}>
@@ -100,7 +100,7 @@ function Tools({ made }: { made: Modelled }) {
             <b>{details.title}</b> <span>{details.where}</span> <code>{details.code}</code>
           </>
         ) : (
-          "This step has no modelled time of its own: click in a track to choose one that has."
+          "This step has no modelled time. Click in a track to choose a step that has one."
         )}
       </p>
     </div>
@@ -121,7 +121,7 @@ function Tracks({ made }: { made: Modelled }) {
       style={{ height: `${heightOf(made)}px` }}
       role="application"
       tabIndex={0}
-      aria-label={`Modelled states of the warps of SM ${made.facts.sm}. Arrows go from state to state and from slot to slot, plus and minus zoom.`}
+      aria-label={`Modelled states of the warps of SM ${made.facts.sm}. The arrow keys move from state to state and from slot to slot; plus and minus zoom.`}
       onPointerMove={(event) => {
         const found = spanAt(made, event);
         if (found === null) return hideTip();

@@ -167,7 +167,7 @@ function Key() {
   return (
     <div class="keys-of-timeline">
       <span {...tip("warps")} tabIndex={0} role="note">
-        Warps over steps, in the order in which they were simulated (not in time)
+        Warps over steps, in simulation order (not over time)
       </span>
       <ul class="key" aria-label="Colours and marks">
         {UNITS.map(([colour, name]) => (

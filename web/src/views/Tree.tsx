@@ -14,7 +14,7 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
     <div class="tree">
       <h3 {...tip(independent ? "splits" : "stack")} tabIndex={0}>
         {independent ? "Splits" : "Reconvergence stack"}
-        {!diverged && <em>no divergence: all running lanes are together</em>}
+        {!diverged && <em>no divergence: all running lanes execute together</em>}
       </h3>
       {diverged && (
         <ul role="tree" aria-label="Diverged lanes">
@@ -25,7 +25,7 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
                 mask={masks.reduce((all, mask) => all | mask, 0)}
                 kind="wait"
                 label="pending"
-                text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}will go on at ${model.blockPlace(block)}`}
+                text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}will continue at ${model.blockPlace(block)}`}
               />
             </li>
           ))}

@@ -34,7 +34,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Instruction model={model} moment={moment} />
       <div class="lanes" role="list" {...tip("halves")} aria-label={`Lanes. Active: ${named(moment.state.active)}.`}>
         {states.map((state, lane) => (
-          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) || lane === faulted ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", of the finding" : ""}${lane === faulted ? ", which faulted" : ""}${values && state !== "absent" ? `: ${valueText(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
+          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) || lane === faulted ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", in the finding" : ""}${lane === faulted ? ", which faulted" : ""}${values && state !== "absent" ? `: ${valueText(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
             <i>{lane}</i>
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
@@ -54,7 +54,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
         ))}
         {involved.length > 0 && (
           <li {...tip("involved")}>
-            <i class="involved" /> of the finding <b>{involved.length}</b>
+            <i class="involved" /> in the finding <b>{involved.length}</b>
           </li>
         )}
         {faulted >= 0 && (
@@ -160,9 +160,9 @@ function Instruction({ model, moment }: { model: Model; moment: Moment }) {
       <code>{code.text}</code>
       <span>
         {model.place(model.instruction[moment.step]!)} · {active} of {LANES} lanes active
-        {/^(selp|slct)\b/.test(code.text) && ", both sides of a choice were computed: each lane selects one, none is off"}
+        {/^(selp|slct)\b/.test(code.text) && ", each lane selects one of two computed values without a branch"}
         {spinAfter(model, moment.step)}
-        {code.guarded && !sendsElsewhere(model, moment) && moment.executing !== moment.state.active ? `, predicate true in ${count(moment.executing)}` : ""}
+        {code.guarded && !sendsElsewhere(model, moment) && moment.executing !== moment.state.active ? `, predicate true in ${count(moment.executing)} of them` : ""}
       </span>
     </p>
   );

@@ -10,7 +10,7 @@ export function WatchControls() {
   const shown = film.value!;
   return (
     <div class="watch" role="group" aria-label="Watch">
-      <button class={watching.value ? "" : "go"} onClick={toggleWatching} title="Captions and steps in their time (W)">
+      <button class={watching.value ? "" : "go"} onClick={toggleWatching} title="Play the captions and steps as a film (W)">
         {watching.value ? "❚❚ Pause" : "▶ Watch"}
       </button>
       <input
@@ -27,20 +27,20 @@ export function WatchControls() {
         {clock(elapsed.value)} / {clock(shown.seconds)}
       </output>
       {!show.value!.explainer && (
-        <button aria-pressed={cut.value} onClick={toggleCut} title={`Captions alone, at most ${LONGEST_CUT} seconds`}>
+        <button aria-pressed={cut.value} onClick={toggleCut} title={`Only captions, at most ${LONGEST_CUT} seconds`}>
           {LONGEST_CUT} s
         </button>
       )}
       {canSpeak && (
-        <button aria-pressed={spoken.value} onClick={() => (spoken.value = !spoken.value)} title="Speak the captions (V)">
+        <button aria-pressed={spoken.value} onClick={() => (spoken.value = !spoken.value)} title="Read the captions aloud (V)">
           Voice
         </button>
       )}
       {waiting.value && (
         <p role="status">
           Choose an answer, or{" "}
-          <button onClick={skipQuestion} title="Go on without an answer (W)">
-            go on
+          <button onClick={skipQuestion} title="Continue without an answer (W)">
+            continue
           </button>
         </p>
       )}

@@ -1,4 +1,4 @@
-"""Analyses addresses as linear forms of thread and block indices, for one launch: which accesses
+"""Analyzes addresses as linear forms of thread and block indices, for one launch: which accesses
 can overlap, whether thread blocks are independent, and which accesses cannot race.
 
 In: a `Program`, and the grid, block and arguments of a launch. Out: linear forms, footprints, and

@@ -1,6 +1,6 @@
-"""Issues asynchronous instructions (checks their operands, counts their accesses), and executes
-them at once or queues them until a thread waits for them; for both machines (interpreter and
-compiled kernels).
+"""Issues asynchronous instructions for both machines (interpreter and compiled kernels): checks
+their operands, counts their accesses, and either executes them immediately or queues them until a
+thread waits for them.
 
 In: a request and a row of operands for each lane. Out: counts, faults, changed memory, or entries
 of a queue. Moving the bytes is left to `tensors`, products and layouts to `tensor_memory`, copies

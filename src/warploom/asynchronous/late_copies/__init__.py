@@ -1,6 +1,6 @@
-"""Defers per-lane copies until a thread waits for them, to expose missing waits: `cp.async`,
-`cp.async.bulk` between a block's own shared memory and global memory, `st.async` and `red.async`
-(PTX ISA, "Asynchronous operations").
+"""Defers per-lane copies until a thread waits for them, to expose missing waits. This applies to
+`cp.async`, to `cp.async.bulk` between a block's own shared memory and global memory, and to
+`st.async` and `red.async` (PTX ISA, "Asynchronous operations").
 
 These copies are checked, counted and performed at issue. Under schedules that complete late
 (`simt.product_groups`), the bytes that they overwrite are saved before, restored after, and written

@@ -1,5 +1,5 @@
 """Implements the copies of the Tensor Memory Accelerator (TMA): tensor maps, boxes in global and
-shared memory, im2col, packed elements, reductions.
+shared memory, im2col, packed elements, and reductions.
 
 Both machines call these functions with the same arrays. `memory` is the host's memory from address
 `ORIGIN` on, as bytes; addresses of global and of shared memory are host addresses. Copies are

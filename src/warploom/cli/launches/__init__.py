@@ -1,2 +1,2 @@
-"""Prepares the launches that commands work on: kernels from files, captured launches of programs,
-and saved launches."""
+"""Prepares the launches that commands run: kernels in files, launches captured from programs, and
+saved launches."""

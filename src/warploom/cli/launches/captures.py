@@ -34,8 +34,8 @@ MOST_NUMBERS = 4
 """The launches of each that it names."""
 
 MODELLED = """
-Instructions Executed (by warps) and Share are counted. Duration is modelled: the launches of a row
-take at least that long together, at the peak rates of the device (Nsight Compute: speed of light).
+Instructions Executed (by warps) and Share are counted. Duration is modelled: it is the least total
+time of a row's launches at the device's peak rates (Nsight Compute: speed of light).
 To model the time of each launch: warploom run --timeline {}"""
 """How to read the columns of a list of launches, and the command for other times."""
 
@@ -77,7 +77,8 @@ class ProgramRun:
         with writing(to):
             shutil.move(saved, to)
         report(
-            f"warploom: saved the launch to {to}; commands accept it in place of a kernel's file"
+            f"warploom: saved the launch to {to}; pass this file to a command in place of a "
+            "kernel's file"
         )
         return to
 
@@ -136,9 +137,9 @@ class ProgramRun:
             )
         ended = f" and ended with status {status}" if status else ""
         raise WarploomError(
-            f"{self.file} launched no kernel through CUDA{ended}. Run it alone with `warploom run "
-            f"{self.file}`. (Launches on a `warploom.Device` are not captured: call run.report() "
-            "and run.time() in the program instead.)"
+            f"{self.file} launched no kernel through CUDA{ended}. To see the program's output, "
+            f"run `warploom run {self.file}`. Launches on a `warploom.Device` are not captured: "
+            "for these, call run.report() and run.time() in the program."
         )
 
 
@@ -186,7 +187,8 @@ def list_launches(program: str, captured: Captured) -> str:
     if len(captured.files) > 1:
         numbers = ", ".join(map(str, captured.files))
         shown = (
-            f"The page shows launch {chosen.number}; you can switch to launches {numbers} there."
+            f"The page shows launch {chosen.number}. On the page, you can switch to launches "
+            f"{numbers}."
         )
     return "\n".join(
         [
@@ -194,8 +196,7 @@ def list_launches(program: str, captured: Captured) -> str:
             *(MODELLED.format(name).split("\n") if is_timed else ()),
             "",
             shown,
-            "To choose another launch, put --launch N (or --kernel REGEX, to select kernels) "
-            f"before {name}.",
+            f"To choose another launch, put --launch N or --kernel REGEX before {name}.",
             "",
         ]
     )

@@ -47,7 +47,7 @@ def _saves(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
         if not target or name not in names:
             raise WarploomError(
                 f"--save {text!r} must be NAME=FILE.npy with the name of a buffer (here: "
-                f"{', '.join(names) or 'there is none'})"
+                f"{', '.join(names) or 'none'})"
             )
         folder = Path(target).absolute().parent
         if not folder.is_dir():

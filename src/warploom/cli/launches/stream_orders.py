@@ -62,8 +62,8 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
         return f"{len(outcomes)} stream orders, one output (exit status {usual.status}).", False
     number = sum(not one.is_like(usual) for one in outcomes)
     lines = [
-        f"{len(outcomes)} stream orders: the output of {number} differs from the output in call "
-        "order."
+        f"{len(outcomes)} stream orders: under {number} of them, the output differs from the "
+        "output in call order."
     ]
     if usual.output != other.output:
         pairs = zip_longest(usual.output.splitlines(), other.output.splitlines(), fillvalue="")
@@ -75,7 +75,8 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
         ]
     else:
         lines.append(
-            f"  The exit status is {usual.status}, but {other.status} under {other.order}."
+            f"  The exit status is {usual.status} under {usual.order}, but {other.status} under "
+            f"{other.order}."
         )
     lines += [
         "  Work in one stream depends on work in another stream but does not wait for it, or the "

@@ -40,12 +40,15 @@ CaptureFile = Annotated[
     typer.Option(
         "--capture",
         metavar=f"FILE{SUFFIX}",
-        help="Save the launch to a file, which commands accept in place of a kernel's file.",
+        help="Save the launch to a file that you can pass to a command in place of a kernel's "
+        "file.",
     ),
 ]
 IsProgram = Annotated[
     bool,
-    typer.Option("--program", help="Run FILE as a program, even if its kernels can be launched."),
+    typer.Option(
+        "--program", help="Run FILE as a program, even if its kernels can be launched individually."
+    ),
 ]
 
 
@@ -135,7 +138,8 @@ class Target:
         str,
         typer.Argument(
             help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file, a saved launch "
-            f"({SUFFIX}), or a program (x.py, ./app, pytest, a .cu with a main)."
+            f"({SUFFIX}), or a program (x.py, ./app, pytest, a .cu file with a main "
+            "function)."
         ),
     ]
     arguments: Arguments = None
@@ -170,7 +174,7 @@ class Target:
             )
         if not self.is_saved:
             return None
-        self._check(launched, f"{self.file} has its own")
+        self._check(launched, f"{self.file} already specifies the launch")
         if launched.kernel:
             raise WarploomError(f"--kernel: {self.file} has only one launch. Omit the option.")
         return self.path

@@ -1,1 +1,1 @@
-"""The lessons on the command line: open, watch and grade them."""
+"""Implements the commands that open, play and grade lessons."""

@@ -44,14 +44,14 @@ def grades_of_class(
     found = list(_one_lesson(folder, lesson) if lesson is not None else _all_lessons(folder))
     if not found:
         expected = f"STUDENT{KERNEL}" if lesson is not None else f"STUDENT/LESSON{KERNEL}"
-        raise WarploomError(f"{folder} has no kernels to grade: they are expected in {expected}")
+        raise WarploomError(f"{folder} has no kernels to grade: name them {expected}")
     return [Grade(one.student, str(one.file), _graded(one, grade)) for one in found]
 
 
 def _graded(one: HandedIn, grade: Callable[[Assignment], Verdict]) -> Verdict:
     """Returns how a kernel did; a file that cannot be read has not passed."""
     if one.lesson is None:
-        known = "a file is named after its lesson (`warploom learn` lists them)"
+        known = "name the file after its lesson (`warploom learn` lists the lessons)"
         return Verdict(lesson="", passed=False, error=f"not graded: {known}")
     try:
         source = read_source(one.file)

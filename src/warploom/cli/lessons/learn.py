@@ -58,7 +58,7 @@ def learn(
         Path | None,
         typer.Option(
             metavar="KERNEL.cu",
-            help="Grade a kernel, or all kernels in a folder, in the lesson's task.",
+            help="Grade a kernel, or all kernels in a folder, for the lesson's task.",
         ),
     ] = None,
     start: Annotated[
@@ -73,12 +73,13 @@ def learn(
     export: Export = None,
     machine: Machine = None,
 ) -> None:
-    """List the lessons, open one in the browser, or grade a kernel in its task. NAME can also be a
-    page to explore, with sliders (`warploom learn` lists them).
+    """List the lessons, open a lesson in the browser, or grade a kernel for a lesson's task. NAME
+    can also be an interactive page with sliders; `warploom learn` lists these pages, too.
 
-    With --start and --check, NAME defaults to the name of the file (banks for banks.cu). With
-    --check, the exit status is 0 if the kernel passes, otherwise 1. A folder with --check is a
-    class: CLASS/STUDENT/banks.cu or, with NAME, CLASS/STUDENT.cu; a table shows who has done what.
+    With --start or --check, NAME defaults to the name of the file (banks for banks.cu). With
+    --check, the exit status is 0 if the kernel passes, otherwise 1. If --check names a folder, the
+    kernels of a class are graded: CLASS/STUDENT/banks.cu or, with NAME, CLASS/STUDENT.cu. A table
+    shows which tasks each student has done.
 
     Examples: `warploom learn`, `warploom learn lock`, `warploom learn --start banks.cu`,
     `warploom learn --check banks.cu --json`, `warploom learn --check class`.
@@ -154,7 +155,7 @@ def _list(*, as_json: bool) -> None:
             one = by_name[name]
             print(f"{MARKS.get(kept.get(name, ''), ' ')} {name:<{width}}  {one.title}")
         print()
-    print("To explore, with sliders")
+    print("Interactive pages with sliders")
     for name in EXPLORABLES:
         print(f"  {name:<{width}}  {read_explorable(name).title}")
     print()
@@ -196,10 +197,10 @@ def _verdict(assignment: Assignment, limits: Limits) -> Verdict:
 def _verdict_text(verdict: Verdict) -> str:
     """Returns a verdict as text."""
     if verdict.error:
-        return f"✕ {verdict.lesson}: it did not run.\n{verdict.error}"
+        return f"✕ {verdict.lesson}: the submission did not run.\n{verdict.error}"
     lines = [*(_ranking_lines(verdict.ranking) if verdict.ranking else ())]
     lines += [_line(one) for one in verdict.checks]
-    lines.append("The task is done." if verdict.passed else "Not yet.")
+    lines.append("The task is done." if verdict.passed else "The task is not done yet.")
     return "\n".join(lines)
 
 

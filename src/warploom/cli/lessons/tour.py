@@ -81,14 +81,15 @@ def tour(
         bool,
         typer.Option(
             "--short",
-            help="Play the short tour, or the short film of the lesson: at most 60 seconds.",
+            help="Play a film of at most 60 seconds: the short tour or, with NAME, the lesson's "
+            "short film.",
         ),
     ] = False,
     page: PageOptions,
     written: WrittenFilm,
 ) -> None:
-    """Watch a lesson as a film: captions stay as long as they take to be read, the steps between
-    them play, and the question waits for an answer. Without a LESSON, watch all of them in order
+    """Watch a lesson as a film. Each caption stays long enough to be read, the steps between
+    captions play, and the question waits for an answer. Without NAME, watch all lessons in order
     or, with --short, an explainer of warps, masks, divergence and memory.
 
     Examples: `warploom tour --short`, `warploom tour`, `warploom tour branch`, `warploom tour

@@ -1,1 +1,2 @@
-"""Commands for a first launch: the examples, the kernels of a file, and expected results."""
+"""Implements the commands for a first launch: copies the examples, lists the kernels in a file, and
+compares buffers with expected results."""

@@ -33,7 +33,7 @@ class Row:
 def kernels(
     file: File, option: CompilerOption = None, device: DeviceName = None, as_json: Json = False
 ) -> None:
-    """Print the kernels of a file with their parameters, and a command that launches each one.
+    """Print the kernels of a file with their parameters, and a command to launch each of them.
 
     Example: `warploom kernels saxpy.cu`
     """

@@ -1,4 +1,5 @@
-"""The CUDA driver API (libcuda) on the software GPU: a module for each part of it.
+"""Implements the CUDA driver API (libcuda) on the software GPU, with one module for each part of
+the API.
 
 Work is done when it is asked for, in every stream: so streams are in order, events are complete
 when they are recorded, and what the API calls asynchronous has happened on return. Every handle is

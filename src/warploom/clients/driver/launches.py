@@ -194,8 +194,8 @@ def _about_lines(function: Function, error: WarploomError) -> str:
     if function.program.module.ir.files or not isinstance(error, KernelFault | DeadlockError):
         return ""
     return (
-        "\n    The line numbers are those of the PTX, which has no line information. For source "
-        "lines, compile with -lineinfo (nvcc and NVRTC; lineinfo=True for Numba)."
+        "\n    The line numbers refer to the PTX, because the PTX has no line information. For "
+        "source lines, compile with -lineinfo (nvcc and NVRTC; lineinfo=True for Numba)."
     )
 
 

@@ -292,7 +292,7 @@ class State:
             raise DriverError(
                 Result.NOT_PERMITTED,
                 "a signal handler or a finalizer launched a kernel while another launch of the "
-                "same thread was running. Launch it after that launch has returned.",
+                "same thread was running. Launch the kernel after the other launch has returned.",
             )
         self._launching.add(thread)
 

@@ -262,8 +262,8 @@ def _wait(word: ctypes.c_uint32 | ctypes.c_uint64, value: int, flags: int) -> No
     if not met[flags & 3]:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            f"a stream waits for a value that is not in memory ({seen}, expected {wanted}): work "
-            "runs in the order in which it is submitted, so write the value first",
+            f"a stream waits for a value that memory does not contain ({seen}, expected {wanted}): "
+            "operations run in the order in which they are submitted, so write the value first",
         )
 
 

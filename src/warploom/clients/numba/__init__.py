@@ -1,4 +1,5 @@
-"""Numba's CUDA programs in this process: compiled by numba-cuda, run on the software GPU.
+"""Runs Numba's CUDA programs in the current process: numba-cuda compiles the kernels, and the
+software GPU executes them.
 
 What `warploom.cuda` offers is made here. No driver library is needed.
 

@@ -43,8 +43,8 @@ def part_of(image: Image, origin: int, region: int) -> tuple[Triple, Triple]:
     demand(
         flat,
         Status.INVALID_VALUE,
-        f"the image has {unused} dimension{'s'[: unused > 1]}: in further ones, the origin must be "
-        "0 and the region 1",
+        f"the image has {unused} dimension{'s'[: unused > 1]}: in the other dimensions, the origin "
+        "must be 0 and the region must be 1",
     )
     inside = all(a + n <= most for a, n, most in zip(start, sizes, image.sizes, strict=True))
     demand(

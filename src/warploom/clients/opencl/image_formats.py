@@ -220,7 +220,7 @@ def supported(context: int, flags: int, type: int, capacity: int, target: int, n
     demand(
         capacity or not target,
         Status.INVALID_VALUE,
-        "there is no room for the formats: the number of entries is 0",
+        "there is no space for the formats: the number of entries is 0",
     )
     found = formats_of(type, flags)
     if target:

@@ -52,7 +52,7 @@ def answer(
 def give(value: bytes, capacity: int, target: int, size: int) -> None:
     """Writes a value of any size, as `answer` does."""
     if target:
-        short = f"the value takes {len(value)} bytes, but there is room for only {capacity}"
+        short = f"the value has {len(value)} bytes, but the given size is only {capacity} bytes"
         demand(capacity >= len(value), Status.INVALID_VALUE, short)
         ctypes.memmove(target, value, len(value))
     if size:

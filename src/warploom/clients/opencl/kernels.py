@@ -164,7 +164,7 @@ def create(program: int, name: int) -> int:
     demand(name, Status.INVALID_VALUE, "the kernel name is null")
     called = ctypes.string_at(name).decode(errors="replace")
     names = loaded.module.kernels
-    why = f"there is no kernel {called!r} in the program, which has {', '.join(names) or 'none'}"
+    why = f"the program has no kernel {called!r}; its kernels: {', '.join(names) or 'none'}"
     demand(called in names, Status.INVALID_KERNEL_NAME, why)
     return ClKernel(at, called).handle
 
@@ -177,7 +177,7 @@ def create_all(program: int, capacity: int, target: int, number: int) -> None:
     demand(
         enough,
         Status.INVALID_VALUE,
-        f"there are {len(names)} kernels, but there is room for only {capacity}",
+        f"the program has {len(names)} kernels, but the array has space for only {capacity}",
     )
     if target:
         for n, name in enumerate(names):
@@ -251,7 +251,9 @@ def _image(parameter: Parameter, size: int, value: int) -> Argument:
     made = get(ctypes.c_uint64.from_address(value).value, Image, Status.INVALID_MEM_OBJECT)
     forbidden = {"read_only": 2, "write_only": 4}.get(parameter.access, 0)
     allowed = not made.flags & forbidden
-    why = f"the kernel uses the image as {parameter.access}, but the image's flags forbid it"
+    why = (
+        f"the kernel uses the image as {parameter.access}, but the image's flags forbid this access"
+    )
     demand(allowed, Status.INVALID_ARG_VALUE, why)
     handle = made.surface if parameter.access == "write_only" else made.texture
     return Argument(struct.pack("<Q", handle), object=made)

@@ -84,11 +84,14 @@ def _check(kernel: ClKernel, sizes: Dim3, group: Dim3, local_bytes: int) -> None
     spec = state.device.spec
     required = kernel.declared.sizes.get(REQUIRED)
     fits = required is None or required == group
-    why = f"{kernel.name} requires work-groups of {required}, but the launch has {group}"
+    why = (
+        f"{kernel.name} requires work-groups of size {required}, but the launch has work-groups of "
+        f"size {group}"
+    )
     demand(fits, Status.INVALID_WORK_GROUP_SIZE, why)
-    demand(all(group), Status.INVALID_WORK_GROUP_SIZE, f"a work-group of {group} is empty")
+    demand(all(group), Status.INVALID_WORK_GROUP_SIZE, f"the work-group size {group} contains a 0")
     inside = all(n <= most for n, most in zip(group, spec.max_block_dims, strict=True))
-    why = f"a work-group of {group} exceeds the maximum of {spec.max_block_dims}"
+    why = f"the work-group size {group} exceeds the maximum of {spec.max_block_dims}"
     demand(inside, Status.INVALID_WORK_ITEM_SIZE, why)
     items, most = group[0] * group[1] * group[2], spec.max_threads_per_block
     why = f"a work-group of {items} work-items exceeds the maximum of {most}"

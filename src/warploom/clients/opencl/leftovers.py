@@ -39,7 +39,7 @@ def add_leftovers() -> None:
         made = f"\n    created by {frames[0]}" if frames else ""
         _add(
             f"{what} not released",
-            f"{number} {what}{'s' * (number > 1)} never released{made}",
+            f"{number} {what}{'s were' if number > 1 else ' was'} never released{made}",
             place,
         )
 

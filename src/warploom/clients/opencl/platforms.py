@@ -101,7 +101,7 @@ def platform_ids(capacity: int, target: int, number: int) -> None:
     demand(
         not nothing,
         Status.INVALID_VALUE,
-        "there is no room for the platforms: a pointer is null, or the number of entries is 0",
+        "there is no space for the platforms: a pointer is null, or the number of entries is 0",
     )
     if target:
         put(target, platform().handle)

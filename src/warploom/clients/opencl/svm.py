@@ -43,7 +43,7 @@ def alloc(context: int, flags: int, size: int, alignment: int) -> int:
         "the device does not support SVM atomics (CL_MEM_SVM_ATOMICS)",
     )
     fits = 0 < size <= device().largest_allocation
-    demand(fits, Status.INVALID_VALUE, f"the size of {size} bytes is 0 or exceeds the maximum")
+    demand(fits, Status.INVALID_VALUE, f"a size of {size} bytes is 0 or exceeds the maximum")
     power = alignment.bit_count() <= 1 and alignment <= LARGEST_ALIGNMENT
     demand(power, Status.INVALID_VALUE, f"{alignment} is not a supported alignment")
     return allocate_in(at.driver, size, SHARED, flags)

@@ -49,7 +49,7 @@ def code_of(error: BaseException, name: str) -> int:
             return Status.OUT_OF_HOST_MEMORY
         case _:
             trouble = "".join(traceback.format_exception(error))
-            explain(f"{name} failed inside Warploom, which is a defect in Warploom:\n{trouble}")
+            explain(f"{name} failed because of a defect in Warploom:\n{trouble}")
             return Status.OUT_OF_RESOURCES
 
 

@@ -1,4 +1,5 @@
-"""PyTorch on the software GPU: computes ATen's operators on the host, on the memory of the device.
+"""Runs PyTorch programs on the software GPU: computes ATen's operators on the host, in the memory
+of the device.
 
 PyTorch's wheels hold machine code for GPUs and no PTX, so that ATen's own CUDA kernels cannot be
 executed. Device memory is memory of this process: an operator on CUDA tensors is computed by

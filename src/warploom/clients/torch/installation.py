@@ -23,7 +23,7 @@ def install(_torch: object) -> None:
         build = f"for CUDA {version}" if version else "without CUDA"
         print(
             f"warploom: this PyTorch is built {build}, so device='cuda' is not the software GPU: "
-            f"install one for CUDA {SUPPORTED} (pip install torch)",
+            f"install a PyTorch for CUDA {SUPPORTED} (pip install torch)",
             file=sys.stderr,
         )
         return

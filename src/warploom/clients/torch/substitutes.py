@@ -41,9 +41,9 @@ def _decomposed(name: str) -> Function:
         decomposition = decomposition_table.get(overload(name))
         if decomposition is None:
             raise NotImplementedError(
-                f"{name} is computed on a GPU by machine code from NVIDIA or PyTorch, which "
-                "Warploom cannot run, and PyTorch has neither a CPU kernel for it nor a "
-                "decomposition. Use an operator that works on device='cpu'."
+                f"on a GPU, machine code from NVIDIA or PyTorch computes {name}. Warploom cannot "
+                "run this machine code, and PyTorch has neither a CPU kernel nor a decomposition "
+                "for the operator. Use an operator that works on device='cpu'."
             )
         return decomposition(*args, **kwargs)
 

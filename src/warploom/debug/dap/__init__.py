@@ -1,4 +1,4 @@
-"""The debugger as a server of the Debug Adapter Protocol, for editors.
+"""Implements a server of the Debug Adapter Protocol, through which editors use the debugger.
 
 In: requests of the protocol as JSON, and a session. Out: responses and events. Their texts come
 from `debug.session` and its neighbours.

@@ -57,9 +57,9 @@ CAPABILITIES = {
             ("divergence", "Lanes of a warp diverge"),
             ("reconvergence", "Lanes of a warp reconverge"),
             ("barrier", "A barrier"),
-            ("bank-conflict", "Bank conflicts of shared memory"),
+            ("bank-conflict", "Shared memory bank conflicts"),
             ("uncoalesced", "Uncoalesced accesses (over 4 sectors)"),
-            ("nan", "A NaN is computed from numbers"),
+            ("nan", "A NaN is computed from operands that are not NaN"),
             ("race", "A race, as found by the sanitizer"),
             ("uninitialized", "A read of uninitialized memory"),
         )

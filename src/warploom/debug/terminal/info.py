@@ -51,7 +51,7 @@ def _linear(index: list[int], shape: tuple[int, int, int], what: str) -> int:
         return index[0]
     full = [*index, 0, 0][:3]
     if any(n >= size for n, size in zip(full, shape, strict=True)):
-        raise DebugError(f"there is no {what} {tuple(full)}: the size is {shape}")
+        raise DebugError(f"there is no {what} {tuple(full)}: indices must be less than {shape}")
     return full[0] + shape[0] * (full[1] + shape[1] * full[2])
 
 
@@ -79,8 +79,8 @@ def _kernels(shell: Shell) -> Iterator[str]:
     if session.timeline.edited or not session.target.compiles:
         why = "its state was edited" if session.timeline.edited else session.target.not_compiled
         yield (
-            "The reference engine runs this launch, at about 10,000 instructions per second: "
-            f"{why}."
+            "The reference engine runs this launch, at about 10,000 instructions per second, "
+            f"because {why}."
         )
 
 
@@ -178,7 +178,9 @@ def _locals(shell: Shell) -> Iterator[str]:
     thread = session.thread()
     found = session.variables()
     if not found:
-        yield "No variables are known here; compile with -G to see them, or use `info registers`."
+        yield (
+            "The debug information has no variables here; compile with -G, or use `info registers`."
+        )
     for name, value in found:
         text = f"<{value}>" if isinstance(value, str) else written(value, thread, most=FEW)
         yield f"{name} = {text}"

@@ -22,7 +22,7 @@ def _steps(kind: str, *, back: bool = False) -> Callable[[Shell, str], None]:
     """Returns the command that steps so."""
 
     def go(shell: Shell, rest: str) -> Stop:
-        count = number_of(rest, "how many steps", 1)
+        count = number_of(rest, "a number of steps", 1)
         session = shell.session
         return session.reverse_step(kind, count) if back else session.step(kind, count)
 
@@ -65,7 +65,9 @@ def _read(shell: Shell, rest: str) -> Stop:
 def _asked(rest: str) -> str:
     text = rest.rstrip("?").strip()
     if not text:
-        raise DebugError("who wrote requires an expression that is in memory, such as x[5]")
+        raise DebugError(
+            "`who wrote` and `who read` require an expression that is in memory, such as x[5]"
+        )
     return text
 
 
@@ -91,13 +93,17 @@ COMMANDS = {
     "reverse-continue": Command(
         _goes(lambda shell, rest: shell.session.reverse()), "Go back to the previous stop."
     ),
-    "step": Command(_steps("line"), "Step to another line, into functions.", "step [COUNT]"),
-    "next": Command(_steps("over"), "Step to another line, over functions.", "next [COUNT]"),
+    "step": Command(
+        _steps("line"), "Step to another line; enter called functions.", "step [COUNT]"
+    ),
+    "next": Command(
+        _steps("over"), "Step to another line; do not enter called functions.", "next [COUNT]"
+    ),
     "stepi": Command(_steps("instruction"), "Step one PTX instruction.", "stepi [COUNT]"),
     "nexti": Command(_steps("instruction"), "Step one PTX instruction.", "nexti [COUNT]"),
     "reverse-step": Command(_steps("line", back=True), "Step back to the previous line."),
     "reverse-next": Command(
-        _steps("over", back=True), "Step back to the previous line, without entering functions."
+        _steps("over", back=True), "Step back to the previous line; do not enter called functions."
     ),
     "reverse-stepi": Command(_steps("instruction", back=True), "Step back one instruction."),
     "finish": Command(
@@ -108,13 +114,17 @@ COMMANDS = {
     ),
     "set scheduler-locking": Command(
         _set_locking,
-        "Set whether other warps run, too: off, step or on.",
+        "Set when only the warp in focus runs: off, step or on.",
         "set scheduler-locking MODE",
     ),
-    "show scheduler-locking": Command(_show_locking, "Show whether other warps run, too."),
-    "goto": Command(_goes(_goto), "Go to a position of the launch.", "goto POSITION"),
-    "who wrote": Command(_goes(_wrote), "Go back to the last write.", "who wrote EXPRESSION"),
-    "who read": Command(_goes(_read), "Go back to the last read.", "who read EXPRESSION"),
+    "show scheduler-locking": Command(_show_locking, "Show when only the warp in focus runs."),
+    "goto": Command(_goes(_goto), "Go to a position in the launch.", "goto POSITION"),
+    "who wrote": Command(
+        _goes(_wrote), "Go back to the last write to an expression.", "who wrote EXPRESSION"
+    ),
+    "who read": Command(
+        _goes(_read), "Go back to the last read of an expression.", "who read EXPRESSION"
+    ),
     "where diverged": Command(
         _goes(lambda shell, rest: shell.session.last_divergence()),
         "Go back to the last divergence of this warp.",

@@ -76,7 +76,7 @@ def _in_format(data: bytes, letter: str) -> str:
             types = {4: FLOAT, 8: DOUBLE, 2: Arithmetic("half", 2, Encoding.FLOAT)}
             return number_text(types[len(data)], data) if len(data) in types else str(signed)
         case _:
-            raise DebugError(f"there is no format {letter}; use x d u o t c a f")
+            raise DebugError(f"there is no format {letter}; use one of x d u o t c a f")
 
 
 def _examine(shell: Shell, rest: str) -> None:
@@ -158,7 +158,7 @@ def _lanes(shell: Shell, rest: str) -> None:
             text = "?"
         shown.append(text if warp.splits.active >> lane & 1 else f"({text})")
     session.focus = focus
-    shell.say(f"{rest} in the lanes of warp {focus.warp} (inactive lanes in brackets)")
+    shell.say(f"{rest} in the lanes of warp {focus.warp} (inactive lanes in parentheses)")
     width = max(map(len, shown)) + 1
     for first in range(0, len(shown), 8):
         cells = "".join(f"{text:>{width}}" for text in shown[first : first + 8])
@@ -298,7 +298,7 @@ def _view(shell: Shell, rest: str) -> None:
     )
     shell.say(f"  warploom {shlex.join(command)}")
     if shell.interactive:
-        shell.say("The page stays open until you exit this launch.")
+        shell.say("The page stays available until you leave this launch.")
         shell.servers.append(subprocess.Popen([sys.executable, "-m", "warploom.cli", *command]))
 
 
@@ -308,7 +308,9 @@ def _ptype(shell: Shell, rest: str) -> None:
 
 COMMANDS = {
     "print": Command(_print, "Show the value of an expression.", "print[/FORMAT] EXPRESSION"),
-    "x": Command(_examine, "Show memory: a count, a format, a size.", "x/COUNTFORMATSIZE ADDRESS"),
+    "x": Command(
+        _examine, "Show memory, with a count, a format and a size.", "x/COUNTFORMATSIZE ADDRESS"
+    ),
     "display": Command(_display, "Show a value at each stop.", "display EXPRESSION"),
     "undisplay": Command(_undisplay, "Stop displaying a value.", "undisplay [NUMBER...]"),
     "set variable": Command(_set, "Change a variable, memory or a register.", "set variable A = B"),
@@ -331,5 +333,5 @@ COMMANDS = {
         "Show the block in focus in the browser, at the same step.",
         "view [FILE.wl]",
     ),
-    "echo": Command(_echo, "Write a text.", "echo TEXT"),
+    "echo": Command(_echo, "Print text.", "echo TEXT"),
 }

@@ -15,7 +15,7 @@ def _break(shell: Shell, rest: str) -> None:
         if not set_breakpoint(shell, rest):
             shell.say(
                 f"{shell.session.kernel.name} has no {rest.partition(' if ')[0]}: the breakpoint "
-                "stays pending, and is set in a later launch that has it."
+                "stays pending, and is set in the next launch that has this location."
             )
         return
     set_breakpoint(shell, rest)
@@ -100,9 +100,11 @@ def _condition(shell: Shell, rest: str) -> None:
 def _ignore(shell: Shell, rest: str) -> None:
     words = rest.split()
     if len(words) != 2:
-        raise DebugError("ignore requires the number of a breakpoint and how often to skip it")
+        raise DebugError(
+            "ignore requires the number of a breakpoint and the number of times to skip it"
+        )
     made = shell.session.breakpoint(number_of(words[0], "the number of a breakpoint"))
-    made.ignored = number_of(words[1], "how often")
+    made.ignored = number_of(words[1], "the number of times to skip it")
 
 
 COMMANDS = {
@@ -111,7 +113,9 @@ COMMANDS = {
         "Stop before a line, a function or an instruction.",
         "break [LOCATION] [if CONDITION]",
     ),
-    "tbreak": Command(_tbreak, "The same, once.", "tbreak LOCATION [if CONDITION]"),
+    "tbreak": Command(
+        _tbreak, "Set a breakpoint that stops only once.", "tbreak LOCATION [if CONDITION]"
+    ),
     "catch": Command(
         _catch,
         f"Stop at an event: {', '.join(EVENTS)}.",

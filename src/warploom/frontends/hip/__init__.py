@@ -1,4 +1,4 @@
-"""Compiles HIP sources, with headers that define HIP's names in terms of CUDA's.
+"""Compiles HIP sources, with headers that define HIP's names in terms of CUDA's names.
 
 In: nothing. Out: the options with which a text of HIP C++ compiles as CUDA C++
 (`frontends.cuda_cpp`, nvcc). What the headers do not name, the compiler refuses by name.

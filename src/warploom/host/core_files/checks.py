@@ -50,11 +50,11 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
     most = max(kernel.context.schedule.resident_blocks, _most_resident(kernel))
     if launch.resident_blocks > most:
         raise WarploomError(
-            f"resident_blocks is {launch.resident_blocks:,}, but the device holds {most:,}"
+            f"resident_blocks is {launch.resident_blocks:,}, but the device can hold only {most:,}"
         )
     if any(index >= len(program.instructions) for index in launch.interrupts):
         raise WarploomError(
-            f"interrupts are not among its {len(program.instructions)} instructions"
+            f"an interrupt is not at one of its {len(program.instructions)} instructions"
         )
 
 

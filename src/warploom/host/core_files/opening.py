@@ -44,7 +44,7 @@ from warploom.ptx.verify import verify
 SPARE_BYTES = 1 << 20
 """Bytes that are reserved after the last allocation and the heap."""
 
-REMEDY = "Save it again: `--core FILE` writes one when a launch fails"
+REMEDY = "Save it again: `--core FILE` writes a core file when a launch fails"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,9 @@ class _Opening:
         )
         launch = prepare(kernel, asked)
         if launch.cluster != given.cluster:
-            raise self.refused(f"its clusters are {given.cluster}, but the kernel's are different")
+            raise self.refused(
+                f"its cluster size is {given.cluster}, but the kernel has a different cluster size"
+            )
         schedule = replace(
             launch.schedule,
             independent=given.independent,
@@ -163,11 +165,11 @@ class _Opening:
     def _capacity(self, given: CoreMemory, own: list[CoreAllocation]) -> int:
         """Returns how many bytes to reserve: all that the launch can access."""
         if given.base % mmap.PAGESIZE or not 0 < given.base < HIGHEST - given.capacity:
-            raise self.refused(f"its memory is at {given.base:#x}")
+            raise self.refused(f"its memory is at the invalid address {given.base:#x}")
         before = 0
         for each in sorted(given.allocations, key=lambda each: each.address):
             if each.size < 0 or each.address < before or each.address + each.size > HIGHEST:
-                raise self.refused(f"{each.name} is at {each.address:#x}")
+                raise self.refused(f"{each.name} is at the invalid address {each.address:#x}")
             before = each.address + each.size
         last = max((each.address + each.size for each in own), default=given.base)
         if any(each.address < given.base for each in own) or last > given.base + given.capacity:

@@ -134,7 +134,7 @@ class SavedLaunch:
         access_rules(spec, options)  # raises where the device does not have these
         record, engine = bool(given.get("record")), choose_engine(given.get("engine"), spec)
         if record and engine != "compiled":
-            raise WarploomError("only the compiled engine records launches for timing")
+            raise WarploomError("only the compiled engine can record launches for timing")
         context = Context(
             spec,
             options,

@@ -265,7 +265,7 @@ def _causes(
     if one.full or other.full:
         return (), (
             f"The lines that cause the difference were not found in the first {WATCHED:,} warp "
-            "instructions; try a smaller launch that still shows it."
+            "instructions; try a smaller launch that still shows the difference."
         )
     if line := _mask_of_active_lanes(program):
         return (), (

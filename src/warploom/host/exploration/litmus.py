@@ -140,7 +140,7 @@ def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) 
     if count > MOST_THREADS:
         raise LaunchError(
             f"{kernel.title} has {count} threads, but the search supports at most {MOST_THREADS}. "
-            "Launch fewer threads: two or three show what the model allows."
+            "Launch fewer threads: two or three are enough to show which outcomes the model allows."
         )
     named = Memory(kernel, memory)
     threads = [

@@ -50,6 +50,6 @@ def _check_address(cluster: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WarploomError(
-            f"no Dask scheduler responds at {cluster!r}: {reason}. Start one there (`dask "
-            "scheduler`), or give the address that it prints."
+            f"no Dask scheduler responds at {cluster!r}: {reason}. Start a scheduler there (`dask "
+            "scheduler`), or give the address that the scheduler prints."
         ) from None

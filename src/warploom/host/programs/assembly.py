@@ -104,7 +104,7 @@ def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) 
     try:
         ended = run_ptxas(identity(ptxas), architecture, text, None if alone else kernel)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _ToolError(f"ptxas did not run: {error}") from error
+        raise _ToolError(f"ptxas could not be run: {error}") from error
     _check("ptxas", ended.code, ended.messages)
     with temporary_folder() as folder:
         binary = folder / "kernel.cubin"
@@ -123,7 +123,7 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         made = run_tool(command)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _ToolError(f"{name} did not run: {error}") from error
+        raise _ToolError(f"{name} could not be run: {error}") from error
     _check(name, made.returncode, made.stderr.strip() or made.stdout)
     return made
 

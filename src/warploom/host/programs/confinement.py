@@ -41,6 +41,14 @@ _DEPENDENCY = re.compile(r"(?:pragma|_Pragma|GCC|clang)\b[^\n]*\bdependency\b")
 
 _FILE_WORDS = frozenset(["include", "include_next", "import", "embed"])
 
+_INCLUDE_RULE = (
+    'An untrusted source may include files only by literal names, such as #include "helpers.h"'
+)
+_TEST_RULE = (
+    "An untrusted source may test for files only by literal names, such as "
+    '__has_include("helpers.h")'
+)
+
 _LOG_FILE = re.compile(
     r"^(?:In file included from )?([^\s(][^\n(]*?)(?:\(\d+\)|:\d+(?::\d+)?):? "
     r"?(?:catastrophic error|fatal error|error|warning|note|remark|$)",
@@ -126,7 +134,7 @@ class _Scan:
         if found := _TRIGRAPH.search(text):
             raise self._refused(text, found.start(), "Trigraphs are not allowed")
         if found := _DEPENDENCY.search(text):
-            raise self._refused(text, found.start(), "It may include a file only by a literal name")
+            raise self._refused(text, found.start(), _INCLUDE_RULE)
         for hash in _HASH.finditer(text):
             word = _WORD.match(text, hash.end())
             if word is not None and word[0] not in _FILE_WORDS:
@@ -134,17 +142,13 @@ class _Scan:
             if word is None and _HARMLESS.match(text, hash.end()):
                 continue
             if word is None or not _INCLUDE.match(text, hash.end()):
-                raise self._refused(
-                    text, hash.start(), "It may include a file only by a literal name"
-                )
+                raise self._refused(text, hash.start(), _INCLUDE_RULE)
         for test in _HAS_FILE.finditer(text):
             before = text[max(0, test.start() - 40) : test.start()]
             if not _DEFINED.search(before) and not (
                 test[0] == "__has_include" and _FILE_TEST.match(text, test.end())
             ):
-                raise self._refused(
-                    text, test.start(), "It may look for a file only by a literal name"
-                )
+                raise self._refused(text, test.start(), _TEST_RULE)
 
     def _check_file(self, name: str, own: list[Path]) -> None:
         """Checks the files that a name may stand for, in any folder that is searched."""
@@ -170,8 +174,7 @@ class _Scan:
         """Returns the error for a line."""
         line = text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0].strip()
         return CompileError(
-            f"{self.name}: {line[:120]!r} is not allowed in an untrusted source. {rule}, such as "
-            '#include "helpers.h".'
+            f"{self.name}: {line[:120]!r} is not allowed in an untrusted source. {rule}."
         )
 
 

@@ -130,7 +130,7 @@ def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | 
         command += [str(source), "-o", str(binary)]
         made = run_tool(command)
         if made.returncode < 0:
-            raise ChildProcessError(f"it was ended by signal {-made.returncode}")
+            raise ChildProcessError(f"it was terminated by signal {-made.returncode}")
         written = made.stderr if made.stderr.strip() else made.stdout
         return Ended(made.returncode, written, binary.read_bytes() if binary.exists() else b"")
 

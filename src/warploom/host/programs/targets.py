@@ -38,10 +38,9 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
     if is_newer(module, spec):
         raise CompileError(
             f"{module.name} targets {', '.join(module.target)}, which {spec.title} (compute "
-            f"capability {spec.cc}) does not support: the device's driver would refuse the "
-            "module. Compile for "
-            f"sm_{spec.compute_capability[0]}{spec.compute_capability[1]}, or turn off the strict "
-            "check (strict_target, --strict-target): its instructions may still run."
+            f"capability {spec.cc}) does not support: the device's driver would refuse the module. "
+            f"Compile for sm_{spec.compute_capability[0]}{spec.compute_capability[1]}, or turn off "
+            "the strict check (strict_target, --strict-target): the module may still run."
         )
 
 
@@ -66,7 +65,7 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
             raise UnsupportedInstruction(
                 f"{spec.title} (compute capability {spec.cc}) does not support "
                 f"{instruction.operation.text}, which requires exactly compute capability {has}. "
-                f"Use such a device, for example {device}.",
+                f"Use a device with this compute capability, for example {device}.",
                 instruction.span,
             )
 

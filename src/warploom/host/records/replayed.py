@@ -69,11 +69,13 @@ def _machine_code(
     if record.poll_counts.any():
         return Basis("ptx", reason="its warps wait for each other in memory")
     if kernel.program.has_tensor_memory:
-        return Basis("ptx", reason="its tensor memory can be followed only in PTX")
+        return Basis("ptx", reason="its use of tensor memory can be modelled only from PTX")
     counts = machine()
     changed = machine_code_record(record, counts)
     if changed.record.phase_accesses != record.phase_accesses:
-        return Basis("ptx", reason="some of its arrivals at mbarriers are not in its machine code")
+        return Basis(
+            "ptx", reason="some of its mbarrier arrivals were not found in its machine code"
+        )
     share = min(changed.agreement, counts.confidence)
     if share < LEAST_FOUND:
         reason = f"only {100 * share:.0f} % of the executed PTX was found in its machine code"

@@ -115,7 +115,7 @@ class Tensor:
         swizzle = self.interleave != "32B" or self.swizzle == "32B"
         _demand(swizzle, "with an interleave of 32 bytes, the swizzle must be 32B")
         numbers = self.fill == "zeros" or self.type in FLOATS
-        _demand(numbers, f"{self.type} has no NaNs to fill out-of-bounds elements with")
+        _demand(numbers, f"out-of-bounds elements of type {self.type} cannot be filled with NaNs")
         if self.type in PACKED:
             self._check_packed()
 
@@ -146,8 +146,8 @@ class Tensor:
         if self.interleave == "none":
             _demand(
                 size % 16 == 0,
-                f"the innermost dimension of the box has {size} bytes, but must "
-                f"have a multiple of 16",
+                f"the innermost dimension of the box has {size} bytes, but its size must be a "
+                "multiple of 16 bytes",
             )
             if mode != maps.NO_SWIZZLE:
                 most = SWIZZLED_BYTES[mode]
@@ -236,7 +236,10 @@ def encode_im2col(
         )
         _demand(tensor.interleave == "none", "a column along W must not be interleaved")
     wanted = tensor.rank - 2 if mode == maps.IM2COL else 1
-    _demand(len(lower) == len(upper) == wanted, f"corners must have {wanted} numbers")
+    _demand(
+        len(lower) == len(upper) == wanted,
+        f"each corner of the bounding box must have {wanted} coordinates",
+    )
     least, greatest = CORNERS[tensor.rank if mode == maps.IM2COL else 3]
     for corner in (*lower, *upper):
         _demand(least <= corner <= greatest, f"corner {corner} must be from {least} to {greatest}")

@@ -1,4 +1,4 @@
-"""Tunes a launch: one kernel in many configurations, each counted and timed.
+"""Tunes a launch: runs one kernel in many configurations, and counts and times each of them.
 
 In: a kernel, a space of configurations, a metric. Out: trials, and a file that keeps them. Spaces,
 ranking and the choice of what to measure are left to `tuning`.

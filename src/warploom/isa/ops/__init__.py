@@ -1,4 +1,4 @@
-"""The instruction tables: importing this package fills `FORMS` and `ABSENT` of
+"""Contains the instruction tables. Importing this package fills `FORMS` and `ABSENT` in
 `warploom.isa.spec`.
 
 One module for each family of the manual; one declaration for each of its syntax lines.

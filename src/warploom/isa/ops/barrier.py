@@ -136,7 +136,7 @@ declare(
     "griddepcontrol.action",
     OpKind.DEPENDENT_LAUNCH,
     unit=Unit.CONTROL,
-    doc="lets the next launch begin, or waits for the previous one   PTX ISA: griddepcontrol",
+    doc="lets the next launch begin, or waits for the previous launch   PTX ISA: griddepcontrol",
     action=("launch_dependents", "wait"),
 )
 declare(
@@ -158,6 +158,6 @@ declare(
     OpKind.REGISTER_COUNT,
     src="count:registers",
     unit=Unit.CONTROL,
-    doc="changes the number of registers per thread   PTX ISA: setmaxnreg",
+    doc="changes the maximum number of registers per thread   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )

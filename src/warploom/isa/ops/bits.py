@@ -42,7 +42,7 @@ def clz(_: Modifiers, a: Term) -> Term:
 
 @op("bfind{.shiftamt}.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WORDS)
 def bfind(m: Modifiers, a: Term) -> Term:
-    """d = the position of the highest bit that is not a sign bit, ~0 if none; with .shiftamt, the
+    """d = the position of the highest non-sign bit, or ~0 if there is none; with .shiftamt, the
     left shift that moves it to the top             PTX ISA, Integer Arithmetic: bfind"""
     searched = select(a < 0, ~a, a) if a.type.is_signed else a
     zeros = count_leading_zeros(searched, U32)
@@ -93,7 +93,7 @@ def bounded(m: Modifiers, amount: Term) -> Term:
 
 @op("bmsk.mode.b32", dst="d:b32", src="a:b32, b:b32", unit=Unit.INTEGER, mode=MODES)
 def bmsk(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = b one bits starting at bit a             PTX ISA, Integer Arithmetic: bmsk"""
+    """d = a mask of b ones that starts at bit a    PTX ISA, Integer Arithmetic: bmsk"""
     return shift_left(low_mask(bounded(m, b), B32), bounded(m, a))
 
 
@@ -113,8 +113,8 @@ def szext(m: Modifiers, a: Term, b: Term) -> Term:
 
 @op("fns.b32", dst="d:b32", src="mask:b32, base:b32, offset:s32", unit=Unit.INTEGER)
 def fns(_: Modifiers, mask: Term, base: Term, offset: Term) -> Term:
-    """d = the position of the |offset|-th 1 bit of mask, counted up or down from base; ~0 if none
-    PTX ISA, Integer Arithmetic: fns"""
+    """d = the position of the |offset|-th 1 bit of mask, counted up or down from base, or ~0
+    if there is none   PTX ISA, Integer Arithmetic: fns"""
     down = offset < 0
     seen = select(down, reverse_bits(mask), mask)
     start = select(down, constant(31, U32) - base, reinterpret(base, U32))

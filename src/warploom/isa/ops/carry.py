@@ -57,7 +57,7 @@ def half_product(m: Modifiers, a: Term, b: Term) -> Term:
 
 @op("add.cc.type", dst=CARRIED, src=TWO, unit=Unit.INTEGER, type=TYPES)
 def add_cc(_: Modifiers, a: Term, b: Term) -> Carried:
-    """d = a + b, carry out to CC                   PTX ISA, Extended Precision: add.cc"""
+    """d = a + b; CC = carry out                    PTX ISA, Extended Precision: add.cc"""
     return sum_of(a, b, None)
 
 
@@ -69,13 +69,13 @@ def addc(_: Modifiers, a: Term, b: Term, carry: Term) -> Term:
 
 @op("addc.cc.type", dst=CARRIED, src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
 def addc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
-    """d = a + b + CC, carry out to CC              PTX ISA, Extended Precision: addc"""
+    """d = a + b + CC; CC = carry out               PTX ISA, Extended Precision: addc"""
     return sum_of(a, b, carry)
 
 
 @op("sub.cc.type", dst=CARRIED, src=TWO, unit=Unit.INTEGER, type=TYPES)
 def sub_cc(_: Modifiers, a: Term, b: Term) -> Carried:
-    """d = a + ~b + 1, carry out to CC              PTX ISA, Extended Precision: sub.cc"""
+    """d = a + ~b + 1; CC = carry out               PTX ISA, Extended Precision: sub.cc"""
     return difference_of(a, b, None)
 
 
@@ -87,13 +87,13 @@ def subc(_: Modifiers, a: Term, b: Term, carry: Term) -> Term:
 
 @op("subc.cc.type", dst=CARRIED, src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
 def subc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
-    """d = a + ~b + CC, carry out to CC             PTX ISA, Extended Precision: subc"""
+    """d = a + ~b + CC; CC = carry out              PTX ISA, Extended Precision: subc"""
     return difference_of(a, b, carry)
 
 
 @op("mad.half.cc.type", dst=CARRIED, src=THREE, unit=Unit.INTEGER, half=HALVES, type=TYPES)
 def mad_cc(m: Modifiers, a: Term, b: Term, c: Term) -> Carried:
-    """d = low or high half of (a * b) + c, carry out to CC   PTX ISA, Extended Precision: mad.cc"""
+    """d = low or high half of (a * b) + c; CC = carry out   PTX ISA, Extended Precision: mad.cc"""
     return sum_of(half_product(m, a, b), c, None)
 
 
@@ -119,6 +119,6 @@ def madc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Term:
     type=TYPES,
 )
 def madc_cc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Carried:
-    """d = low or high half of (a * b) + c + CC, carry out to CC
+    """d = low or high half of (a * b) + c + CC; CC = carry out
     PTX ISA, Extended Precision: madc"""
     return sum_of(half_product(m, a, b), c, carry)

@@ -16,7 +16,7 @@ declare(
     "barrier.cluster.arrive{.sem}{.aligned}",
     OpKind.CLUSTER_BARRIER,
     unit=Unit.BARRIER,
-    doc="arrives at the barrier of the cluster; does not wait   PTX ISA: barrier.cluster",
+    doc="arrives at the cluster's barrier; does not wait   PTX ISA: barrier.cluster",
     sem=("release", "relaxed"),
 )
 declare(

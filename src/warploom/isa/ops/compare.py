@@ -124,14 +124,14 @@ def setp_half_bool(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 @comparison("setp.cmp{ftz}.type", "p:pred", COMPARED, (*HALF_PAIR, *BRAIN_PAIR))
 def setp_pair(m: Modifiers, a: Term, b: Term) -> tuple[Term, ...]:
-    """p = a cmp b for the low halves, q = for the high halves
+    """p = a cmp b for the low halves; q = a cmp b for the high halves
     PTX ISA, Half Precision Comparison: setp"""
     return tuple(holds(m, x, y) for x, y in by_halves(m, a, b))
 
 
 @comparison("setp.cmp.bool{ftz}.type", "p:pred", JOINED, (*HALF_PAIR, *BRAIN_PAIR), bool=BOOLEAN)
 def setp_pair_bool(m: Modifiers, a: Term, b: Term, c: Term) -> tuple[Term, ...]:
-    """p = (a cmp b) bool c for the low halves, q = for the high halves
+    """p = (a cmp b) bool c for the low halves; q = (a cmp b) bool c for the high halves
     PTX ISA, Half Precision Comparison: setp"""
     return tuple(combined(m, holds(m, x, y), c) for x, y in by_halves(m, a, b))
 

@@ -126,7 +126,7 @@ def keeps_nan(m: Modifiers, a: Term) -> bool:
 @cvt(".rnd{.relu}.satfinite", NARROW, ("f32",), rnd=("rn", "rz"))
 @cvt(".rnd.satfinite.relu", NARROW, ("f32",), rnd=("rn", "rz"))
 def float_to_half(m: Modifiers, a: Term) -> Term:
-    """d = a, rounded; .relu makes negative numbers 0, .satfinite clamps to the finite range
+    """d = a, rounded; .relu replaces negative results by 0; .satfinite clamps to the finite range
     PTX ISA, Data Movement and Conversion: cvt"""
     return as_half(m, number(m, a))
 

@@ -156,7 +156,7 @@ def half_pair_to_narrow(m: Modifiers, a: Term) -> Term:
     ("cvt.rn{.relu}.dtype.type",), dst="d:dtype", src="a:b8", dtype=HALF_PAIRS, type=NIBBLES
 )
 def narrow_to_half_pair(m: Modifiers, a: Term) -> Term:
-    """d = the numbers in a, as .f16 or .bf16       PTX ISA, Data Movement and Conversion: cvt"""
+    """d = the numbers in a, converted to dtype     PTX ISA, Data Movement and Conversion: cvt"""
     type, whole = m.text("type", ""), m.scalar("dtype")
     source, target = FORMATS[type[:4]], HALVES[PACKED[whole][0]]
     word, size = reinterpret(a, unsigned(a.type.bits)), packed_width(type)
@@ -220,7 +220,7 @@ def scales(m: Modifiers, values: Sequence[Term]) -> Term:
 
 @conversions(("cvt.rn.bf16x2.ue8m0x2",), dst="d:bf16x2", src="a:b16")
 def scales_to_half_pair(_: Modifiers, a: Term) -> Term:
-    """d = the powers of two in a, as numbers       PTX ISA, Data Movement and Conversion: cvt"""
+    """d = the powers of two in a, as .bf16 numbers   PTX ISA, Data Movement and Conversion: cvt"""
     word = reinterpret(a, U16)
     numbers = (word, Term("lshr", U16, (word, constant(8, U16))))
     return pack([truncate(wide_scale(n), U16) for n in numbers], BF16X2)

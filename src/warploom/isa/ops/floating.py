@@ -113,7 +113,8 @@ def fused(operation: Operation) -> Operation:
 @op("div.rnd{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE)
 @op("div.rnd.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
 def div(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = a / b (.full is exact; hardware may be 2 ulp off)   PTX ISA, Floating Point: div"""
+    """d = a / b (.full is rounded correctly; on GPUs, its error is up to 2 ulp)
+    PTX ISA, Floating Point: div"""
     return result(m, float_op("fdiv", rounding(m), *operands(m, a, b)))
 
 
@@ -206,7 +207,7 @@ def of_single_nan(value: Term) -> Term:
 @op("min{.ftz}{.NaN}.xorsign.abs.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
 @op("min.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
 def smaller(m: Modifiers, *values: Term) -> Term:
-    """d = min(a, b) or min(a, b, c); NaNs are ignored, or returned with .NaN
+    """d = min(a, b) or min(a, b, c); a NaN operand is ignored, or returned if .NaN is given
     PTX ISA, Floating Point: min"""
     return extreme(m, float_min, *operands(m, *values))
 
@@ -216,7 +217,7 @@ def smaller(m: Modifiers, *values: Term) -> Term:
 @op("max{.ftz}{.NaN}.xorsign.abs.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
 @op("max.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
 def larger(m: Modifiers, *values: Term) -> Term:
-    """d = max(a, b) or max(a, b, c); NaNs are ignored, or returned with .NaN
+    """d = max(a, b) or max(a, b, c); a NaN operand is ignored, or returned if .NaN is given
     PTX ISA, Floating Point: max"""
     return extreme(m, float_max, *operands(m, *values))
 

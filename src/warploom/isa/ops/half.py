@@ -131,7 +131,8 @@ def signless(m: Modifiers, a: Term, change: Callable[[Term, Term], Term]) -> Ter
     TWO,
 )
 def smaller(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = min(a, b); NaNs are ignored, or returned with .NaN   PTX ISA, Half Precision: min"""
+    """d = min(a, b); a NaN operand is ignored, or returned if .NaN is given
+    PTX ISA, Half Precision: min"""
     return as_half(m, extreme(m, float_min, *values(m, a, b)), a.type)
 
 
@@ -141,7 +142,8 @@ def smaller(m: Modifiers, a: Term, b: Term) -> Term:
     TWO,
 )
 def larger(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = max(a, b); NaNs are ignored, or returned with .NaN   PTX ISA, Half Precision: max"""
+    """d = max(a, b); a NaN operand is ignored, or returned if .NaN is given
+    PTX ISA, Half Precision: max"""
     return as_half(m, extreme(m, float_max, *values(m, a, b)), a.type)
 
 

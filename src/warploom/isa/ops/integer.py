@@ -196,7 +196,7 @@ def negate(_: Modifiers, a: Term) -> Term:
 @op("min.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=UNRECTIFIABLE)
 @by_part
 def smaller(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = min(a, b), or 0 if that is negative and .relu is given; for packed types, in each half
+    """d = min(a, b), but 0 with .relu if the minimum is negative; for packed types, in each half
     PTX ISA, Integer Arithmetic: min"""
     return maximum(minimum(a, b), 0) if "relu" in m else minimum(a, b)
 
@@ -206,6 +206,6 @@ def smaller(m: Modifiers, a: Term, b: Term) -> Term:
 @op("max.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=UNRECTIFIABLE)
 @by_part
 def larger(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = max(a, b), or 0 if that is negative and .relu is given; for packed types, in each half
+    """d = max(a, b), but 0 with .relu if the maximum is negative; for packed types, in each half
     PTX ISA, Integer Arithmetic: max"""
     return maximum(maximum(a, b), 0) if "relu" in m else maximum(a, b)

@@ -23,7 +23,7 @@ declare(
     OpKind.LAUNCH_CANCEL,
     src="d:address, barrier:address",
     unit=Unit.MEMORY,
-    doc="cancels a cluster that has not begun; [d] = its first block; then reports 16 bytes to an"
+    doc="cancels a cluster that has not started; [d] = its first block; then reports 16 bytes to an"
     " mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
     space=("shared::cta",),
 )

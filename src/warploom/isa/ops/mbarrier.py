@@ -116,13 +116,13 @@ not modelled (`isa.ops.absent`): all here are of layout v0."""
     needs=(COUNT.name,),
 )
 def init(_: Modifiers, word: Term, count: Term) -> Term:
-    """[a] = an mbarrier that expects count arrivals in each phase      PTX ISA: mbarrier.init"""
+    """[a] = an mbarrier that expects count arrivals per phase      PTX ISA: mbarrier.init"""
     return _up(count, EXPECTED_AT) | count | (1 << VALID_AT)
 
 
 @form("mbarrier.op{.space}.type", "a:address", ("inval",))
 def inval(_: Modifiers, word: Term) -> Term:
-    """frees the memory of the mbarrier at [a] for other uses          PTX ISA: mbarrier.inval"""
+    """makes the memory of the mbarrier at [a] available for other uses   PTX ISA: mbarrier.inval"""
     return word & 0
 
 
@@ -152,7 +152,7 @@ def check_layout(m: Modifiers, word: Term) -> tuple[Term, Term]:
     **RELEASES,
 )
 def arrive(m: Modifiers, word: Term, count: Term | None = None) -> Term:
-    """arrives at [a] count times, or once; state = a token            PTX ISA: mbarrier.arrive"""
+    """arrives at [a] count times (default: once); state = a token     PTX ISA: mbarrier.arrive"""
     return _arrived(m, word, constant(1, U64) if count is None else count)
 
 
@@ -164,7 +164,7 @@ def arrive(m: Modifiers, word: Term, count: Term | None = None) -> Term:
     **RELEASES,
 )
 def arrive_expecting(m: Modifiers, word: Term, amount: Term) -> Term:
-    """adds bytes to those that [a] expects, then arrives; state = a token
+    """increases the number of bytes that [a] expects, then arrives; state = a token
     PTX ISA: mbarrier.arrive"""
     return _arrived(m, _added(word, TX_AT, TX_BITS, amount), constant(1, U64))
 
@@ -177,7 +177,7 @@ def arrive_expecting(m: Modifiers, word: Term, amount: Term) -> Term:
     scope=SCOPES,
 )
 def transact(m: Modifiers, word: Term, amount: Term) -> Term:
-    """adds bytes to those that [a] expects, or reports them as complete
+    """increases the number of bytes that [a] expects, or reports bytes as complete
     PTX ISA: mbarrier.expect_tx, complete_tx"""
     change = amount if m["op"] == "expect_tx" else -amount
     return _settled(_added(word, TX_AT, TX_BITS, change))
@@ -195,9 +195,9 @@ COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64")
     OpKind.COPY_ARRIVE,
 )
 def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
-    """arrives at [a] when earlier copies are complete; also expects this arrival, so the count
-    is unchanged   PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction
-    begins."""
+    """arrives at [a] when earlier copies are complete; first increments the pending count, so
+    the arrival leaves the count unchanged   PTX ISA: cp.async.mbarrier.arrive. A copy is complete
+    when the next instruction begins."""
     return word
 
 
@@ -270,7 +270,7 @@ def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:
 
 @op("mbarrier.pending_count.b64", dst="d:u32", src="state:b64", unit=Unit.INTEGER)
 def pending_count(_: Modifiers, state: Term) -> Term:
-    """d = the number of arrivals that were pending at the token  PTX ISA: mbarrier.pending_count"""
+    """d = the number of pending arrivals that the token holds    PTX ISA: mbarrier.pending_count"""
     return truncate(_field(state, 0, COUNT_BITS), U32)
 
 

@@ -35,7 +35,8 @@ REDUCE_DOC = (
 )
 PREFETCH_DOC = "prefetches a box of a tensor into a cache   PTX ISA: cp.async.bulk.prefetch.tensor"
 PRIORITY_DOC = (
-    "gives a box of a tensor normal cache priority   PTX ISA: applypriority.async.bulk.tensor"
+    "sets the cache priority of a box of a tensor to normal\n"
+    "PTX ISA: applypriority.async.bulk.tensor"
 )
 BYTES_DOC = """[d] = size bytes at [a]; then reports the bytes to an mbarrier
 PTX ISA: cp.async.bulk"""

@@ -89,7 +89,7 @@ declare(
     dst="p:pred",
     src="a:u64",
     unit=Unit.TEXTURE,
-    doc="p is true if a is a handle of this kind   PTX ISA, Texture Instructions: istypep",
+    doc="p = whether a is a handle of this kind   PTX ISA, Texture Instructions: istypep",
     kind=KINDS,
 )
 
@@ -102,7 +102,7 @@ declare(
     dst="d:type",
     src="c:texels",
     unit=Unit.TEXTURE,
-    doc="d = bytes of a surface at c   PTX ISA, Surface Instructions: suld",
+    doc="d = the bytes of a surface at c   PTX ISA, Surface Instructions: suld",
     geom=FLAT,
     cop=("ca", "cg", "cs", "cv"),
     mode=OUTSIDE,
@@ -114,7 +114,7 @@ declare(
     OpKind.SURFACE_STORE,
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
-    doc="bytes of a surface at c = v   PTX ISA, Surface Instructions: sust",
+    doc="the bytes of a surface at c = v   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     cop=("wb", "cg", "cs", "wt"),
     mode=OUTSIDE,

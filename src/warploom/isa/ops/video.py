@@ -128,7 +128,7 @@ def arithmetic(name: str, combine: Combine, formula: str) -> None:
         signed = is_signed(m, "dtype")
         return reinterpret(finished(m, found, c, signed=signed), m.scalar("dtype"))
 
-    semantics.__doc__ = f"d = {formula} of the selected parts of a and b   PTX ISA, Video: {name}"
+    semantics.__doc__ = f"d = {formula} for the selected parts of a and b   PTX ISA, Video: {name}"
     head, types = f"{name}.dtype.atype.btype", "a:atype, b:btype"
     scalar(head, "{.sat}", types, "dtype", **TYPES)(semantics)
 
@@ -171,7 +171,7 @@ def related(m: Modifiers, a: Term, b: Term) -> Term:
     cmp=RELATIONS,
 )
 def vset(m: Modifiers, a: Term, b: Term, c: Term | None = None) -> Term:
-    """d = (a cmp b) ? 1 : 0 of the selected parts of a and b   PTX ISA, Video: vset"""
+    """d = (a cmp b) ? 1 : 0 for the selected parts of a and b   PTX ISA, Video: vset"""
     found = related(m, operand(m, a, "a"), operand(m, b, "b"))
     return finished(m, found, c, signed=False)
 
@@ -187,7 +187,7 @@ def shift_amount(m: Modifiers, b: Term) -> Term:
 
 @scalar("vshl.dtype.atype.btype", "{.sat}.mode", "a:atype, b:u32", "dtype", **MODES)
 def vshl(m: Modifiers, a: Term, b: Term, c: Term | None = None) -> Term:
-    """d = a << b of the selected parts of a and b   PTX ISA, Video: vshl"""
+    """d = a << b for the selected parts of a and b   PTX ISA, Video: vshl"""
     found = shift_left(extend(operand(m, a, "a"), S128), shift_amount(m, b))
     signed = is_signed(m, "dtype")
     return reinterpret(finished(m, found, c, signed=signed), m.scalar("dtype"))
@@ -195,7 +195,7 @@ def vshl(m: Modifiers, a: Term, b: Term, c: Term | None = None) -> Term:
 
 @scalar("vshr.dtype.atype.btype", "{.sat}.mode", "a:atype, b:u32", "dtype", **MODES)
 def vshr(m: Modifiers, a: Term, b: Term, c: Term | None = None) -> Term:
-    """d = a >> b of the selected parts of a and b   PTX ISA, Video: vshr"""
+    """d = a >> b for the selected parts of a and b   PTX ISA, Video: vshr"""
     found = shift_right(operand(m, a, "a"), shift_amount(m, b))
     signed = is_signed(m, "dtype")
     return reinterpret(finished(m, found, c, signed=signed), m.scalar("dtype"))
@@ -229,7 +229,7 @@ SCALED = {**TYPES, "scale": ("shr7", "shr15"), **selectors("a", PARTS), **select
     **SCALED,
 )
 def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = (+-(a * b) +- c, + 1 with .po) >> scale of the selected parts of a and b
+    """d = (+-(a * b) +- c, + 1 with .po) >> scale for the selected parts of a and b
     PTX ISA, Video: vmad"""
     minus = ("aneg" in m) != ("bneg" in m)
     signed = is_signed(m, "atype") or is_signed(m, "btype") or minus or "cneg" in m

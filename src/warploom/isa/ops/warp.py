@@ -15,7 +15,7 @@ VOTES = ("all", "any", "uni")
 SHUFFLE_DOC = (
     "d = a of the lane that b and c select; p is true if that lane is in range   PTX ISA: shfl"
 )
-VOTE_DOC = "d is true if a is true in all lanes, in any lane, or equal in all lanes   PTX ISA: vote"
+VOTE_DOC = "d = whether a is true in all lanes, in any lane, or equal in all lanes   PTX ISA: vote"
 BALLOT_DOC = "bit i of d = a of lane i   PTX ISA: vote"
 REDUX_DOC = "d = the reduction of a over the lanes   PTX ISA: redux.sync"
 
@@ -79,7 +79,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="d = the lanes that have the same a                          PTX ISA: match.sync",
+    doc="d = the mask of the lanes that have the same a              PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 declare(
@@ -88,7 +88,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="p is true if all lanes have the same a; d = these lanes if p, else 0  PTX ISA: match.sync",
+    doc="p is true if all lanes have the same a; d = their mask if p, else 0   PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 for operations, types in (
@@ -121,14 +121,14 @@ declare(
     dst="d:b32",
     src="membermask:b32",
     unit=Unit.WARP,
-    doc="d = the lowest lane of the mask; p is true in that lane    PTX ISA: elect.sync",
+    doc="d = the lowest lane in the mask; p is true in that lane    PTX ISA: elect.sync",
 )
 declare(
     "activemask.b32",
     OpKind.ACTIVE_MASK,
     dst="d:b32",
     unit=Unit.WARP,
-    doc="d = the active lanes   PTX ISA: activemask",
+    doc="d = the mask of active lanes   PTX ISA: activemask",
 )
 declare(
     "bar.warp.sync",

@@ -34,7 +34,9 @@ from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.program.tracking import Tracking
 
-CONFLICTED = "when several workers ran the blocks, some blocks accessed memory that others wrote"
+CONFLICTED = (
+    "when several workers ran the blocks, some blocks accessed memory that other blocks wrote"
+)
 OVERDUE = "several workers took several times as long as one"
 
 COST = 1.3

@@ -66,7 +66,7 @@ def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
     if launch.cluster_blocks > 1:
         return "the blocks form clusters"
     if Needs.LAUNCH_CANCELLATION in program.needs:
-        return "blocks take over the work of other blocks"
+        return "blocks can take over the work of other blocks"
     # Only a part that is the whole launch lets other launches run, and looks again.
     if launch.cancellation.lock is not None and may_wait_for_memory(program):
         return "the kernel may wait for data from other launches"

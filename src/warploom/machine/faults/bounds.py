@@ -33,7 +33,7 @@ def bounds_advice(space: Space, address: int, program: Program, nearest: Allocat
         if any(slot.space is Space.SHARED and slot.size == 0 for slot in slots):
             return (
                 "The launch sets the size of `extern __shared__` memory, in bytes, as the third "
-                "launch parameter (--shared BYTES). Increase it, or guard the access."
+                "launch parameter (--shared BYTES). Increase this size, or guard the access."
             )
         return (
             "Make the __shared__ array as large as the block's indices require, or guard the "
@@ -42,8 +42,8 @@ def bounds_advice(space: Space, address: int, program: Program, nearest: Allocat
     if space is Space.LOCAL:
         return "Guard the index of the thread's local array, or make the array larger."
     return (
-        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
-        " covers."
+        "Guard the access (for a tail: `if (i < n)`), or make the buffer large enough for all "
+        "threads of the grid."
     )
 
 

@@ -163,10 +163,10 @@ def _awaited_at_barrier(barrier: int, threads: int) -> str:
     all threads of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group
     for other numbers from BARRIERS on."""
     if barrier == CLUSTER_BARRIER:
-        return "all threads of the cluster that have not exited (cluster barrier)"
+        return "all remaining threads of the cluster (cluster barrier)"
     if barrier >= BARRIERS:
         return "the other warps of the warp group (wgmma.wait_group)"
-    awaited = f"{threads} threads" if threads else "all threads of the block that have not exited"
+    awaited = f"{threads} threads" if threads else "all remaining threads of the block"
     return f"{awaited} at barrier {barrier}"
 
 

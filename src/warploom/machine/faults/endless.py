@@ -26,7 +26,10 @@ def interrupted(program: Program, interrupt: KeyboardInterrupt) -> KeyboardInter
     if interrupt.args:
         return interrupt
     loops = loops_text(program)
-    hint = f": check whether {loops} can end, or bound the launch (max_instructions)"
+    hint = (
+        f": check whether {loops} can end, or limit the instructions of the launch "
+        "(max_instructions)"
+    )
     return KeyboardInterrupt(f"in kernel {program.title}{hint if loops else ''}")
 
 
@@ -35,7 +38,10 @@ def _loop_advice(program: Program) -> str:
     loops = loops_text(program)
     if not loops:
         return "It has no loop: raise the limit, or launch fewer blocks."
-    return f"Raise the limit if the kernel just runs long, or check whether {loops} can end."
+    return (
+        f"Raise the limit if the kernel only needs more instructions, or check whether {loops} can "
+        "end."
+    )
 
 
 def loops_text(program: Program) -> str:

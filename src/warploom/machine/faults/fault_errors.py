@@ -233,8 +233,8 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
     others."""
     if fault.kind is FaultKind.TRAP:
         return (
-            f"trap executed\n    {at}\n    The kernel stopped itself; check the condition that "
-            "leads to this line."
+            f"trap executed\n    {at}\n    The kernel stopped itself with a trap instruction; "
+            "check the condition under which it executes this line."
         )
     if fault.kind is FaultKind.BAD_BARRIER:
         return (
@@ -263,8 +263,8 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
         return None
     if fault.instruction in program.hidden:
         return (
-            "call through an address that is not a function with these parameters and results\n   "
-            f" {at}\n    Check that code of this module has set the pointer."
+            "call through an address that is not a function with matching parameters and results\n"
+            f"    {at}\n    Check that code of this module has set the pointer."
         )
     return (
         f"indexed branch to a target that is not in its list: index {fault.address}\n    {at}\n   "
@@ -298,11 +298,12 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
     if code == BEYOND_BLOCK:
         warps = launch.warps_per_block
         return (
-            f"{opcode} {fault.address}: the warps of the block need {32 * number:,} registers, "
-            f'but it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": '
-            "a warp waits until others have released enough registers; here they never will. The "
-            f"block was launched with {launch.registers} registers for each thread of its {warps} "
-            "warps: request fewer in some warp group, or release more in another."
+            f"{opcode} {fault.address}: the warps of the block need {32 * number:,} registers, but "
+            f'it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": a '
+            "warp waits until other warps have released enough registers, but no other warp will "
+            f"do so here. The block was launched with {launch.registers} registers for each thread "
+            f"of its {warps} warps: request fewer registers in one warp group, or release more in "
+            "another."
         )
     verb, less, opposite = (
         ("releases", "fewer", "inc") if code == HAS_LESS else ("asks for", "more", "dec")
@@ -321,14 +322,16 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
     if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
         return (
             f"{opcode} by a warp group that has fewer than 4 warps\n    {at}\n    The block has "
-            f"{launch.threads_per_block} threads; a warp group is 4 warps, and the index of the "
-            "first is a multiple of 4. Launch blocks of a multiple of 128 threads."
+            f"{launch.threads_per_block} threads; a warp group consists of 4 warps, and the index "
+            "of the first warp is a multiple of 4. Make the number of threads per block a multiple "
+            "of 128."
         )
     if fault.kind is FaultKind.TOO_MANY_IN_FLIGHT:
         return (
             f"{opcode} while {CAPACITY} products of the warp are in flight\n    {at}\n    With "
-            "this schedule, products complete only when they are waited for, and no more fit. "
-            "Wait for some (wgmma.wait_group), or use the default schedule."
+            "this schedule, a product completes only when the warp waits for it, and no more "
+            "products can be in flight. Wait for some products (wgmma.wait_group), or use the "
+            "default schedule."
         )
     return None
 
@@ -371,8 +374,8 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
         return f"The address of an access of {fault.size} bytes must be a multiple of {fault.size}."
     if fault.kind is FaultKind.READ_ONLY:
         return (
-            "Kernels cannot write to constant memory (use __device__ memory), or to the device "
-            "copy of a read-only host array, because the results could not be copied back (pass "
-            "a copy, x.copy())."
+            "Kernels cannot write to constant memory; use __device__ memory. They also cannot "
+            "write to the device copy of a read-only host array, because the results could not be "
+            "copied back; pass a copy, x.copy()."
         )
     return bounds_advice(fault.space, fault.address, program, nearest)

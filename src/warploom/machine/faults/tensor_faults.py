@@ -65,7 +65,7 @@ MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
 
 
 TITLES = {
-    NO_TENSOR_MAP: "{name}: there is no tensor map at {address:#x}",
+    NO_TENSOR_MAP: "{name}: {address:#x} is not the address of a tensor map",
     OTHER_TENSOR: "{name} with a tensor map of {rank} dimensions, created for {mode}",
     TENSOR_ALIGNMENT: "{name}: address {address:#x} of shared memory is not a multiple of {size}",
     UNSUPPORTED_TENSOR: "{name} with a tensor map of several interleaved slices of channels",
@@ -99,10 +99,10 @@ ADVICE = {
     "rules.",
     COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo must be less than 512 in .im2col::w '
     "and less than 32 in .im2col::w::128, and wOffset less than 32.",
-    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in its figures which pixel such a halo pixel is, '
-    "so these copies are not supported.\n    Choose pixels per column and the first coordinate so "
-    "that a "
-    "column ends before the halo, or copy the halo separately.",
+    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in figures which pixels these halo pixels are, so '
+    "such copies are not supported.\n    Choose a number of pixels per column and a "
+    "first coordinate with which each column ends before the halo, or copy the halo "
+    "separately.",
     NEW_VALUES: 'PTX ISA, "Overriding tensor property value": the address must be a multiple of '
     "16, and if the sizes are also overridden, the coordinates must be 0.\n    Add the "
     "offset of the box to the address.",

@@ -34,8 +34,8 @@ DESCRIPTOR_PROBLEMS = {
     ),
     c.ASHIFT: "specifies .ashift, which requires M = 128 or 256, but M is {rows}",
     c.ZEROS: (
-        "specifies M = {rows}, with which the zero-column mask is shifted too far: by at most 16 "
-        "columns if M is 32, otherwise by at most 32"
+        "specifies M = {rows}, for which the zero-column mask is shifted too far: the maximum "
+        "shift is 16 columns if M is 32, and 32 columns otherwise"
     ),
     c.TRANSPOSITION: "specifies a transposed matrix with elements of 4 or 6 bits",
 }
@@ -57,9 +57,9 @@ ADVICE = {
         "one.\n    Allocate the largest first."
     ),
     c.NO_COLUMNS: (
-        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no code '
-        "that can run before then frees any.\n    Free columns that are no longer needed "
-        "(tcgen05.dealloc), or allocate fewer."
+        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no code that '
+        "can run before then frees any.\n    Free columns that are no longer needed "
+        "(tcgen05.dealloc), or allocate fewer columns."
     ),
     c.NOT_AN_ALLOCATION: (
         'PTX ISA, "tcgen05.dealloc": the address and nCols must be those of one tcgen05.alloc '
@@ -80,7 +80,7 @@ ADVICE = {
     ),
     c.NO_SUCH_LANE: (
         'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, 0 to 127.\n'
-        "    Choose the first lane so that enough lanes follow for the access of the instruction."
+        "    Choose a first lane after which enough lanes follow for the access."
     ),
     c.NO_PAIR: (
         'PTX ISA, "CTA pair": with .cta_group::2, the two blocks of a cluster whose ranks differ '

@@ -87,7 +87,7 @@ class DeviceMemory:
         object of no device."""
         if owner is not None and owner is not self:
             named = ": ".join(map(str, description))
-            raise LaunchError(f"{named} belongs to another device; create it with this one")
+            raise LaunchError(f"{named} belongs to another device; create it on this device")
 
     def forget(self) -> None:
         """Drops the parent's running launches in a forked child process."""

@@ -49,7 +49,8 @@ class Reservation:
             if mapped_address != _FAILED:
                 self._libc.munmap(ctypes.c_uint64(mapped_address), ctypes.c_uint64(size))
             raise WarploomError(
-                f"the {size:,} bytes at {address:#x} happen to be in use in this process: try again"
+                f"the {size:,} bytes at {address:#x} are already in use in this process: run "
+                "the command again"
             )
         self.address = address
         mapped = (ctypes.c_uint8 * size).from_address(address)

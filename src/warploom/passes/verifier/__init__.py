@@ -1,6 +1,6 @@
-"""Checks that a Warp IR is consistent: its program, and its facts of blocks, registers, accesses
-and loops. The first contradiction is raised as an error (`kernel.verify`). Whether a pass has done
-as much as it could is left to tests of the passes.
+"""Checks that a Warp IR is consistent: its program, and the facts about its blocks, registers,
+accesses and loops. `kernel.verify` raises an error for the first contradiction. The verifier does
+not check whether a pass has found all optimizations; the tests of the passes check this.
 
 In: a `WarpIR`. Out: nothing, or a WarploomError with the first contradiction.
 """

@@ -56,7 +56,7 @@ def _option_errors(ir: WarpIR) -> Iterator[str]:
     rules = ir.layout.rules
     for name in (getattr(rules, field.name) for field in fields(rules) if field.name != "paths"):
         if name not in RULES:
-            yield f"{name} is no rule"
+            yield f"{name} is not a rule"
     if ir.layout.warp_layout is not ir.variant.warp_layout:
         yield "its counts are for a different warp layout"
     if ir.variant.stores_lane_by_lane and ir.shapes:

@@ -1,5 +1,6 @@
-"""Recognizes, from instructions alone, their effects other than on registers and memory:
-synchronization, asynchronous copies, accesses to a cluster, and events for observers.
+"""Determines which effects an instruction has in addition to those on registers and memory:
+synchronization, asynchronous copies, accesses to the shared memory of other blocks in a cluster,
+and events for observers. The effects depend only on the instruction.
 
 In: instructions and a `Program`. Out: classifications and small data classes. What an event does is
 left to `lower`, the reference machine and the detector.

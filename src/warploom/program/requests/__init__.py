@@ -1,6 +1,7 @@
-"""Encodes instructions that are executed by a unit of the GPU (copies of tensors, tensor memory,
-textures) as requests: an integer with packed fields (operation and modifiers), and the operands,
-each with its row in the record that the unit's functions read. Both machines execute requests.
+"""Encodes instructions for special units of the GPU (tensor copies, tensor memory, textures) as
+requests. A request consists of operands and of an integer with packed fields (operation and
+modifiers). Each operand has a row in the record that the unit's functions read. Both machines
+execute requests.
 
 In: instructions of a program. Out: `Request`s. Executing one is left to `asynchronous.issue` and
 `texture.requests`.

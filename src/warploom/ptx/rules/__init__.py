@@ -1,4 +1,4 @@
-"""Checks what PTX may say: the operands of each instruction, instructions as a whole, and
+"""Checks the rules of PTX for the operands of each instruction, for whole instructions, and for
 declarations.
 
 In: parsed declarations and instructions, with the names in scope. Out: nothing, or an error at the

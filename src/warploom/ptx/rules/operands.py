@@ -281,7 +281,7 @@ def check_vector(
             has = SPECIAL_REGISTERS[element.name].type
             if has.bits != type.bits:
                 raise scope.error(
-                    f"`{element.name}` is {has}, but the part is {type}", element.span
+                    f"`{element.name}` is {has}, but the vector element is {type}", element.span
                 )
         if isinstance(element, Symbol):
             raise scope.error(

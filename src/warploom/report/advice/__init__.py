@@ -1,5 +1,5 @@
-"""Turns counts into advice by rules. Each piece of advice has its evidence and the gain that can be
-expected.
+"""Derives advice from counts by rules. Each piece of advice includes its evidence and the expected
+gain.
 
 In: a `Case`: counters, program, launch and device. Out: pieces of advice, each with numbers and
 source lines, those that gain most first. How they are shown is left to `report`.

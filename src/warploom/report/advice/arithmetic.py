@@ -38,9 +38,9 @@ def double_precision(case: Case) -> Iterator[Advice]:
             of_line[0] += int(count)
             of_line[1] += int(count) * costs.of(name).slots
     remedy = _declared_as_double(case) or (
-        "Use float if its precision is enough: write constants with f (1.5f, because 1.5 is a "
-        "double) and call the functions for float (sqrtf). One double operand makes the whole "
-        "expression double."
+        "Use float if its precision is enough: write constants with the suffix f (1.5f, because "
+        "1.5 is a double) and call the float functions (sqrtf). A single double operand makes "
+        "the whole expression double."
     )
     for line, (executed, slots) in counts.items():
         yield Advice(
@@ -62,9 +62,9 @@ def _declared_as_double(case: Case) -> str:
         return ""
     buffers = enumerated(names)
     return (
-        f"Use float throughout if its precision is enough: {buffers} hold{'s'[: len(names) == 1]} "
-        "double, which makes the arithmetic on them double. Declare the buffers, the local "
-        "variables and the constants (1.5f) as float."
+        f"Use float throughout if its precision is enough: {buffers} "
+        f"hold{'s'[: len(names) == 1]} double, which makes arithmetic on their elements double. "
+        "Declare the buffers, the local variables and the constants (1.5f) as float."
     )
 
 
@@ -91,8 +91,8 @@ def integer_divisions(case: Case) -> Iterator[Advice]:
         yield Advice(
             "integer division",
             line,
-            f"{sum(counts):,} integer {what} by warps with a divisor that is known only at run "
-            f"time; each becomes about {slots // max(1, sum(counts))} instructions",
+            f"warps executed {sum(counts):,} integer {what} with a divisor that is known only at "
+            f"run time; each becomes about {slots // max(1, sum(counts))} instructions",
             _division_remedy(case, indices),
             slots,
             saves={"issued": slots},
@@ -130,8 +130,8 @@ def _division_remedy(case: Case, indices: Sequence[int]) -> str:
     name = found[1] if (found := re.search(r"%\s*([A-Za-z_][\w.]*)", text)) else "w"
     return (
         f"{constant}, or compute the remainder only once, before the loop (j = ... % {name} for "
-        "the first iteration), and update it in the loop by the step of the index: j += step; "
-        f"while (j >= {name}) j -= {name};"
+        "the first iteration), and update the remainder in the loop by the step of the index: j "
+        f"+= step; while (j >= {name}) j -= {name};"
     )
 
 

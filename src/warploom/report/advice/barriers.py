@@ -43,8 +43,8 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
         executed = sum(counts[index].warp_instructions for index in indices)
         kept = _kept_across(case, indices)
         freed = (
-            " Without the barrier, each value can be used as soon as it is loaded (merge the loops "
-            "before and after it), which takes fewer registers."
+            " Without the barrier, each value can be used as soon as it is loaded, which takes "
+            "fewer registers; merge the loops before and after the barrier."
         )
         yield Advice(
             "unnecessary barrier",
@@ -54,7 +54,8 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
                 "after it, no thread reads or overwrites anything that another thread read or "
                 "wrote before it"
                 if shares_memory
-                else "the kernel uses no shared memory, and no thread reads what another one wrote"
+                else "the kernel uses no shared memory, and no thread reads a value that another "
+                "thread wrote"
             )
             + kept,
             "Remove the barrier: __syncthreads() is needed only between accesses of different "
@@ -93,7 +94,7 @@ def _kept_across(case: Case, indices: list[int]) -> str:
     live = live_at(case, indices)
     if live is None or live.of_line < LARGE_GROUP:
         return ""
-    return f"; across it, {live.registers} registers are live, {live.described}"
+    return f"; across the barrier, {live.registers} registers are live, {live.described}"
 
 
 def _own_elements(case: Case) -> str:
@@ -114,8 +115,8 @@ def _own_elements(case: Case) -> str:
     if not name:
         return ""
     return (
-        f" Each thread uses only one element of {name}, which no other thread uses: keep it in a "
-        "local variable, which the compiler keeps in a register."
+        f" Each thread uses only one element of {name}, which no other thread uses: keep this "
+        "element in a local variable, for which the compiler uses a register."
     )
 
 

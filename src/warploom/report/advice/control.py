@@ -86,10 +86,10 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
         "work of one thread",
         line,
         f"one thread of each block executes {executed:,} of the instructions ({share:.0f} %), "
-        f"while its other {case.threads_per_block - 1} threads have nothing to do",
+        f"while the other {case.threads_per_block - 1} threads are idle",
         "Let all threads share this work: for a sum or another reduction, halve the values in "
-        "steps, first with shuffles within each warp (__shfl_down_sync), then over the results of "
-        "the warps in shared memory, and let one thread only write the result.",
+        "steps, first with shuffles within each warp (__shfl_down_sync), then over the results "
+        "of the warps in shared memory, and let one thread write only the result.",
         lost,
         LEAST_LOST,
         saves={
@@ -109,24 +109,24 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
     by_data = bool(loads)
     if region.is_loop:
         return (
-            "Lanes leave this loop after different numbers of iterations, and a warp runs as long "
-            "as its longest lane. "
+            "Lanes leave this loop after different numbers of iterations, and a warp runs until "
+            "its last lane leaves. "
             + (
-                "First sort the elements by their number of iterations (a list of their indices, "
-                f"through which threads load and store), so that {warp} consecutive threads have "
-                f"similar numbers{_sharing(case, region, loads)}."
+                "First sort the elements by number of iterations, in a list of indices through "
+                f"which threads load and store, so that {warp} consecutive threads have similar "
+                f"numbers{_sharing(case, region, loads)}."
                 if by_data
                 else "Assign elements with similar numbers of iterations to the lanes of a warp, "
-                "or let each lane begin its next element as soon as it is done with one."
+                "or let each lane begin its next element as soon as it finishes one."
             )
         )
     controlled = {i: list(_instructions(case.program, one.blocks)) for i, one in regions.items()}
     if not by_data and is_interleaved_reduction(case, controlled):
         return (
-            "Let consecutive threads work, so that whole warps have none: if (t < s), with s half "
-            "of the block size in the first step and halved in each (sequential addressing, which "
-            "has no bank conflicts either); or use shuffles (__shfl_down_sync), which need no "
-            "barriers within a warp."
+            "Assign the work to consecutive threads, so that the other warps are entirely idle: "
+            "if (t < s), where s starts at half the block size and is halved in each step. This "
+            "sequential addressing also has no bank conflicts. Or use shuffles "
+            "(__shfl_down_sync), which need no barriers within a warp."
         )
     lengths = [_length(case, branch, side) for side in region.sides]
     all_sides = [side for one in regions.values() for side in one.sides]
@@ -148,9 +148,9 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
         )
     return (
         "Let whole warps take one side: compute the element's index from threadIdx.x so that "
-        f"{warp} consecutive threads get elements of the same side, and use that index in the "
-        "condition, the loads and the stores. (If you change only the condition, some elements "
-        "get the wrong side's results.)"
+        f"{warp} consecutive threads get elements that take the same side, and use that index in "
+        "the condition, the loads and the stores. (If you change only the condition, some "
+        "elements get the wrong side's results.)"
     )
 
 
@@ -275,8 +275,8 @@ def exited_members(case: Case) -> Iterator[Advice]:
                 "shuffle with lanes that exited",
                 case.program.line(index),
                 f"in {named:,} of the {counts.warp_instructions:,} times that a warp executed "
-                "this shuffle, its mask included lanes that had exited",
+                "this shuffle, the mask included lanes that had exited",
                 "A value read from such a lane is undefined. Keep all lanes active until after "
-                "the shuffle (guard only the work, and give lanes without work a neutral value), "
-                "or compute the mask with __ballot_sync(0xffffffff, i < n).",
+                "the shuffle (guard only the work, and use a neutral value in lanes without "
+                "work), or compute the mask with __ballot_sync(0xffffffff, i < n).",
             )

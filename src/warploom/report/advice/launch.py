@@ -35,7 +35,7 @@ def partial_warps(case: Case) -> Iterator[Advice]:
             "partial warps",
             None,
             f"a block of {size} threads leaves {lost} lanes of its {warps} warps unused: "
-            f"{100 * share:.1f} % of all lanes never do any work",
+            f"{100 * share:.1f} % of all lanes are never active",
             f"Make the block size a multiple of {warp}: {warps * warp}{smaller}"
             f"{_longer_axis(case.block, warp)}.",
             case.total_cost * lost // (warps * warp),
@@ -71,8 +71,8 @@ def small_blocks(case: Case) -> Iterator[Advice]:
         "small blocks",
         None,
         f"{case.threads_per_block} threads per block; an SM holds at most "
-        f"{case.spec.max_blocks_per_sm} blocks, which have only {occupancy.active_warps} of "
-        f"its {occupancy.max_warps} warps{cost}",
+        f"{case.spec.max_blocks_per_sm} blocks, which is only {occupancy.active_warps} of its "
+        f"{occupancy.max_warps} warps{cost}",
         f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs ({blocks:,} blocks of {size} "
         f"threads instead of {case.blocks:,} of {case.threads_per_block}).",
         saves={} if cost else latency_saved(case, occupancy.max_warps),
@@ -91,7 +91,7 @@ def small_grid(case: Case) -> Iterator[Advice]:
         yield Advice(
             "small grid",
             None,
-            f"{number}, where the {sms} SMs could hold {holds:,} at once",
+            f"{number}, but the {sms} SMs can hold {holds:,} at once",
             "",
             is_minor=True,
         )
@@ -99,8 +99,8 @@ def small_grid(case: Case) -> Iterator[Advice]:
     yield Advice(
         "small grid",
         None,
-        f"{number} for {sms} SMs, which could hold {holds:,} such blocks at once: "
-        f"{sms - blocks} SMs have no work at all",
+        f"{number} for {sms} SMs, which can hold {holds:,} such blocks at once: {sms - blocks} "
+        "SMs have no work",
         _more_blocks(case),
         saves={} if case.work is None else {"idle_sms": case.work.idle_sms},
     )
@@ -118,10 +118,10 @@ def _more_blocks(case: Case) -> str:
         )
     if smaller:
         return (
-            f"Use blocks of {smaller} threads, so that each SM has one; more elements per launch, "
-            "or several kernels at once, fill the SMs further."
+            f"Use blocks of {smaller} threads, so that each SM has one. More elements per "
+            "launch, or several kernels at once, would fill the SMs further."
         )
     return (
-        "There are too few elements for this GPU: process more per launch, or run several kernels "
-        "at once."
+        "The launch has too few elements for this GPU: process more elements per launch, or run "
+        "several kernels at once."
     )

@@ -53,9 +53,9 @@ def scattered_constants(case: Case) -> Iterator[Advice]:
             line,
             f"{passes:,} passes for {requests:,} requests{f' of {name}' if name else ''}: up to "
             f"{worst} different words in one request",
-            "The constant cache serves one word at a time to all lanes. Index the table by a value "
-            "that all lanes share, or keep it in shared memory, or in global memory (const "
-            "__restrict__).",
+            "The constant cache serves one word at a time to all lanes. Index the table by a "
+            "value that all lanes share, or keep the table in shared memory or in global memory "
+            "(const __restrict__).",
             passes - requests,
             saves={"constant_passes": passes - requests},
         )
@@ -152,8 +152,9 @@ def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total:
         )
         if counts.atomic_passes <= counts.atomic_requests:
             return (
-                "Each warp executes one atomic already: combine the values of the warps of a block "
-                "as well, in shared memory, and have one thread per block execute the atomic."
+                "Each warp already executes only one atomic. Also combine the values of a "
+                "block's warps in shared memory, and have one thread per block execute the "
+                "atomic."
             )
         by_warp = "shuffles" if words[-1].startswith("f") else "__reduce_add_sync or shuffles"
         return (
@@ -163,9 +164,9 @@ def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total:
         )
     if space is Space.SHARED:
         return (
-            "Combine the lanes that use the same address first (__match_any_sync returns their "
-            "mask, and one of them adds for all), or keep several copies of the counters, one for "
-            "every few lanes, and add the copies up at the end."
+            "First combine the lanes that use the same address: __match_any_sync returns their "
+            "mask, and one lane adds for all of them. Or keep several copies of the counters, "
+            "one for every few lanes, and add up the copies at the end."
         )
     by_warp = "; or combine lanes that use the same address (__match_any_sync)"
     return (
@@ -192,9 +193,9 @@ def local_arrays(case: Case) -> Iterator[Advice]:
     yield Advice(
         "array in local memory",
         line,
-        f"{total:,} transactions of local memory: {name or 'an array'} ({size:,} bytes per "
-        f"thread{at}) "
-        "is kept there, not in registers, because its index is known only at run time",
+        f"{total:,} local memory transactions: {name or 'an array'} ({size:,} bytes per "
+        f"thread{at}) is kept in local memory, not in registers, because its index is known only "
+        "at run time",
         _array_remedy(case, [i for _, i in costs], name or "the array"),
         total,
         saves={"local": moved},
@@ -206,9 +207,9 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
     in it, and whether data decides on its index."""
     if all(has_same_values(case.program, index) for index in indices):
         return (
-            f"All threads have the same values in {name}: keep one copy of them, in shared memory "
-            "(__shared__, one per block), or, if the lanes of a warp mostly use the same index, in "
-            "constant memory (__constant__)."
+            f"All threads have the same values in {name}: keep one copy in shared memory "
+            "(__shared__, one per block) or, if the lanes of a warp mostly use the same index, "
+            "in constant memory (__constant__)."
         )
     needed = case.program.local_bytes * case.threads_per_block
     fits = needed <= case.spec.shared_bytes_per_block_optin
@@ -224,8 +225,8 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
             "array is kept in registers."
         )
     return (
-        f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants and "
-        f"it can be in registers. Otherwise: {shared[0].lower()}{shared[1:]}."
+        f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants "
+        f"and the array can be kept in registers. Otherwise: {shared[0].lower()}{shared[1:]}."
     )
 
 
@@ -249,8 +250,8 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
             line,
             f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane, but a 4-byte "
             f"register has space for {count} elements",
-            f"Let each thread load or store {count} neighboring elements at once ({vector}), "
-            f"with {part} of the requests and of the threads.",
+            f"Let each thread load or store {count} neighboring elements at once ({vector}). "
+            f"This needs only {part} of the requests and of the threads.",
             requests - requests // count,
             saves=_narrow_savings(case, count),
         )

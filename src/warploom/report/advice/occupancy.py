@@ -106,9 +106,9 @@ def _step(case: Case, gain: Gain, gained: float | None, live: LiveValues | None)
             f"__launch_bounds__) gives {brings}"
         )
     return (
-        f"keep fewer values live: use each soon after it is computed or loaded, or give a thread "
-        f"fewer of them; {gain.after} registers per thread would give {brings}, but a limit "
-        f"(-maxrregcount, __launch_bounds__) below {needed} only causes spills"
+        "keep fewer values live: use each value soon after it is computed or loaded, or give "
+        f"each thread fewer values; {gain.after} registers per thread would give {brings}, but a "
+        f"limit (-maxrregcount, __launch_bounds__) below {needed} only causes spills"
     )
 
 

@@ -104,8 +104,9 @@ def _transposition(stride: int) -> Pattern:
         "strided access",
         f"lanes are {stride:,} bytes apart, as in a column of a matrix, and another access of "
         "the kernel reads or writes along rows, as in a transpose",
-        "Stage a tile of 32 rows of 33 elements in shared memory: read rows into it, and after "
-        "__syncthreads() write rows out of it, so that both global accesses are coalesced.",
+        "Stage a tile of 32 rows of 33 elements in shared memory: read rows into the tile and, "
+        "after __syncthreads(), write rows out of it, so that both global accesses are "
+        "coalesced.",
     )
 
 
@@ -150,8 +151,8 @@ def misaligned(access: Wasteful) -> Pattern | None:
         "misaligned access",
         f"the lanes' addresses are {order}, but start {beyond} bytes after a sector boundary",
         f"Align arrays and rows to {SECTOR} bytes (pad rows, or use cudaMallocPitch). If the "
-        "offset is intended (in[i + 1]) and several lines read the elements, stage them in "
-        "shared memory.",
+        "offset is intended (in[i + 1]) and several lines read the elements, stage the elements "
+        "in shared memory.",
     )
 
 
@@ -184,7 +185,8 @@ def _lanes_by_row(access: Wasteful, stride: int) -> str:
     return (
         f"Give each row to {who}, so that lanes access neighboring elements (thread i: row i / "
         f"{lanes}, every {every} element from i % {lanes}), in {lanes} times as many blocks "
-        f"({lanes * case.blocks:,}); a sum over a row then needs a reduction over its lanes"
+        f"({lanes * case.blocks:,}); a sum over a row then needs a reduction over the lanes of "
+        "the row"
     )
 
 
@@ -294,8 +296,9 @@ def column(access: Wasteful) -> Pattern | None:
             return Pattern(
                 "strided access",
                 f"{found}, and the stride of blockIdx.{axis} is {stride} bytes",
-                f"Let threadIdx.x step through the adjacent elements, as blockIdx.{axis} does now, "
-                f"and blockIdx.{axis} through those that are {abs(x):,} bytes apart.",
+                f"Let threadIdx.x step through the adjacent elements, as blockIdx.{axis} does "
+                f"now, and let blockIdx.{axis} step through the elements that are {abs(x):,} "
+                "bytes apart.",
             )
     return Pattern(
         "strided access",
@@ -317,8 +320,8 @@ def upright_block(access: Wasteful) -> Pattern | None:
     return Pattern(
         "narrow block",
         f"the block is 1 thread wide, so lanes {how}",
-        f"Extend the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), which "
-        "indexes neighboring elements.",
+        f"Extend the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), because "
+        "threadIdx.x indexes neighboring elements.",
     )
 
 
@@ -354,9 +357,9 @@ def indexed(access: Wasteful) -> Pattern | None:
         "scattered access",
         f"the lanes' addresses have no constant stride; the index is loaded at {place}",
         "Sort the indices, each with its position beside it, so that neighboring lanes access "
-        "neighboring elements, and use that position for all other arrays (else the results are "
-        "in another order), which pays if many launches share the order"
-        f"{'; or stage these elements in shared memory' if is_small else ''}.",
+        "neighboring elements, and use that position for all other arrays (otherwise, the "
+        "results are in another order). Sorting is worthwhile if many launches use the same "
+        f"order{'; or stage these elements in shared memory' if is_small else ''}.",
     )
 
 

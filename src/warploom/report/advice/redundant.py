@@ -40,11 +40,11 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
         yield Advice(
             "store in each iteration",
             line,
-            f"{stored:,} stores by warps to {name or 'an element'}, whose address the loop does "
-            "not change",
-            f"Keep {_value(name)} in a local variable during the loop, and store it once "
-            "after the loop. The compiler cannot do this, because another pointer might refer to "
-            "the same element.",
+            f"{stored:,} warp stores to {name or 'an element'}, whose address the loop does not "
+            "change",
+            f"Keep {_value(name)} in a local variable during the loop, and store it once after "
+            "the loop. The compiler cannot make this change, because another pointer might "
+            "refer to the same element.",
             max(stored, moved) - warps,
             saves={
                 # A compound assignment (+=) loads in each iteration, too.
@@ -118,7 +118,7 @@ def repeated_loads(case: Case) -> Iterator[Advice]:
         yield Advice(
             "load in each iteration",
             line,
-            f"{loaded:,} loads by warps of {element or 'an element'}, whose address the loop does "
+            f"{loaded:,} warp loads of {element or 'an element'}, whose address the loop does "
             "not change",
             f"Load {_value(element)} into a local variable before the loop. "
             + _reasons(case, loads, sorted(stored[element])),
@@ -154,17 +154,17 @@ def _reasons(case: Case, loads: Sequence[int], stored: Sequence[str]) -> str:
         else "a store in the loop might change it"
     )
     by_volatile = f"{name or 'the pointer'} is volatile, which is needed only if another thread "
-    by_volatile += "changes the value meanwhile"
+    by_volatile += "changes the value during the loop"
     if is_volatile and stored:
         return (
-            f"The compiler cannot do this: {by_volatile}; and even without volatile, {alias} (no "
-            "pointer is const ... __restrict__)."
+            f"The compiler cannot make this change: {by_volatile}; even without volatile, "
+            f"{alias} (no pointer is const ... __restrict__)."
         )
     if is_volatile:
-        return f"The compiler cannot do this: {by_volatile}."
+        return f"The compiler cannot make this change: {by_volatile}."
     return (
-        f"The compiler cannot do this: {alias}; const and __restrict__ on the pointers would "
-        "promise that no store changes the value."
+        f"The compiler cannot make this change: {alias}; const and __restrict__ on the pointers "
+        "would promise that no store changes the value."
     )
 
 

@@ -20,11 +20,11 @@ def register_spills(case: Case) -> Iterator[Advice]:
         yield Advice(
             "register spills",
             None,
-            f"{case.spill_bytes:,} bytes per thread are stored to local memory and loaded again, "
-            f"because the kernel was compiled for {case.registers} registers",
-            "Allow more registers (-maxrregcount, or a smaller __launch_bounds__), or keep fewer "
-            "values live; compare both with `warploom time`: fewer warps without spills are often "
-            "faster.",
+            f"{case.spill_bytes:,} bytes per thread are spilled to local memory and loaded "
+            f"again, because the kernel was compiled for {case.registers} registers",
+            "Allow more registers (-maxrregcount, or a smaller __launch_bounds__), or keep "
+            "fewer values live; compare both variants with `warploom time`, because fewer warps "
+            "without spills are often faster.",
         )
 
 

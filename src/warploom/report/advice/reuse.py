@@ -43,8 +43,8 @@ def rereads(case: Case) -> Iterator[Advice]:
         f"threads load each byte of {enumerated(names) or 'the buffers'} {times:,} times on "
         f"average, from L2 or DRAM whenever L1 has evicted it",
         "Stage tiles in shared memory: each block loads a tile once, with coalesced loads, and "
-        "after __syncthreads() all its threads read it there; and let each thread compute several "
-        "results, from values that it keeps in registers.",
+        "all its threads read the tile after __syncthreads(). Also let each thread compute "
+        "several results from values that it keeps in registers.",
         sum(counts.global_load_transactions for _, _, counts in case.accesses(Space.GLOBAL)),
         saves={"loaded": total - size},
     )

@@ -29,15 +29,15 @@ WIDEST = 16
 them."""
 
 SWIZZLE_ROWS = (
-    "Each matrix has eight rows of 16 bytes, which should be in different banks: XOR the index of "
-    "the 16-byte chunk within a row with the row index modulo 8 (a 128-byte swizzle), or pad each "
-    "row by 16 bytes."
+    "Each matrix has eight rows of 16 bytes, and these rows should be in different banks: XOR "
+    "the index of the 16-byte chunk within a row with the row index modulo 8 (a 128-byte "
+    "swizzle), or pad each row by 16 bytes."
 )
 
 SWIZZLE_OPERAND = (
     "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a 128-byte swizzle: "
     "XOR the index of the 16-byte chunk within a 128-byte row with the row index modulo 8, and "
-    "select the swizzle in the matrix descriptor. A copy by a tensor map with that swizzle writes "
+    "select the swizzle in the matrix descriptor. A tensor-map copy with this swizzle writes "
     "the same layout."
 )
 OPERAND_BYTES = 16
@@ -94,7 +94,7 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
         )
     found = padding(example)
     if found is None:
-        return "Rearrange the data so that lanes of a warp access different banks."
+        return "Rearrange the data so that the lanes of a warp access different banks."
     pitch, bytes_more = found
     if _has_one_dimension(example, name) and bytes_more == example.size:
         every = pitch // example.size

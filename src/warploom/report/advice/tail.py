@@ -94,7 +94,7 @@ def _spread(case: Case, now: Waves) -> str:
         more = now.blocks % sms
         return (
             f"{now.blocks:,} blocks for {sms} SMs: {more} SM{'s have' if more > 1 else ' has'} "
-            f"{now.busiest} of them, the others have {now.blocks // sms}"
+            f"{now.busiest} of them, the other SMs have {now.blocks // sms}"
         )
     return (
         f"{now.blocks:,} blocks run in {waves} waves of {at_once:,} ({sms} SMs, {now.held} "
@@ -120,14 +120,14 @@ def _remedy(now: Waves, best: Waves | None) -> str:
     """Returns the launch to try instead."""
     if best is None:
         return (
-            "By this calculation, neither another block size nor a loop over up to 4 elements per "
-            "thread helps: only a larger grid loses a smaller share of the time."
+            "By this calculation, neither another block size nor a loop over up to 4 elements "
+            "per thread helps. Only a larger grid reduces the share of lost time."
         )
     spread = f"{best.blocks:,} blocks, at most {best.busiest} on an SM"
     if best.elements == 1:
         return (
-            f"Use blocks of {best.threads} threads: {spread}, where an SM now has up to "
-            f"{now.busiest} of {now.threads}."
+            f"Use blocks of {best.threads} threads: {spread}, whereas an SM now has up to "
+            f"{now.busiest} blocks of {now.threads} threads."
         )
     waves = ", all in one wave" if best.busiest <= best.held else ""
     return (

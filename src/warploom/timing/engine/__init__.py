@@ -1,5 +1,5 @@
-"""Simulates SMs and the memory system below them cycle by cycle: loops over flat arrays that Numba
-compiles.
+"""Simulates SMs and the memory system below them cycle by cycle, in loops over flat arrays. Numba
+compiles these loops.
 
 Conventions of all modules here. `w` is `timing.layout`, the numbers in fields of records. `arrays`
 are the arrays that all SMs read (`engine.machine.EngineArrays`); `sm` is the state of one SM, one

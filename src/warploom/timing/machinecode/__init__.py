@@ -1,6 +1,6 @@
-"""Prepares a replay of machine code from the record of a launch in PTX: finds the path that each
-warp follows through the machine code, the operations that issue there, and the accesses that they
-make.
+"""Prepares a replay of machine code from the record of a launch in PTX: finds the path of each warp
+through the machine code, the operations that are issued on this path, and the accesses that these
+operations make.
 
 In: a `Record`, a `Program` and its machine code. Out: a `Record` and work in machine instructions.
 Reading machine code is left to `machinecode`, time to the engine.

@@ -1,4 +1,4 @@
-"""Reduces the log of a launch to the record that the model of time replays.
+"""Reduces the log of a launch to the record that the timing model replays.
 
 `record` defines it: distinct streams of basic blocks and accesses, and for each warp the number of
 its stream and base addresses; `records` builds it. `patterns` numbers the shapes of accesses with

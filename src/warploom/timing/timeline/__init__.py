@@ -1,5 +1,5 @@
 """Models when the work of several streams runs on a device: which kernels and copies overlap, and
-the time of all of it.
+the total time of the work.
 
 In: works in the order of their issue, each with its demand (its time alone, the block slots that it
 fills, the throughputs that it uses) and its position in the order of streams. Out: for each when it

@@ -1,5 +1,5 @@
-"""The explorables: pages with a text and controls. A change of a control immediately shows the
-launch with the new value.
+"""Contains the explorables: pages with a text and controls. When a user changes a control, the page
+immediately shows the launch with the new value.
 
 An explorable is one TOML file in this folder: the kernel's source, a launch in which `{name}`
 stands for the value of the control `name`, and the step and the figures that are shown of each

@@ -1,4 +1,5 @@
-"""The lessons: small kernels with captions that explain what they do, each with a task.
+"""Contains the lessons. A lesson consists of a small kernel, captions that explain the kernel, and
+a task.
 
 A lesson is one TOML file: the kernel's source, the launch, the captions and the steps that they are
 about, a question, a recap, a task (`ui.schema.Lesson`). Those of Warploom are in this folder, in

@@ -36,9 +36,8 @@ def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
     if not linear and resource.pitch != resource.width * texel:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            f"the rows of a texture must be contiguous here, with a pitch of "
-            f"{resource.width * texel} "
-            f"bytes, not {resource.pitch}",
+            "the rows of a texture must be contiguous in Warploom, with a pitch of "
+            f"{resource.width * texel} bytes, not {resource.pitch}",
         )
     size = texel
     for n in sizes:

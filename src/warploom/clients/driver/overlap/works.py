@@ -25,7 +25,7 @@ from warploom.host.stream import LAST_SECONDS
 from warploom.machine.compiled.threads import Runner
 from warploom.machine.turn import Cancellation
 
-_lock = Mutex("ask for work")
+_lock = Mutex("submit work")
 _unfinished: list[Work] = []
 """In the order in which they were asked for."""
 _runners: list[Runner] = []
