@@ -23,6 +23,7 @@ from warploom.timing.engine.state import (
 from warploom.timing.engine.translation import TRANSLATIONS
 from warploom.timing.records import MemorySystem, Translation
 
+
 def warm_sms(setting: EngineSetting, earlier: Words) -> Words:
     """Returns the state of the SMs before a launch that follows one that ended in the state
     `earlier`, shape (SMs, words)."""
