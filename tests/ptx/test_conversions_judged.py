@@ -19,7 +19,8 @@ REGISTERS = {
     **dict.fromkeys(("u8", "s8", "u16", "s16", "f16", "bf16"), "%h"),
     **dict.fromkeys(("u32", "s32"), "%r"),
     **dict.fromkeys(("u64", "s64"), "%d"),
-    **{"f32": "%f", "f64": "%g"},
+    "f32": "%f",
+    "f64": "%g",
 }
 ROUNDINGS = ("", ".rn", ".rz", ".rm", ".rp", ".rna", ".rni", ".rzi", ".rmi", ".rpi")
 MODIFIERS = ("", ".ftz", ".sat", ".relu", ".satfinite", ".ftz.sat")

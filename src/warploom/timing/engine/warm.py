@@ -1,7 +1,7 @@
 """Derives the state in which a launch begins if an equal one ran just before it.
 
-    L2, address translations, instruction caches   as the earlier launch left them, all requests answered
-    L1, queues, counters, everything else          as before a first launch
+    L2, translated pages, instruction caches   as the earlier launch left them, without requests
+    L1, queues, counters, everything else      as before a first launch
 
 Hardware invalidates L1 between launches. Nsight Compute measures such launches with
 `--cache-control none`, and those that begin with empty caches with `--cache-control all`."""
