@@ -127,6 +127,12 @@ def test_kernels_from_source_without_nvcc(
     assert_runs(run_program, "pycuda_source_programs.py")
 
 
+def test_the_module_that_numba_has_itself_is_imported_as_it_is(run_program: RunProgram) -> None:
+    """PyTorch's own tests import it; numba-cuda replaces it where it is installed."""
+    done = run_program("numba_itself.py")
+    assert done.stdout == "imported\n", done.stderr
+
+
 def test_compiling_alone_is_no_reason_to_complain(run_program: RunProgram) -> None:
     """NVRTC asks the driver for its undocumented tables, as a statically linked runtime does."""
     code = "from cuda.bindings import nvrtc as n; p = n.nvrtcCreateProgram(b'', b'', 0, [], [])[1]"

@@ -126,6 +126,17 @@ def test_floats_change_width() -> None:
     assert one("cvt.rpi.s32.f32", 1) == 1
 
 
+def test_halves_convert_to_each_other_and_wider_with_and_without_a_rounding() -> None:
+    """1 + 2^-7 + 2^-8 lies halfway between two .bf16 numbers, of which 1 + 2^-6 is even; every
+    .bf16 number is an .f32 and an .f64, whatever the rounding."""
+    assert one("cvt.bf16.f16", 0x3C0C) == one("cvt.rn.bf16.f16", 0x3C0C) == 0x3F82
+    assert one("cvt.rz.bf16.f16", 0x3C0C) == 0x3F81
+    assert one("cvt.f16.bf16", 0x3F81) == one("cvt.rz.f16.bf16", 0x3F81) == 0x3C08
+    assert one("cvt.rz.f32.bf16", 0x3F81) == f32(1 + 2.0**-7)
+    assert one("cvt.rm.ftz.f32.bf16", 1) == 0
+    assert one("cvt.rp.f64.bf16", 0x3F81) == f64(1 + 2.0**-7)
+
+
 def test_moves_keep_every_bit() -> None:
     assert one("mov.f32", 0x7F800001) == 0x7F800001
     assert one("mov.b64", (1 << 64) - 3) == (1 << 64) - 3

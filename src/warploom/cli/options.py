@@ -19,7 +19,7 @@ import typer
 from warploom.core.host_cores import usable_cores
 from warploom.host.device import Device
 from warploom.host.engines import ENGINES
-from warploom.host.option_types import CODES
+from warploom.host.option_types import CACHES, CODES
 from warploom.host.requests import Request
 from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
@@ -150,6 +150,13 @@ Code = Annotated[
     typer.Option(
         help=f"Code to replay: {' or '.join(CODES)}. Default: machine if ptxas is installed, "
         "otherwise ptx."
+    ),
+]
+Caches = Annotated[
+    str,
+    typer.Option(
+        help=f"State of the caches when the launch begins: {' or '.join(CACHES)} (after an equal "
+        "launch)."
     ),
 ]
 Sample = Annotated[

@@ -56,10 +56,17 @@ class _Finder:
         for finder in sys.meta_path:
             found = None if finder is self else finder.find_spec(fullname, path, target)
             if found is not None:
-                if found.loader is not None:
+                if found.loader is not None and _is_client(fullname, found):
                     found.loader = _Loader(found.loader)  # pyright: ignore[reportAttributeAccessIssue]
                 return found
         return None
+
+
+def _is_client(name: str, spec: ModuleSpec) -> bool:
+    """Returns whether a module of PREPARED is of the package that is meant: `numba.cuda` is of
+    numba-cuda or, without that, Numba's own, which PyTorch's tests import and nothing here
+    supports."""
+    return not name.startswith("numba.cuda.") or "numba_cuda" in (spec.origin or "")
 
 
 class _Loader:

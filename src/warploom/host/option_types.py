@@ -50,3 +50,7 @@ Shape = Extent | Sequence[Extent]
 CODES = ("machine", "ptx")
 """What a time can rest on (`run.time(code=)`). By default it is machine code where there is some
 that can be followed, else PTX."""
+
+CACHES = ("cold", "warm")
+"""The caches when a timed launch begins (`run.time(caches=)`): empty, or as an equal launch left
+them."""

@@ -15,7 +15,7 @@ from warploom.core.values import OneOf
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.timing import TimingSpec
 from warploom.host.loaded import LoadedKernel
-from warploom.host.option_types import CODES, Count, Positive, Workers
+from warploom.host.option_types import CACHES, CODES, Count, Positive, Workers
 from warploom.host.programs.targets import is_newer
 from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
@@ -51,7 +51,10 @@ class TimeOptions(TypedDict, total=False):
     is the same. `timeline`: keep so many states of each SM's warps. `spec` stands for the device's
     own figures. `code`: what is replayed, "machine" code or "ptx". Where it is left out, machine
     code is; of kernels without machine code, or whose machine code cannot be followed, PTX is
-    (`Timing.basis` says why). A timeline is one of PTX."""
+    (`Timing.basis` says why). A timeline is one of PTX. `caches`: "cold", they are empty when the
+    launch begins, as in Nsight Compute by default; or "warm", L2, the TLBs and the instruction
+    caches are as an equal launch just before it left them (`--cache-control none`), which is
+    replayed first."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | WarpScheduler | None
     prefetcher: Prefetcher | None
@@ -63,6 +66,7 @@ class TimeOptions(TypedDict, total=False):
     timeline: Count
     spec: TimingSpec | None
     code: Annotated[str, OneOf(CODES)] | None
+    caches: Annotated[str, OneOf(CACHES)]
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,8 @@ def render_time(timing: Timing, console: Console) -> None:
     console.print(
         Text.assemble(
             (timing.program.title, "bold"),
-            f" on {device.title} (compute capability {device.cc}), scheduler {timing.scheduler}:"
-            f" {timing.cycles:,} cycles, modelled",
+            f" on {device.title} (compute capability {device.cc}), scheduler {timing.scheduler},"
+            f" {timing.caches} caches: {timing.cycles:,} cycles, modelled",
         )
     )
     console.print(Text(f"Timed from {timing.basis}.", style="dim"))
@@ -187,6 +187,7 @@ def time_as_json(timing: Timing) -> str:
         "device": timing.device.title,
         "compute_capability": timing.device.cc,
         "scheduler": timing.scheduler,
+        "caches": timing.caches,
         "kind": MARK,
         "basis": {"code": basis.code, "found": basis.matched_share, "reason": basis.reason},
         "cycles": timing.cycles,

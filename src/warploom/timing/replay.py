@@ -21,6 +21,7 @@ from warploom.timing.engine.blocks import BlockDispatcher
 from warploom.timing.engine.compiled import functions
 from warploom.timing.engine.messages import deliver_messages
 from warploom.timing.engine.state import EngineSetting, Words, empty_sms, initial_memory
+from warploom.timing.engine.warm import warm_memory, warm_sms
 from warploom.timing.record.record import Record
 from warploom.timing.records import MemorySystem, SchedulerState, SmState
 from warploom.timing.saved import ReplayState
@@ -39,8 +40,8 @@ it."""
 class ReplayOutcome:
     """Holds the result of a replay: the cycle at which it ended, and the state of its SMs and of
     the memory system. It has as well the cycles of warps by operation and state, shape (operations,
-    REASONS); the issues of each operation; and `ends`, pairs of a cycle and how many blocks had
-    ended at it."""
+    REASONS); the issues of each operation; `ends`, pairs of a cycle and how many blocks had ended
+    at it; and whether the caches were warm when it began."""
 
     setting: EngineSetting
     cycles: int
@@ -49,6 +50,7 @@ class ReplayOutcome:
     states: Words
     issues: Words
     ends: Words
+    warm: bool
 
 
 class Replay:
@@ -64,12 +66,19 @@ class Replay:
         record: Record,
         blocks: int,
         workers: int | None = None,
+        earlier: ReplayOutcome | None = None,
     ) -> None:
         """Prepares a replay of the first `blocks` blocks of `record` with `work`, from the cycle 0
         on, by at most `workers` threads of the host, None for one on each core. Their number
-        changes no result."""
-        self.setting, self.now = setting, 0
-        self.sms, self.memory = empty_sms(setting), initial_memory(setting)
+        changes no result. The caches are as `earlier` left them, an outcome of the same replay, or
+        empty."""
+        self.setting, self.now, self._warm = setting, 0, earlier is not None
+        if earlier is None:
+            self.sms, self.memory = empty_sms(setting), initial_memory(setting)
+        else:
+            self.sms = warm_sms(setting, earlier.sms)
+            left = record.launch.blocks / blocks - 1
+            self.memory = warm_memory(setting, earlier.memory, left)
         size = len(work.operations) * (w.REASON_COUNT + 1)
         self._workers = workers or usable_cores()
         self._seconds_of_sm = 0.0
@@ -86,10 +95,10 @@ class Replay:
         # Stores the arrays alive: the engine gets only their addresses.
         self._arrays = [np.ascontiguousarray(_non_empty(array)) for array in fixed]
         self._array_addresses = [array.ctypes.data for array in self._arrays]
-        # Of arrays whose addresses the engine gets; `restore` refuses the state of others.
-        self._fingerprint = np.array(
-            [blocks, *(crc32(array.data) for array in self._arrays)], np.int64
-        )
+        # Of arrays whose addresses the engine gets, and of warm caches; `restore` refuses the state
+        # of others.
+        checksums = [crc32(array.data) for array in self._arrays]
+        self._fingerprint = np.array([blocks, *checksums, *[1] * self._warm], np.int64)
 
     def advance(self, cycle: int | None = None) -> bool:
         """Runs up to this cycle or, as quanta end, a little further; without one, to the end.
@@ -131,7 +140,7 @@ class Replay:
         if not all(np.array_equal(mine, theirs) for mine, theirs in pairs):
             raise WarploomError(
                 "this state belongs to another replay: the launch, the device and its figures, "
-                "the scheduler, sample and timeline must be the same"
+                "the scheduler, sample, caches and timeline must be the same"
             )
         self.now = state.now
         self.sms[:], self.memory[:] = state.sms, state.memory
@@ -158,7 +167,9 @@ class Replay:
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
         ends = np.array(self._ends, np.int64).reshape(-1, 2)
         by_state = states.reshape(-1, w.REASON_COUNT)
-        return ReplayOutcome(self.setting, cycles, self.sms, self.memory, by_state, issues, ends)
+        return ReplayOutcome(
+            self.setting, cycles, self.sms, self.memory, by_state, issues, ends, self._warm
+        )
 
     def _check_policies(self) -> None:
         """Raises WarploomError if a function of the user's (scheduler, prefetcher, mapping,

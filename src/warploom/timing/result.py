@@ -58,6 +58,9 @@ class Timing:
         """The launch that was timed."""
         self.basis = basis
         """The code that was replayed: PTX, or machine code."""
+        self.caches = "warm" if outcome.warm else "cold"
+        """The caches when the launch began: "cold" (empty), or "warm", as an equal launch left
+        them."""
         self.blocks = record.launch.blocks
         """Blocks of the launch."""
         self.sampled_blocks = int(outcome.sms[:, SmState.blocks_done].sum())

@@ -209,6 +209,7 @@ class ReplayOptions:
     timeline: int = 0
     spec: TimingSpec | None = None
     code: str | None = None
+    caches: str = "cold"
 
     def policies(self, timing: TimingSpec) -> Policies:
         """Returns the policies of the replay: the device's own scheduler (`timing`) without
@@ -259,7 +260,10 @@ def replaying(
         name = policies.name
         return Timing(kernel.program, device, timing, name, record, work, outcome, basis)
 
-    return Replaying(Replay(setting, work, record, blocks, options.workers), timed)
+    earlier = None
+    if options.caches == "warm":
+        earlier = Replay(setting, work, record, blocks, options.workers).run()
+    return Replaying(Replay(setting, work, record, blocks, options.workers, earlier), timed)
 
 
 def _block_slots(kernel: LoadedKernel, record: Record) -> int:

@@ -78,7 +78,7 @@ def integer_to_integer(m: Modifiers, a: Term) -> Term:
 
 @cvt(".rnd{.ftz}{.sat}", ("f32",), CONVERTED)
 @cvt(".rnd{.sat}", ("f16", "f64"), CONVERTED)
-@cvt(".rnd", ("bf16",), CONVERTED)
+@cvt(".rnd", ("bf16",), INTEGERS)
 def integer_to_float(m: Modifiers, a: Term) -> Term:
     """d = a, rounded                               PTX ISA, Data Movement and Conversion: cvt"""
     if m.scalar("dtype") in HALVES:
@@ -88,7 +88,7 @@ def integer_to_float(m: Modifiers, a: Term) -> Term:
 
 @cvt(".irnd{.ftz}{.sat}", CONVERTED, ("f32",))
 @cvt(".irnd{.sat}", CONVERTED, ("f16", "f64"))
-@cvt(".irnd", CONVERTED, ("bf16",))
+@cvt(".irnd", INTEGERS, ("bf16",))
 def float_to_integer(m: Modifiers, a: Term) -> Term:
     """d = a, rounded and clamped; a NaN gives 0, or only the top bit set
     PTX ISA, Data Movement and Conversion: cvt"""
@@ -103,8 +103,8 @@ def float_to_integer(m: Modifiers, a: Term) -> Term:
 @cvt("{.ftz}{.sat}", ("f64",), ("f32",))
 @cvt("{.ftz}{.sat}", ("f32",), ("f16",))
 @cvt("{.sat}", ("f64",), ("f16",))
-@cvt("{.ftz}", ("f32",), ("bf16",))
-@cvt("", ("f64",), ("bf16",))
+@cvt("{.rnd}{.ftz}", ("f32",), ("bf16",))
+@cvt("{.rnd}", ("f64",), ("bf16",))
 def float_to_other_float(m: Modifiers, a: Term) -> Term:
     """d = a, rounded; .ftz applies to the .f32 side  PTX ISA, Data Movement and Conversion: cvt"""
     value = float_to_float(number(m, a), m.scalar("dtype"), rounding(m))
@@ -119,9 +119,10 @@ def keeps_nan(m: Modifiers, a: Term) -> bool:
 
 @cvt(".rnd{.ftz}{.sat}", ("f16",), ("f32",))
 @cvt(".rnd{.sat}", ("f16",), ("f64",))
-@cvt(".rnd", ("f16",), ("bf16",))
+@cvt("{.rnd}", ("f16",), ("bf16",))
 @cvt(".rnd{.ftz}", ("bf16",), ("f32",))
-@cvt(".rnd", ("bf16",), ("f16", "f64"))
+@cvt("{.rnd}", ("bf16",), ("f16",))
+@cvt(".rnd", ("bf16",), ("f64",))
 @cvt(".rnd.relu", NARROW, ("f32",), rnd=("rn", "rz"))
 @cvt(".rnd{.relu}.satfinite", NARROW, ("f32",), rnd=("rn", "rz"))
 @cvt(".rnd.satfinite.relu", NARROW, ("f32",), rnd=("rn", "rz"))
