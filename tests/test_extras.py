@@ -21,10 +21,10 @@ WITH_CUDA = ("cuda", "numba", "nvcc", "opencl", "ptxas", "torch", "clients")
 """The extras that bring wheels of the CUDA toolkit."""
 
 RELEASED_TOGETHER = re.compile(
-    r"nvidia-(cuda-(crt|cuobjdump|cupti|nvcc|nvdisasm|nvrtc|runtime)|nvvm|nvjitlink)$"
+    r"nvidia-(cuda-(crt|cuobjdump|cupti|nvcc|nvdisasm|nvrtc|runtime)|nvvm)$"
 )
-"""Wheels whose versions are that of the toolkit but for the last number. The first number of the
-others is CUDA's as well, or the library's own."""
+"""Wheels whose versions are that of the toolkit but for the last number. That of nvJitLink may be
+newer: NVIDIA's cuda-toolkit requires none but the same major version."""
 
 
 def requirements(extra: str) -> Iterator[str]:
