@@ -152,7 +152,7 @@ Code = Annotated[
         "otherwise ptx."
     ),
 ]
-Caches = Annotated[
+CacheState = Annotated[
     str,
     typer.Option(
         help=f"State of the caches when the launch begins: {' or '.join(CACHES)} (after an equal "

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from warploom.cli.launches.launching import launch
 from warploom.cli.launches.targets import CaptureOptions, Target
 from warploom.cli.options import (
-    Caches,
+    CacheState,
     Code,
     Json,
     LaunchOptions,
@@ -70,7 +70,7 @@ class ModelOptions:
     scheduler: Scheduler = None
     sample: Sample = None
     code: Code = None
-    caches: Caches = "cold"
+    cache_state: CacheState = "cold"
     workers: Annotated[
         int | None,
         typer.Option(
@@ -113,7 +113,7 @@ def time(
         scheduler=model.scheduler,
         sample=model.sample,
         code=model.code,
-        caches=model.caches,
+        caches=model.cache_state,
         workers=model.workers,
         timeline=MOST_STATES if outputs.perfetto or outputs.trace else 0,
     )

@@ -42,11 +42,11 @@ def warm_memory(setting: EngineSetting, earlier: Words, left: float) -> Words:
     memory, params = initial_memory(setting), setting.parameters
     # The order of each set and the tag of each entry; the times at which sectors arrive stay 0.
     size = int(params.l2_sets * (1 + params.l2_ways))
-    kept = [slice(int(params.at_l2), int(params.at_l2) + size)]
+    parts = [slice(int(params.at_l2), int(params.at_l2) + size)]
     if params.l2_replacement:
         first = int(params.at_l2_user)
-        kept.append(slice(first, first + int(params.l2_sets) * w.SET_STRIDE))
-    for part in kept:
+        parts.append(slice(first, first + int(params.l2_sets) * w.SET_STRIDE))
+    for part in parts:
         memory[part] = earlier[part]
     memory[MemorySystem.l2_dirty] = earlier[MemorySystem.l2_dirty]
     if left > 0 and params.l2_sets:
