@@ -76,10 +76,10 @@ MISSING_FORMS = {
     "red.async to global memory": "not implemented: only sm_100 and later support it",
     "cp.async.bulk with .ignore_oob": "not implemented",
     "cp.async.bulk.tensor of 6-bit elements for sm_103a and sm_107": "boxes and coordinates"
-    " must have the sizes and multiples of sm_100",
-    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault if a pixel"
-    " of a halo is outside the bounding box, because the manual describes these pixels only in"
-    " figures",
+    " must obey the rules for sm_100",
+    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a copy faults if a"
+    " halo extends beyond the bounding box, because the manual describes the pixels of such a halo"
+    " only in figures",
     "mad.f32 without a rounding modifier": "only for targets before sm_20",
 }
 """Forms of instructions that run otherwise."""
@@ -92,9 +92,9 @@ def table() -> str:
         "",
         "`tools/instruction_table.py` writes this page from the instruction tables. Each row shows",
         "a syntax line, the values of its modifiers, and the test that executes it with each of",
-        "these values on both machines. Any other opcode or modifier is an error, and the message",
-        "names the line. An instruction that is newer than the module's `.version` or `.target` is",
-        "also an error, as in ptxas.",
+        "these values in the compiled engine and on the reference machine. Any other opcode or",
+        "modifier is an error, and the message names the line. An instruction that is newer than",
+        "the module's `.version` or `.target` is also an error, as in ptxas.",
         "",
     ]
     for section, names in sections().items():

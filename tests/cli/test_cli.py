@@ -169,7 +169,11 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
         (["run", "PTX", "--kernel", "nope"], 4, "no kernel named nope. Its kernels: scale"),
         (["run", "PTX", "--arg", "1"], 4, "takes 2 arguments"),
         (["run", "PTX", "--arg", "1", "--arg", "2.5"], 4, "takes a Buffer"),
-        (["run", "PTX", "--block", "1025", "--arg", "1", "--arg", "0"], 4, "its x is 1025"),
+        (
+            ["run", "PTX", "--block", "1025", "--arg", "1", "--arg", "0"],
+            4,
+            "its x dimension is 1025",
+        ),
         (["run", "PTX", "--grid", "0", "--arg", "1", "--arg", "0"], 4, "grid of 0"),
         (["run", "PTX", "--arg", "32", "--arg", "y:i32[31]=ones"], 5, "the nearest allocation, y"),
         (

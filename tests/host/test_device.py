@@ -180,7 +180,7 @@ def test_launch_configurations_that_make_no_sense(plain: wl.Device) -> None:
     x = np.ones(4, np.float32)
     for grid, block, message in (
         (0, 32, "grid of 0 x 1 x 1"),
-        (1, 2048, "its x is 2048"),
+        (1, 2048, "its x dimension is 2048"),
         ((1, 1, 1, 1), 32, "grid of a launch must be an integer or a tuple"),
         (1, 2.5, "block of a launch must be an integer"),
         (1, (), "block of a launch"),
@@ -189,7 +189,7 @@ def test_launch_configurations_that_make_no_sense(plain: wl.Device) -> None:
             kernel[grid, block](1, 1.0, x, x)
     with pytest.raises(wl.LaunchError, match="takes grid, block"):
         kernel[1]
-    with pytest.raises(wl.LaunchError, match="third value is a stream"):
+    with pytest.raises(wl.LaunchError, match="third value must be a stream"):
         kernel[1, 32, 4096]
     with pytest.raises(wl.LaunchError, match="size of shared memory: -1 bytes"):
         kernel[1, 32, None, -1]

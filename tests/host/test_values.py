@@ -58,7 +58,7 @@ def test_files(tmp_path: Path) -> None:
     assert buffer(f"x:{file}").content.shape == (2, 3)
     assert buffer(f"{file}").name == "0"
     assert buffer(f"i64[6]={file}").content.tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(WarploomError, match=r"contains int64 of shape \(2, 3\)"):
+    with pytest.raises(WarploomError, match=r"array of shape \(2, 3\) and type int64"):
         parse_arguments([f"i64[7]={file}"])
 
 
@@ -69,8 +69,8 @@ def test_files(tmp_path: Path) -> None:
         ("f31[4]=ones", "its type is not one of f16"),
         ("f32[x]=ones", "its shape is not numbers"),
         ("f32[-4]=ones", "its shape is negative"),
-        ("f32[4]=twos", "not one of zeros, ones, arange"),
-        ("f32[4]=randm", "not one of zeros, ones, arange"),
+        ("f32[4]=twos", "neither one of zeros, ones, arange"),
+        ("f32[4]=randm", "neither one of zeros, ones, arange"),
         ("f32[4]=gone.npy", "gone.npy cannot be loaded"),
     ],
 )
@@ -113,8 +113,8 @@ def test_a_file_of_several_arrays_is_refused(tmp_path: Path) -> None:
     [
         (f"f32[{2**62}]=ones", "not have enough memory"),
         (f"f32[{2**40},{2**40}]=arange", "not have enough memory"),
-        ("f32[4]=random:²", "not one of zeros"),
-        (f"f32[4]=random:{'9' * 5000}", "not one of zeros"),
+        ("f32[4]=random:²", "neither one of zeros"),
+        (f"f32[4]=random:{'9' * 5000}", "neither one of zeros"),
         ("9" * 5000 + "x", "neither a number nor a buffer"),
     ],
 )

@@ -39,10 +39,20 @@ def plans(loaded: wl.Module, name: str, *block: int) -> list[str]:
         ("one", (64,), "one address in the warp", "a scalar for each run"),
         ("columns", (64,), "addresses 128 bytes apart in the warp", "a scatter"),
         ("plane", (16, 16), "addresses 4 bytes apart in each 16 lanes", "a vector for each run"),
-        ("given", (64,), "a step found at run time, in the warp", "vectors if the step is"),
-        ("given", (6, 6), "any addresses, by the layout of the lanes", "vectors if the step is"),
+        ("given", (64,), "a stride measured at run time, in the warp", "vectors if the step is"),
+        (
+            "given",
+            (6, 6),
+            "varying addresses, with each lane treated as a run",
+            "vectors if the step is",
+        ),
         ("plane", (6, 6), "addresses 4 bytes apart in each 2 lanes", "a gather or a scatter of"),
-        ("plane", (7, 6), "any addresses, by the layout of the lanes", "vectors if the step is"),
+        (
+            "plane",
+            (7, 6),
+            "varying addresses, with each lane treated as a run",
+            "vectors if the step is",
+        ),
     ],
 )
 def test_patterns_follow_from_indices(
@@ -64,10 +74,10 @@ def test_passes_that_are_switched_off_leave_any_addresses(
 ) -> None:
     monkeypatch.setenv(VARIABLE, "groups")
     [found] = plans(loaded, "rows", 64)
-    plan = "any addresses; a bounds check of all lanes; a vector for consecutive lanes"
+    plan = "any addresses; a bounds check of every lane's address; a vector for consecutive lanes"
     assert found.startswith(plan)
     monkeypatch.setenv(VARIABLE, "uniformity")
-    assert plans(loaded, "rows", 64)[0].startswith("a step found at run time")
+    assert plans(loaded, "rows", 64)[0].startswith("a stride measured at run time")
 
 
 def test_docs_describe_each_pass() -> None:

@@ -230,7 +230,7 @@ def test_padding_is_the_least_that_ends_the_conflicts() -> None:
     found = advice("tight", 2, 1024, N)["bank conflicts"]
     assert place(found) == line("out[i] = t[x][y]")
     assert "Pad each row of 128 bytes by 4 bytes, to 132" in found.text
-    assert "took 32 where 1 would do" in found.evidence
+    assert "took 32 wavefronts where 1 would do" in found.evidence
     assert "because all 32 lanes access the same bank" in found.evidence
 
 

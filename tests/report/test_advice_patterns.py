@@ -277,20 +277,20 @@ PIXELS = small(np.uint8)
         (
             "swapped thread indices",
             ("row_by_x", (32, 32), (32, 8), floats(), floats(), WIDTH),
-            "threadIdx.x has a stride of 4,096 bytes, threadIdx.y 4",
+            "threadIdx.x has a stride of 4,096 bytes, and threadIdx.y a stride of 4 bytes",
             "Swap threadIdx.x and threadIdx.y",
         ),
         (
             "swapped thread indices",
             ("row_by_x", (64, 64), (16, 16), floats(), floats(), WIDTH),
-            "threadIdx.x has a stride of 4,096 bytes, threadIdx.y 4",
+            "threadIdx.x has a stride of 4,096 bytes, and threadIdx.y a stride of 4 bytes",
             "Swap threadIdx.x and threadIdx.y",
         ),
         # (x * 1024 + y) * 4 + z floats: 16,384 bytes along x, 4 along z.
         (
             "swapped thread indices",
             ("plane_by_x", 64, (32, 4, 4), floats(), floats(), WIDTH),
-            "threadIdx.x has a stride of 16,384 bytes, threadIdx.z 4",
+            "threadIdx.x has a stride of 16,384 bytes, and threadIdx.z a stride of 4 bytes",
             "Swap threadIdx.x and threadIdx.z",
         ),
         # 8 bytes of each of four rows: a quarter of each sector.
@@ -392,7 +392,7 @@ PIXELS = small(np.uint8)
             "divergence within warps",
             ("ragged", 256, 256, floats(), integers(high=64)),
             "issue slots",
-            "First sort the elements by number of iterations",
+            "First sort a list of the elements' indices by number of iterations",
         ),
         # 65,536 lanes in 2,048 warps add to one word; by warp 2,048 lanes do.
         (

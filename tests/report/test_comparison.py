@@ -36,7 +36,7 @@ def compared(before: Any, after: Any) -> Comparison:
     ("times", "verdict"),
     [
         ((4.0, 2.0), "Better: 2 times as fast (modelled time: 4 us before, 2 us after)."),
-        ((2.0, 3.0), "Worse: 1.5 times as slow (modelled time: 2 us before, 3 us after)."),
+        ((2.0, 3.0), "Worse: takes 1.5 times as long (modelled time: 2 us before, 3 us after)."),
         ((2.0, 2.04), "The same, within 3 % (modelled time: 2 us before, 2.04 us after)."),
     ],
 )
@@ -54,8 +54,8 @@ def test_without_times_the_least_time_decides_then_the_counts() -> None:
     before["ceilings"] = [{"part": "global memory", "seconds": 1e-6}]
     after["ceilings"] = [{"part": "instructions", "seconds": 2e-6}]
     assert compared(before, after).verdict == (
-        "Worse: 2 times as slow (lower bound of the time at the device's peaks: 1 us before, 2 us "
-        "after)."
+        "Worse: takes 2 times as long (lower bound on the time, at the device's peak rates: 1 us "
+        "before, 2 us after)."
     )
 
 

@@ -561,8 +561,8 @@ def test_what_is_not_the_bound_gains_nothing() -> None:
     """12 bytes of each 16 that DRAM moves are those of the structures: all of them are used."""
     n = 1024 * 256
     text = screen(report("lengths", 1024, 256, ones(3 * n), ones(n)))
-    assert "array of structures (not the bound: " in text
-    assert text.count("This does not shorten this run.") == 1
+    assert "array of structures (not the bottleneck: " in text
+    assert text.count("This change does not shorten the run.") == 1
     assert "padded" not in text
 
 
@@ -591,8 +591,8 @@ def test_a_warp_for_each_row_needs_a_larger_grid(width: int, lanes: str) -> None
     number = 32 if lanes == "a warp" else 8
     assert "each thread accesses consecutive elements" in found.evidence
     assert f"Give each row to {lanes}, so that" in found.text
-    assert f"(thread i: row i / {number}, every {number}" in found.text
-    assert f"in {number} times as many blocks ({16 * number:,})" in found.text
+    assert f"element of row i / {number}, starting at element i % {number})" in found.text
+    assert f"launch {number} times as many blocks ({16 * number:,})" in found.text
 
 
 def test_a_sorted_index_keeps_the_positions_of_the_results() -> None:
@@ -600,8 +600,8 @@ def test_a_sorted_index_keeps_the_positions_of_the_results() -> None:
     indices = module()[0].to_device(np.random.default_rng(1).permutation(n).astype(np.int32))
     made = report("pick", 1024, 256, ones(n), indices, ones(n))
     [found] = [one for one in made.advice if one.rule == "scattered access"]
-    assert "each with its position beside it" in found.text
-    assert "otherwise, the results are in another order" in found.text
+    assert "Sort the indices together with their positions" in found.text
+    assert "otherwise, the results are in a different order" in found.text
 
 
 @pytest.mark.parametrize(
@@ -614,7 +614,7 @@ def test_iterations_are_shared_only_if_they_are_independent(name: str, is_shared
     n = 1056 * 256
     made = report(name, 1056, 256, integers(n), ones(n + 128), ones(n))
     [found] = [one for one in made.advice if one.rule == "divergence within warps"]
-    assert "First sort the elements by number of iterations" in found.text
+    assert "First sort a list of the elements' indices by number of iterations" in found.text
     assert ("share the iterations of one element" in found.text) is is_shared
 
 
@@ -626,7 +626,7 @@ def test_consecutive_threads_add_in_a_reduction() -> None:
     assert "if (t < s), where s starts at half the block size" in text
     assert "sequential addressing" in text
     assert (
-        "does not shorten this run" not in text
+        "does not shorten the run" not in text
     )  # fewer barriers are, by latency, which is the bound
     made = report("up_sweep", 1056, 256, ones(n), ones(n))
     assert not any("sequential addressing" in one.text for one in made.advice)

@@ -191,7 +191,7 @@ def test_a_choice_without_a_branch_says_that_both_sides_were_computed() -> None:
     ("blocks", "threads", "named"),
     [
         # 132 SMs hold 16 blocks of 128 threads each: 2,112. 75 % of them are 1,584.
-        (40, 128, ["small grid (not the bound: instructions "]),
+        (40, 128, ["small grid (not the bottleneck: instructions "]),
         (1583, 128, ["small grid: 1,583 blocks"]),
         (1584, 128, []),
         # 8 of 32 lanes; 32 blocks an SM are 32 of 64 warps.

@@ -27,7 +27,7 @@ pytestmark = [
 
 STOPS = (
     # 4 blocks of 256 threads are 1,024 threads, or 32 warps of 32.
-    ("Warps", "1,024 threads are 32 warps", "32 warps; 32 of 32", Claim(lanes={"active": FULL})),
+    ("Warps", "1,024 threads form 32 warps", "32 warps; 32 of 32", Claim(lanes={"active": FULL})),
     # The last warp has threads 992 to 1023; n is 1000.
     ("Masks", "8 lanes", "8 of 32 lanes", Claim(lanes={"active": 0xFF})),
     (

@@ -76,7 +76,7 @@ def test_a_cell_of_ptx_is_recognized() -> None:
         (
             "--grid",
             SOURCE,
-            "%%warploom: argument --grid: expected one argument. Its options: --grid, --block",
+            "%%warploom: argument --grid: expected one argument. Options: --grid, --block",
         ),
         ("--nothing 3", SOURCE, "unrecognized arguments: --nothing"),
         ("1 2 x y", SOURCE, "--arg 'x' cannot be read"),

@@ -311,7 +311,9 @@ class TestInBrowser:
             edit(page, ".source", "2 *", "1 *")
             run(page)
             page.wait_for_selector(".took", timeout=120_000)
-            assert re.search(r"in [\d.]+ s, after a start of [\d.]+ s", page.inner_text(".took"))
+            assert re.search(
+                r"in [\d.]+ s, after a startup time of [\d.]+ s", page.inner_text(".took")
+            )
             assert sectors(page) == "4"
             assert {url.partition(":")[0] for url in asked} <= {"file", "data", "blob"}
 

@@ -108,7 +108,7 @@ def test_a_cuda_kernel_is_shown_in_cudas_words(page: Any, tmp_path: Path) -> Non
     source = "__global__ void copy(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }"
     address = export_of(tmp_path / "cu.html", source, "copy.cu")
     text = shown(page, address, "machine")
-    assert "SMs those with a resident block" in " ".join(text.split())
+    assert "SMs with a resident block" in " ".join(text.split())
     assert "work-group" not in text
 
 

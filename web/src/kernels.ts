@@ -24,7 +24,7 @@ export class Kernels {
   compiled(asked: LaunchRequest): string | Refusal {
     if (asked.ptx) return asked.ptx;
     const kernel = this.near(asked);
-    if (!kernel) return refused("This page has no compiler for CUDA C++. Without a server, it can run the kernel with another value of one marked number, or edited PTX (Edit PTX). For other changes, use `warploom learn` or `warploom view`.");
+    if (!kernel) return refused("This page has no compiler for CUDA C++. Without a server, you can change one marked number in the kernel, or edit the PTX (Edit PTX). For other changes, use `warploom learn` or `warploom view`.");
     if (kernel.source === asked.source) return textOf(kernel, kernel.ptx);
     const { number, value } = editOf(kernel, asked.source)!;
     const changes = number.values[value];

@@ -63,7 +63,7 @@ export const CODE_PHRASES: Words = {
 };
 export const GLOSSARY: Readonly<Record<string, string>> = {
   "thread": "one execution of the kernel's code",
-  "lane": "a thread's position in its warp, 0 to 31 (63 with warp_size=64)",
+  "lane": "a thread's position in its warp: 0 to 31 (0 to 63 with warp_size=64)",
   "warp": "a group of 32 threads that execute each instruction together (64 on AMD's GCN and CDNA)",
   "block": "a group of threads that share memory and can wait for each other at barriers",
   "grid": "all blocks of a launch",
@@ -73,7 +73,7 @@ export const GLOSSARY: Readonly<Record<string, string>> = {
   "register": "on-chip storage private to a thread",
   "global memory": "memory that all blocks can access",
   "shared memory": "on-chip memory that the threads of a block share",
-  "local memory": "the private memory of a thread, which is part of device memory",
+  "local memory": "memory that is private to a thread and is part of device memory",
   "constant memory": "read-only memory that serves one word at a time to all lanes",
   "barrier": "a point at which the threads of a block wait for each other",
   "atomic": "a read-modify-write performed as one operation",
@@ -83,16 +83,16 @@ export const GLOSSARY: Readonly<Record<string, string>> = {
   "occupancy": "the number of resident warps on an SM as a share of the maximum",
   "divergence": "a state in which lanes of a warp take different sides of a branch",
   "SIMT": "Single instruction, multiple threads: one instruction is issued for all threads of a warp, but the program is written for one thread.",
-  "half-warp": "A group of 16 or 8 neighboring lanes. Before compute capability 2.0, each half-warp was served separately. Accesses of 8 bytes per lane are still served by half-warps, and accesses of 16 bytes per lane by quarter-warps.",
-  "quarter-warp": "A group of 16 or 8 neighboring lanes. Before compute capability 2.0, each half-warp was served separately. Accesses of 8 bytes per lane are still served by half-warps, and accesses of 16 bytes per lane by quarter-warps.",
+  "half-warp": "A group of 16 neighboring lanes (half-warp) or 8 neighboring lanes (quarter-warp). Before compute capability 2.0, the accesses of each half-warp were served separately. Accesses of 8 bytes per lane are still served one half-warp at a time, and accesses of 16 bytes per lane one quarter-warp at a time.",
+  "quarter-warp": "A group of 16 neighboring lanes (half-warp) or 8 neighboring lanes (quarter-warp). Before compute capability 2.0, the accesses of each half-warp were served separately. Accesses of 8 bytes per lane are still served one half-warp at a time, and accesses of 16 bytes per lane one quarter-warp at a time.",
   "active block": "A block that is resident on a multiprocessor, or one of its warps. The block keeps its registers and its shared memory until it ends.",
   "active warp": "A block that is resident on a multiprocessor, or one of its warps. The block keeps its registers and its shared memory until it ends.",
   "selected": "A warp for which the scheduler issues an instruction in this cycle.",
   "eligible": "A warp that could issue in this cycle. The scheduler selects one of the eligible warps.",
   "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and timing.md list Nsight Compute's stall reasons.",
   "coalescing": "Combining the accesses of a warp into as few transactions as their addresses allow.",
-  "convergence": "Lanes that had diverged execute together again.",
-  "reconvergence": "Lanes that had diverged execute together again."
+  "convergence": "The point at which lanes that had diverged execute together again.",
+  "reconvergence": "The point at which lanes that had diverged execute together again."
 };
 type Words = Readonly<Record<string, Readonly<Record<string, string>>>>;
 

@@ -13,7 +13,7 @@ from warploom.report.console import terminal
 KINDS = {
     "kernel": "machine code of kernels",
     "function": "functions shared by the code of many kernels",
-    "seconds": "execution counts of baseline code, which select the kernels to optimize",
+    "seconds": "execution counts of baseline code, used to select the kernels to optimize",
     "ptx": "PTX of CUDA C++ sources",
     "ptxas": "register counts from NVIDIA's assembler",
     "machinecode": "machine code from NVIDIA's assembler, for modelled time",

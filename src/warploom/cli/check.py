@@ -90,7 +90,7 @@ class ShownOptions:
 
     view: Annotated[
         bool,
-        typer.Option("--view", help="Open a page that shows the last access of the first finding."),
+        typer.Option("--view", help="Open a page that shows the last access in the first finding."),
     ] = False
     export: Export = None
 

@@ -130,7 +130,7 @@ def start(given: dict[str, Any]) -> None:
         try:
             os.chdir(asked.cwd)
         except (OSError, ValueError) as error:
-            raise WarploomError(f"`cwd` of the launch configuration: {error}") from None
+            raise WarploomError(f"`cwd` in the launch configuration: {error}") from None
     file = Path(asked.program)
     if file.suffix in (".cu", ".hip", ".ptx", ".cl"):
         _launch(file, asked)

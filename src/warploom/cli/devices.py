@@ -118,8 +118,8 @@ def opencl(
         print(vendor_file())
         return
     print(
-        "Platform: Warploom (NVIDIA CUDA), with one device. Select it with `warploom run "
-        "--device NAME`."
+        "Platform: Warploom (NVIDIA CUDA), with one device. Select the device with "
+        "`warploom run --device NAME`."
     )
     print(f"Compiler: {opencl_is_missing() or 'clang and libdevice are installed'}")
     table = Table(box=None, pad_edge=False)

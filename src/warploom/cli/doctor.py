@@ -125,14 +125,14 @@ def _cuda_wheels() -> Iterator[Finding]:
         with suppress(PackageNotFoundError):
             found.setdefault(".".join(version(wheel).split(".")[:2]), []).append(wheel)
     if len(found) == 1:
-        yield Finding("CUDA wheels", True, f"all of CUDA {next(iter(found))}")
+        yield Finding("CUDA wheels", True, f"all for CUDA {next(iter(found))}")
     elif found:
         kept = next(iter(found))  # that of the runtime, which PyTorch may ask for
         others = ", ".join(f"{wheel} {n}" for n, wheels in found.items() for wheel in wheels)
         yield Finding(
             "CUDA wheels",
             False,
-            f"their versions differ, which nvcc refuses ({others}): pip install"
+            f"nvcc refuses wheels of different versions ({others}): pip install"
             f' "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
         )
 

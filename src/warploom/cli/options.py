@@ -155,8 +155,8 @@ Code = Annotated[
 CacheState = Annotated[
     str,
     typer.Option(
-        help=f"State of the caches when the launch begins: {' or '.join(CACHES)} (after an equal "
-        "launch)."
+        help=f"State of the caches when the launch begins: {' or '.join(CACHES)} (as an identical "
+        "launch leaves them)."
     ),
 ]
 Sample = Annotated[

@@ -162,9 +162,9 @@ def tune(
         bool, typer.Option("--csv", help="Print one CSV row for each configuration.")
     ] = False,
 ) -> None:
-    """Launch a kernel in many configurations. Print the best configuration, why it is the best, and
-    the Pareto set. For a launch of a program, only the block, grid, shared memory and device can
-    vary.
+    """Launch a kernel in many configurations. Print the best configuration, the reason why it is
+    the best, and the Pareto set. For a launch of a program, only the block, grid, shared memory and
+    device can vary.
 
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
@@ -280,8 +280,9 @@ def _check_shapes(file: Path, space: dict[str, list[Any]]) -> None:
     for name in space:
         if name not in shapes:
             raise WarploomError(
-                f"--space: {name} is not one of {', '.join(shapes)}: the kernels of {file} are "
-                "already compiled. To tune macros and registers, use a .cu file with the kernel."
+                f"--space: the kernels of {file} are already compiled, so {name} cannot vary; "
+                f"choose from {', '.join(shapes)}. To tune macros and registers, use a .cu file "
+                "with the kernel."
             )
 
 

@@ -87,7 +87,7 @@ def view(
     added: AddedOptions,
     outputs: OutputOptions,
     step: Annotated[int, typer.Option(min=0, help="Recorded step at which the page opens.")] = 0,
-    warp: Annotated[int, typer.Option(min=0, help="Recorded warp at which the page opens.")] = 0,
+    warp: Annotated[int, typer.Option(min=0, help="Recorded warp that the page shows first.")] = 0,
 ) -> None:
     """Watch a launch step by step in the browser, change it there, and run it again. FILE can also
     be a trace (.wl). If FILE is a program, choose one of its launches on the page; launches of a

@@ -47,8 +47,8 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
     outer = os.environ if outer is None else outer
     if not libraries_are_built():
         raise WarploomError(
-            "Warploom's versions of NVIDIA's libraries are not built: an installation from source "
-            "builds them only on Linux and with a C compiler. Install gcc or clang, then run `pip "
+            "Warploom's versions of NVIDIA's libraries were not built: an installation from source "
+            "builds them only on Linux with a C compiler. Install gcc or clang, then run `pip "
             "install --force-reinstall --no-deps` for Warploom (in a checkout: `python "
             "tools/build_driver.py`). `from warploom import cuda` works without them."
         )

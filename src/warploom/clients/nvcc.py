@@ -48,7 +48,8 @@ def real_nvcc(path: str) -> str | None:
 def _lacking() -> str:
     """Returns what the nvcc of the wheels lacks."""
     missing = missing_wheels()
-    return f"{', '.join(missing)} are not installed" if missing else "gcc was not found"
+    verb = "are" if len(missing) > 1 else "is"
+    return f"{', '.join(missing)} {verb} not installed" if missing else "gcc was not found"
 
 
 def _nvcc_in(folder: str) -> str | None:
@@ -62,9 +63,8 @@ def found_nvcc() -> str:
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     if nvcc is None:
         raise CompileError(
-            f"nvcc was not found: it is not on the PATH, and {_lacking()}. Install the wheels of "
-            f"nvcc with `{INSTALL}`, and the C++ compiler that nvcc calls (Debian: apt-get install "
-            "g++)."
+            f"nvcc was not found: it is not on the PATH, and {_lacking()}. Install nvcc's wheels "
+            f"with `{INSTALL}`, and the C++ compiler that nvcc calls (Debian: apt-get install g++)."
         )
     return nvcc
 

@@ -92,7 +92,7 @@ class Evaluator:
         elif isinstance(type, (Pointer, Enumeration)):
             data = (int(number) % (1 << 8 * type.size)).to_bytes(type.size, "little")
         else:
-            raise EvaluationError(f"a value of type {type.name} cannot be assigned a number")
+            raise EvaluationError(f"a number cannot be assigned to a value of type {type.name}")
         if target.register is not None:
             thread.set_register(target.register, int.from_bytes(data, "little"))
         elif target.place is not None and target.place.space is not Space.PARAM:

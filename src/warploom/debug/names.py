@@ -24,7 +24,7 @@ from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"
 
-REENTERED = "unavailable: a deeper call of this function uses its registers"
+REENTERED = "unavailable: a deeper call of this function uses the same registers"
 """Why a variable of an outer frame of a recursive function has no value."""
 
 _BUILTIN = {

@@ -98,7 +98,7 @@ class Target:
             return "its warps run in a given order, or are interrupted at given instructions"
         delays = self.program.needs & (Needs.IN_FLIGHT_RING | Needs.COMPLETION_QUEUE)
         if self.launch.schedule.shuffles and delays:
-            return "its schedule delays asynchronous copies or products of warp groups"
+            return "its schedule delays asynchronous copies or warpgroup matrix products"
         return ""
 
     @property

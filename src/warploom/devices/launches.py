@@ -87,8 +87,8 @@ def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) 
         if not 1 <= size <= limit:
             empty = " Skip launches that have no work." if size == 0 else ""
             raise LaunchError(
-                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, but must be from 1 to"
-                f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",
+                f"a {what} of {_times(dims)} {of}: its {axis} dimension is {size}, but must be "
+                f"from 1 to {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",
                 resource=f"{what}.{axis}",
                 requested=size,
                 limit=limit,

@@ -44,8 +44,8 @@ def clang() -> Command:
             return (found,)
         why = "cannot compile for NVPTX or is too old" if found else "does not exist"
         raise CompileError(
-            f"WARPLOOM_CLANG names {chosen}, which {why}: set the variable to clang "
-            f"{OLDEST_CLANG} or later."
+            f"WARPLOOM_CLANG names {chosen}, which {why}: set the variable to the path "
+            f"of clang {OLDEST_CLANG} or later."
         )
     for command in _installed():
         if _usable(command):
@@ -54,7 +54,7 @@ def clang() -> Command:
         f"OpenCL C is compiled by clang ({OLDEST_CLANG} or later, with the NVPTX target), but none"
         f" is installed: run `{INSTALL}` (which installs the wheel ziglang), or install your "
         "Linux distribution's clang (Debian: apt-get install clang-19), or set WARPLOOM_CLANG to "
-        "a clang."
+        "the path of a clang executable."
     )
 
 

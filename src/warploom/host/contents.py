@@ -64,7 +64,7 @@ def make_content(content: str, element: Element, count: int) -> Array:
         drawn = draw(float(found["first"]), float(found["second"]), count)
         whole = np.floor(drawn) if issubclass(element, np.integer) else drawn
         return _converted(whole, element)
-    raise ContentError(f"{content!r} is not one of {KINDS}, or a file ({', '.join(SUFFIXES)})")
+    raise ContentError(f"{content!r} is neither one of {KINDS} nor a file ({', '.join(SUFFIXES)})")
 
 
 def read_array(file: str, element: Element | None = None) -> Array:
@@ -97,7 +97,9 @@ def _loaded(file: Path, element: Element | None) -> Array:
 def _fitted(loaded: Array, element: Element, count: int, file: str) -> Array:
     """Returns a loaded array, of the type and number of elements that are asked for."""
     if loaded.dtype != element or loaded.size != count:
-        raise ContentError(f"the file contains {loaded.dtype} of shape {loaded.shape}: {file}")
+        raise ContentError(
+            f"the file contains an array of shape {loaded.shape} and type {loaded.dtype}: {file}"
+        )
     return loaded.reshape(-1)
 
 

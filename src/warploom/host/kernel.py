@@ -31,8 +31,8 @@ class Kernel(LaunchableKernel):
         grid, block, stream, shared = given + (None, None, None, 0)[len(given) :]
         if not (stream is None or isinstance(stream, Stream) or _is_zero(stream)):
             raise LaunchError(
-                f"{self.name}[...]: the third value is a stream (`device.stream()`, or 0 for none),"
-                f" not {stream!r}; bytes of dynamic shared memory come fourth"
+                f"{self.name}[...]: the third value must be a stream (`device.stream()`, or 0 for "
+                f"none), not {stream!r}; the fourth is the number of bytes of dynamic shared memory"
             )
         if isinstance(stream, Stream):
             self.context.memory.check_owner(stream.memory, f"{self.name}[...]", "its stream")

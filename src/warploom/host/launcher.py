@@ -294,8 +294,8 @@ class Launcher:
         local = local_bytes(args) if self.kernel.takes_local_memory else 0
         if local and self.shared_bytes:
             raise LaunchError(
-                f"{self.kernel.name} has {self.shared_bytes} bytes of dynamic shared memory and "
-                "LocalMemory among its arguments; pass all local memory as LocalMemory"
+                f"the launch of {self.kernel.name} has both {self.shared_bytes} bytes of dynamic "
+                "shared memory and LocalMemory arguments; pass all local memory as LocalMemory"
             )
         asked = Configuration(self.grid, self.block, self.shared_bytes + local)
         if options:

@@ -36,8 +36,8 @@ class Pattern(Enum):
     AGREED = "the same address in each run"
     CONSECUTIVE = "consecutive elements in each run"
     STRIDED = "any other stride in each run"
-    STEP = "no shape, in convergent code"
-    LAYOUT = "no shape, in convergent code, and the block's width is not a multiple of 4"
+    STEP = "varying addresses, in convergent code"
+    LAYOUT = "varying addresses, in convergent code; the block's width is not a multiple of 4"
     COLUMNS = "several stores from one base register, to varying or strided addresses"
     ANY = "any"
 
@@ -49,10 +49,10 @@ class Guard(Enum):
     CACHE = "a hit in the range cache"
     STEP = "a hit in the range cache, and a constant step between lanes in each run"
     ELEMENT = "a hit in the range cache, and consecutive elements in each run"
-    LANES = "a hit in the range cache, with each lane as a run"
+    LANES = "a hit in the range cache, with each lane treated as a run"
     COMPARED = "the addresses of the stores do not overlap those of the loads between them"
     WINDOW = "all words are within 1 KiB"
-    BOUNDS = "a bounds check of all lanes"
+    BOUNDS = "a bounds check of every lane's address"
 
 
 class Move(Enum):
@@ -67,7 +67,7 @@ class Move(Enum):
     GATHER = "a gather"
     SCATTER = "a scatter"
     BY_STEP = "vectors if the step is the size of an element, otherwise a gather or a scatter"
-    ROWS = "one row of 128 bytes for each word"
+    ROWS = "one row of 128 bytes for each word of an element"
     DEFERRED = "deferred, then stored row by row"
     LANE_BY_LANE = "lane by lane"
     WORDS = "a gather or a scatter for each word"
@@ -190,14 +190,16 @@ class Need(Enum):
     BACKWARDS = "consecutive elements in reverse order, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
-    NO_OVERLAP = "no policy chooses which store takes effect, or the stores of lanes do not overlap"
+    NO_OVERLAP = (
+        "either no policy chooses which store takes effect, or the lanes' stores do not overlap"
+    )
     STEPS = "with the pass `steps`"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on loaded data"
     DEFERS = (
-        "with the pass `store-batching`; no policy, detector or observer requires stores in order"
+        "with the pass `store-batching`; no policy, detector or observer requires in-order stores"
     )
     LISTS = "no policy chooses the order of lanes"
-    ON_STACK = "accesses to the stack on which calls save registers"
+    ON_STACK = "the access is to the stack on which calls save registers"
 
 
 def _near_strides(access_type: AccessType) -> range:

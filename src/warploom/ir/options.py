@@ -37,12 +37,12 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.MASKED_LOOPS: "lets some lanes leave a loop, or jump over blocks, while the other lanes "
     "continue",
     Pass.PREDICATED_BLOCKS: "runs a short `if` body under a mask while the lanes that skip it wait",
-    Pass.GROUPS: "uses one guard for all accesses of a block that use the same base register; "
-    "chooses vector, gather or scatter accesses from the pattern of the addresses",
-    Pass.STEPS: "measures the stride between the addresses of lanes at run time, and uses vector, "
-    "gather or scatter accesses accordingly",
-    Pass.VERSIONS: "adds a fast version of a block, which requires that all lanes are active and "
-    "that all addresses have the expected pattern",
+    Pass.GROUPS: "uses one guard for all accesses in a block that use the same base register; "
+    "chooses vector, gather or scatter accesses according to the pattern of the addresses",
+    Pass.STEPS: "measures the stride between the addresses of lanes at run time, and chooses "
+    "vector, gather or scatter accesses accordingly",
+    Pass.VERSIONS: "adds a fast version of a block, for use when all lanes are active and all "
+    "addresses have the expected pattern",
     Pass.STORE_BATCHING: "defers stores in which each lane writes a different cache line, then "
     "performs them lane by lane",
     Pass.STRIDED_LOOPS: "checks and counts accesses once per batch of iterations if their "

@@ -316,5 +316,5 @@ def _match_groups(pattern: str, text: str) -> tuple[str, ...]:
     does not."""
     match = re.fullmatch(pattern, text)
     if match is None:
-        raise ValueError(f"{text} is not as expected")
+        raise ValueError(f"{text} does not have the expected form")
     return match.groups()

@@ -19,9 +19,9 @@ PATTERNS = {
     Pattern.AGREED: "one address in {runs}",
     Pattern.CONSECUTIVE: "addresses {stride} bytes apart in {runs}",
     Pattern.STRIDED: "addresses {stride} bytes apart in {runs}",
-    Pattern.STEP: "a step found at run time, in {runs}",
-    Pattern.LAYOUT: "any addresses, by the layout of the lanes",
-    Pattern.COLUMNS: "columns, by a step found at run time",
+    Pattern.STEP: "a stride measured at run time, in {runs}",
+    Pattern.LAYOUT: "varying addresses, with each lane treated as a run",
+    Pattern.COLUMNS: "several stores by each lane, with a stride measured at run time",
     Pattern.ANY: "any addresses",
 }
 """The texts of patterns; {runs} and {stride} are filled in for an access."""

@@ -40,8 +40,8 @@ class Deadline:
         raise CompileError(
             f"kernel {program.title} was not compiled: compiling its {len(program.instructions):,} "
             f"instructions took longer than {self.seconds:g} s of processor time. Split the kernel "
-            f"or unroll less, set {VARIABLE} to more seconds, or run the kernel on the device's "
-            "engine 'reference', which does not compile."
+            f"or unroll less, increase {VARIABLE} (in seconds), or run the kernel with the "
+            "device's engine 'reference', which does not compile kernels."
         )
 
 

@@ -139,8 +139,8 @@ class Services:
             block, thread = self._thread_of(call, lane)
             line = self.program.line(call.instruction)
             raise KernelFault(
-                f"free of {address:#x}, which is not an address that malloc returned in a kernel, "
-                f"or is already freed\n    at {line} in kernel {self.program.title}, by thread "
+                f"free of {address:#x}, which malloc did not return in a kernel, or which has "
+                f"already been freed\n    at {line} in kernel {self.program.title}, by thread "
                 f"{thread} in block {block}\n    Free each allocation once, and only pointers that "
                 "malloc returned.",
                 kernel=self.program.name,

@@ -141,8 +141,9 @@ class Trace(TraceData, frozen=True, dict=True):
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
             if version != VERSION:
                 raise WarploomError(
-                    f"the trace has version {version} of the schema, but this Warploom reads "
-                    f"version {VERSION}; record it again (`warploom view FILE --save trace.wl`)"
+                    f"the trace has version {version} of the schema, but this version of "
+                    f"Warploom reads version {VERSION}; record it again (`warploom view FILE "
+                    "--save trace.wl`)"
                 )
             trace = msgspec.msgpack.decode(plain, type=Trace)
             check_columns(trace)

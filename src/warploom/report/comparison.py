@@ -290,7 +290,7 @@ def _gain(before: RunTotals, after: RunTotals, rows: Sequence[Row]) -> tuple[flo
         return before.seconds / after.seconds, "modelled time"
     if before.least_seconds and after.least_seconds:
         return before.least_seconds / after.least_seconds, (
-            "lower bound of the time at the device's peaks"
+            "lower bound on the time, at the device's peak rates"
         )
     slots = [sum(q.slots * q.value(one.counts) for q in QUANTITIES) for one in (before, after)]
     return (slots[0] / slots[1] if slots[1] else 1.0), "counted slots"
@@ -299,7 +299,7 @@ def _gain(before: RunTotals, after: RunTotals, rows: Sequence[Row]) -> tuple[flo
 def _verdict(before: RunTotals, after: RunTotals, gain: float, basis: str) -> str:
     times = {
         "modelled time": (before.seconds, after.seconds),
-        "lower bound of the time at the device's peaks": (
+        "lower bound on the time, at the device's peak rates": (
             before.least_seconds,
             after.least_seconds,
         ),
@@ -311,7 +311,7 @@ def _verdict(before: RunTotals, after: RunTotals, gain: float, basis: str) -> st
         return f"The same, within {100 * SAME:.0f} % ({basis}{shown})."
     if gain > 1:
         return f"Better: {gain:.3g} times as fast ({basis}{shown})."
-    return f"Worse: {1 / gain:.3g} times as slow ({basis}{shown})."
+    return f"Worse: takes {1 / gain:.3g} times as long ({basis}{shown})."
 
 
 def _reason(rows: Sequence[Row], gain: float) -> str:
@@ -322,12 +322,15 @@ def _reason(rows: Sequence[Row], gain: float) -> str:
     sign = -1 if gain >= 1 else 1
     along = [row for row in changed if row.slots * sign > 0]
     against = [row for row in changed if row.slots * sign < 0]
-    parts = (
-        [f"Because of {_shown(along[0])}"] if along else ["No changed count explains this result"]
-    )
-    if against and (not along or abs(against[0].slots) > SMALL * abs(along[0].slots)):
-        parts.append(f"despite {_shown(against[0])}")
-    return ", ".join(parts) + "."
+    if not along:
+        return (
+            "The changed counts do not explain this result. The largest change is in "
+            f"{_shown(against[0])}."
+        )
+    cause = f"Because of {_shown(along[0])}"
+    if against and abs(against[0].slots) > SMALL * abs(along[0].slots):
+        return f"{cause}, despite {_shown(against[0])}."
+    return f"{cause}."
 
 
 def _shown(row: Row) -> str:
@@ -365,6 +368,6 @@ def _misleading(ratios: Sequence[Row], rows: Sequence[Row], gain: float) -> tupl
         if row.name.startswith("Theoretical Occupancy") and change < 0 and gain > 1 + SAME:
             notes.append(
                 f"Occupancy fell from {row.before:,.3g} % to {row.after:,.3g} %, but the run is "
-                "faster: fewer warps are enough if each has more independent work."
+                "faster: fewer warps can hide latencies if each has more independent work."
             )
     return tuple(notes)

@@ -59,7 +59,7 @@ class _Writer:
         packet = self._packet(0)
         packet.track_descriptor.uuid = PROCESS
         packet.track_descriptor.process.pid = sm + 1
-        name = f"SM {sm}: {timing.program.title} on {timing.device.name}, modelled (1 ns: 1 cycle)"
+        name = f"SM {sm}: {timing.program.title} on {timing.device.name}, modelled (1 ns = 1 cycle)"
         packet.track_descriptor.process.process_name = name
         for track, name, unit in (
             (IPC, "Instructions per cycle", ""),

@@ -102,9 +102,9 @@ def render(
         _print_source_counters(report, console, say)
     if parts.details and chosen is None:
         console.print(
-            "Counted values were counted during execution; modelled values are computed from "
-            "the device's specifications. Instructions are PTX instructions, not machine "
-            "instructions.",
+            'Values marked "counted" were counted during execution. Values marked "modelled" are '
+            "computed from the device's specifications. Instructions are PTX instructions, not "
+            "machine instructions.",
             style="dim",
         )
 
@@ -145,9 +145,9 @@ def _print_head(report: Report, console: Console, *, is_short: bool) -> int:
     notes: list[str] = []
     if facts.newer_target is not None:
         notes.append(
-            f"The PTX targets {facts.newer_target}, which is newer than this device; the device "
-            "supports all its instructions, but a driver would refuse this PTX "
-            "(--strict-target)."
+            f"The PTX targets {facts.newer_target}, which is newer than this device. The device "
+            "supports all instructions in this PTX, but a driver would refuse the PTX, as "
+            "--strict-target does."
         )
     if facts.any_order:
         notes.append(

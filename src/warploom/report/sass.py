@@ -122,9 +122,9 @@ def render_sass(
         _add(table, row)
     console.print(table)
     console.print(
-        "The warps of PTX instructions are counted. The warps of machine instructions are "
-        f"derived from these counts ({100 * machine.confidence:.0f} % agree with them). Stalls "
-        "are modelled. See docs/machine_code.md.",
+        "The numbers of warps are counted for PTX instructions, and are derived from these counts "
+        f"for machine instructions (agreement: {100 * machine.confidence:.0f} %). Stalls are "
+        "modelled. See docs/machine_code.md.",
         style="dim",
     )
 

@@ -34,7 +34,7 @@ GLOSSARY = (
         "sub-group lane",
         "sub-group lane",
         "lane",
-        "a thread's position in its warp, 0 to 31 (63 with `warp_size=64`)",
+        "a thread's position in its warp: 0 to 31 (0 to 63 with `warp_size=64`)",
     ),
     Entry(
         "warp",
@@ -86,7 +86,7 @@ GLOSSARY = (
         "private memory",
         "private memory",
         "private memory",
-        "the private memory of a thread, which is part of device memory",
+        "memory that is private to a thread and is part of device memory",
     ),
     Entry(
         "constant memory",
@@ -142,9 +142,10 @@ ARCHITECTURE = {
     "warp": 'Like "thread", the term comes from weaving: the warp is the set of parallel threads '
     "on a loom. Weaving was the first technology with parallel threads (Lindholm and others, "
     "IEEE Micro 28 (2), 2008).",
-    "half-warp, quarter-warp": "A group of 16 or 8 neighboring lanes. Before compute capability "
-    "2.0, each half-warp was served separately. Accesses of 8 bytes per lane are still served by "
-    "half-warps, and accesses of 16 bytes per lane by quarter-warps.",
+    "half-warp, quarter-warp": "A group of 16 neighboring lanes (half-warp) or 8 neighboring lanes "
+    "(quarter-warp). Before compute capability 2.0, the accesses of each half-warp were served "
+    "separately. Accesses of 8 bytes per lane are still served one half-warp at a time, and "
+    "accesses of 16 bytes per lane one quarter-warp at a time.",
     "active block, active warp": "A block that is resident on a multiprocessor, or one of its "
     "warps. The block keeps its registers and its shared memory until it ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
@@ -154,7 +155,8 @@ ARCHITECTURE = {
     "[timing.md](timing.md) list Nsight Compute's stall reasons.",
     "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
     " allow.",
-    "convergence, reconvergence": "Lanes that had diverged execute together again.",
+    "convergence, reconvergence": "The point at which lanes that had diverged execute together "
+    "again.",
 }
 """Words of the architecture, each with what it means."""
 
@@ -243,7 +245,7 @@ def glossary_page() -> str:
         "# Glossary",
         "",
         "Warploom and its documentation use CUDA's terms. `warploom profile --terms opencl` (or "
-        "`sycl`, `hip`) writes a report with the terms of another language.",
+        "`sycl`, `hip`) prints a report in the terms of another language.",
         "",
         "| CUDA | OpenCL | SYCL | HIP | meaning |",
         "| --- | --- | --- | --- | --- |",

@@ -64,7 +64,7 @@ def speed_of_light(timing: Timing) -> Section:
         metrics += [
             _metric("Blocks Replayed", "block", timing.sampled_blocks),
             _metric("Blocks", "block", timing.blocks),
-            _metric("Error Of Extrapolation", "cycle", timing.cycles_error),
+            _metric("Extrapolation Error", "cycle", timing.cycles_error),
         ]
     if timing.predicted_blocks:
         metrics.append(_metric("Blocks Predicted", "block", timing.predicted_blocks))
@@ -173,7 +173,7 @@ def render_time(timing: Timing, console: Console) -> None:
     console.print(_stalled_lines(timing))
     console.print(Text(timing.bound[:1].upper() + timing.bound[1:] + ".", style="bold"))
     console.print(
-        "All these figures are modelled. docs/timing.md explains the model and names the "
+        "All these figures are modelled. docs/timing.md explains the model and lists the "
         "estimates.",
         style="dim",
     )

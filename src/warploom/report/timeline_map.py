@@ -62,7 +62,8 @@ function show(number) {
   for (const kernel of Object.keys(left_out)) if (!totals.has(+kernel)) totals.set(+kernel, 0);
   kernels.replaceChildren(...[...totals].map(([kernel, blocks]) => {
     const line = document.createElement("li"), without = left_out[kernel];
-    const more = without ? `; ${without} more have slots that are spread over several SMs` : "";
+    const reason = "their slots are spread over several SMs";
+    const more = without ? `; ${without} more are not shown, because ${reason}` : "";
     const name = ` ${names[kernel]}, stream ${streams[kernel]}`;
     line.append(swatch(kernel), `${name}: ${counted(blocks)} resident${more}`);
     return line;

@@ -117,8 +117,8 @@ def _svg(drawing: _Drawing) -> str:
 
 def _described(work: ScheduledWork) -> str:
     return (
-        f"{work.work.title}: {microseconds(work.begin)} to {microseconds(work.end)} us, alone"
-        f" {microseconds(work.work.demand.seconds)} us"
+        f"{work.work.title}: {microseconds(work.begin)} to {microseconds(work.end)} us; if run"
+        f" alone, {microseconds(work.work.demand.seconds)} us"
     )
 
 

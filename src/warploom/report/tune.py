@@ -63,7 +63,7 @@ def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> 
     """Prints the report, with the first `top` of the configurations, all of the Pareto set, and as
     many configurations to measure. Raises WarploomError where none ran."""
     best = tuned.best
-    again = f", {tuned.reused} of them from the cache" if tuned.reused else ""
+    again = f" ({tuned.reused} of them from the cache)" if tuned.reused else ""
     console.print(f"{len(tuned.trials)} configurations{again}, {len(tuned.refused)} did not run")
     console.print(_ranking(tuned, top))
     _print_refused(tuned.refused, console)

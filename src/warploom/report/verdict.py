@@ -62,7 +62,7 @@ def gain_text(report: Report, advice: Advice) -> str:
     if found.relief < LEAST_SHOWN:
         return "saves hardly any time"
     times = f"{time_text(found.part_before)} to {time_text(found.part_after)}"
-    return f"not the bound: {found.part} {times}"
+    return f"not the bottleneck: {found.part} {times}"
 
 
 def _gain(report: Report, advice: Advice) -> Gain | None:
@@ -122,8 +122,8 @@ def _conclusion(report: Report) -> str:
     """Returns what follows for this run from advice on another part of the GPU than the bound. The
     way of each warp may be shorter with fewer instructions, which `ceilings` does not count."""
     if ceilings(report)[0].part == "latency":
-        return "Its effect on latency is not modelled."
-    return "This does not shorten this run."
+        return "The effect of this change on latency is not modelled."
+    return "This change does not shorten the run."
 
 
 def _weight(report: Report, advice: Advice) -> float:

@@ -14,8 +14,8 @@ TEXT = (
     "Value of the active mask stored\n    at {store}\n    The value depends on which lanes "
     "execute __activemask() together\n    at {mask}\n    On compute capability 7.0 and later, "
     "lanes on the same path need not run together\n    "
-    '(PTX ISA, "activemask"). Specify the lanes with __ballot_sync(mask, 1), where mask has\n    '
-    "the lanes that reach this line; or choose the leader from the mask: __ffs(mask) - 1."
+    '(PTX ISA, "activemask"). Specify the lanes with __ballot_sync(mask, 1), where mask\n    '
+    "contains the lanes that reach this line; or choose the leader from the mask: __ffs(mask) - 1."
 )
 
 

@@ -19,8 +19,9 @@ def race_advice(
         )
     if kind == "stale":
         return (
-            "Caches of textures and surfaces are not coherent with memory during a launch: read "
-            "only data that another launch wrote, or use ordinary loads and stores."
+            "Caches of textures and surfaces are not coherent with memory during a launch: use "
+            "textures and surfaces only for data that an earlier launch wrote; otherwise, use "
+            "ordinary loads and stores."
         )
     if space == "tensor":
         return (
@@ -83,5 +84,5 @@ def _order_advice(space: str) -> str:
         )
     return (
         "Nothing orders the two accesses. Within a block, put __syncthreads() between them; "
-        "between blocks, use atomics, a release and an acquire, or two launches."
+        "between blocks, use atomics, release and acquire operations, or two launches."
     )

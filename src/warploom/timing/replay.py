@@ -139,8 +139,8 @@ class Replay:
         )
         if not all(np.array_equal(mine, theirs) for mine, theirs in pairs):
             raise WarploomError(
-                "this state belongs to another replay: the launch, the device and its figures, "
-                "the scheduler, sample, caches and timeline must be the same"
+                "this state belongs to another replay: the launch, the device and its figures, the "
+                "scheduler, the sample, the caches and the timeline must be the same in both"
             )
         self.now = state.now
         self.sms[:], self.memory[:] = state.sms, state.memory

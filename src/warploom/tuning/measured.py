@@ -72,7 +72,7 @@ def _value_of(key: Any, name: str, part: Any, values: Sequence[Any]) -> Value:
 def _positive(key: Any, time: Any) -> float:
     if isinstance(time, bool) or not isinstance(time, int | float) or not 0 < time < _NEVER:
         raise WarploomError(
-            f"measured: {key!r} has {time!r} seconds, which is not a positive number"
+            f"measured: the time of {key!r}, {time!r} seconds, is not a positive number"
         )
     return float(time)
 

@@ -124,7 +124,7 @@ class Division:
                         f"{', '.join(space)}"
                     )
         for text in (one for axis in self.divisors for one in axis):
-            expression(text, set(space), "divisor of the grid")
+            expression(text, set(space), "grid divisor")
 
 
 def geometry(
@@ -154,10 +154,10 @@ def _share(configuration: Configuration, threads: int, texts: Sequence[str]) -> 
     """Returns how much of an axis of the problem a block covers."""
     product = 1.0 if texts else float(threads)
     for text in texts:
-        value = expression(text, set(configuration), "divisor of the grid")(configuration)
+        value = expression(text, set(configuration), "grid divisor")(configuration)
         if not isinstance(value, int | float) or value <= 0:
             raise WarploomError(
-                f"the divisor of the grid {text!r} is {value!r}; it must be greater than 0"
+                f"the grid divisor {text!r} is {value!r}; it must be greater than 0"
             )
         product *= value
     return max(1, round(product))

@@ -71,7 +71,7 @@ class Tab:
         while (answer := self._message()).get("id") != self._number:
             pass
         if "error" in answer:
-            raise WarploomError(f"Chromium refused {method}: {answer['error']['message']}")
+            raise WarploomError(f"Chromium rejected {method}: {answer['error']['message']}")
         return answer["result"]
 
     def _message(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Tab:
         while (end := self._rest.find(b"\0")) < 0:
             read = os.read(self._from.fileno(), 1 << 16)
             if not read:
-                raise WarploomError("Chromium ended before it had drawn the page")
+                raise WarploomError("Chromium exited before it had drawn the page")
             self._rest += read
         message = bytes(self._rest[:end])
         del self._rest[: end + 1]

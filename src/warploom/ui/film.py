@@ -56,7 +56,7 @@ def find_ffmpeg() -> str:
 def check_video_name(target: Path) -> None:
     """Raises WarploomError for a file whose suffix names no video format."""
     if target.suffix not in CODECS:
-        raise WarploomError(f"{target}: a video ends in {' or '.join(CODECS)}")
+        raise WarploomError(f"{target}: the name of a video must end in {' or '.join(CODECS)}")
 
 
 def write_video(

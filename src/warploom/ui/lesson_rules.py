@@ -58,7 +58,7 @@ def _problems(lesson: Lesson, task_request: LaunchRequest | None) -> Iterator[st
 def _anchor_problems(place: str, anchor: Anchor) -> Iterator[str]:
     yield from _one_of(f"{place}.event", anchor.event, ("", *EVENTS))
     if anchor.nth == 0:
-        yield f"{place}.nth is 0; steps are counted from 1, or from -1 at the end."
+        yield f"{place}.nth is 0; steps are counted from 1, or backward from -1."
 
 
 def _design_problems(design: Design) -> Iterator[str]:

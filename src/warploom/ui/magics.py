@@ -51,7 +51,7 @@ class _Options(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         options = (one.option_strings[0] for one in self._actions if one.option_strings)
-        raise WarploomError(f"%%{NAME}: {message}. Its options: {', '.join(options)}.")
+        raise WarploomError(f"%%{NAME}: {message}. Options: {', '.join(options)}.")
 
 
 def _options() -> _Options:

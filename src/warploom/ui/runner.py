@@ -160,7 +160,8 @@ def _read_answer(
     if status == -9 or b"MemoryError" in wrong or b"bad_alloc" in wrong:
         return Refusal("memory", TOO_MUCH)
     last = wrong.decode(errors="replace").strip().rpartition("\n")[2]
-    return Refusal("stopped", f"The process of the run ended with {status}. {last}")
+    ended = f"The process that ran the kernel exited with status {status}. {last}"
+    return Refusal("stopped", ended)
 
 
 def _late(limits: Limits) -> Refusal:

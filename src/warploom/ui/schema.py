@@ -12,15 +12,16 @@ AUTOMATIC = "automatic"
 
 
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A launch that the page asks for; fields mean what the options of `warploom run` do.
+    """A launch that the page requests. The fields correspond to the options of `warploom run`.
 
-    `engine` is AUTOMATIC, "reference" (everything is recorded) or "compiled" (fast; registers are
-    not). `trace_warps` and `trace_steps` bound the recording; `trace_blocks` are the blocks to
-    record, the first that run where there are none. `timed`: model the time, too, with `scheduler`
-    (the device's own if None), and show what the warps of SM `sm` did. `before`: kernels of the
-    program that run first, with the same grid, block and arguments. `sanitize`: tools of the
-    sanitizer that check the launch, too. `ptx`: what another compiler made of `source`, which is
-    then shown and not compiled.
+    `engine` is AUTOMATIC, "reference" (records everything) or "compiled" (faster, but does not
+    record registers). `trace_warps` and `trace_steps` limit the recording. `trace_blocks` lists the
+    blocks to record; if it is empty, the first blocks that run are recorded. If `timed` is true,
+    the time is modelled, too, with `scheduler` (None: the device's own scheduler), and the page
+    shows the warps of SM `sm`. `before` lists kernels of the program that run first, with the same
+    grid, block and arguments. `sanitize` lists tools of the sanitizer that check the launch, too.
+    `ptx` is the PTX that another compiler generated from `source`; `source` is then shown, but not
+    compiled.
     """
 
     name: str
@@ -68,12 +69,12 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Anchor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A step of a trace: of warp `warp` of block `block`, the `nth` (from 1) at which something
-    holds; negative numbers count from the end.
+    """A step of a trace: the `nth` step (counted from 1) of warp `warp` of block `block` that meets
+    all given conditions. Negative values of `nth` count from the end.
 
-    What is given must hold: its source line has the text `line` in it; its PTX, after a guard,
-    begins with `ptx`; an `event` of that name (divergence, reconvergence, barrier, conflict,
-    uncoalesced, fault) is there.
+    The conditions are: the step's source line contains the text `line`; its PTX, without a guard,
+    begins with `ptx`; the `event` (divergence, reconvergence, barrier, conflict, uncoalesced or
+    fault) occurs at the step.
     """
 
     block: int = 0
@@ -85,10 +86,10 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text of a lesson and the step that it is about; `look` names the view that shows it.
+    """A text of a lesson, and the step `at` that the text explains. `look` is the view to show.
 
-    `beside` is the step of the run that the lesson compares with; where it is not given, `at` is
-    looked up in that run as well.
+    `beside` is the step in the other run of a comparison. If `beside` is missing, `at` also selects
+    the step in the other run.
     """
 
     at: Anchor
@@ -98,7 +99,7 @@ class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something to predict before the answer is shown; `answer` is an index into `choices`."""
+    """A question to answer before the captions are shown; `answer` is an index of `choices`."""
 
     ask: str
     choices: tuple[str, ...]
@@ -107,8 +108,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes to a lesson's launch: for the run that it compares with, or for its task. A field
-    that is None stays as it is."""
+    """Changes to a lesson's launch, for the other run of a comparison or for the task. A field that
+    is None does not change the launch."""
 
     label: str = ""
     ptx: str | None = None
@@ -124,15 +125,15 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A requirement of a task, called `label`. One of these says what is measured, and `most` or
-    `least` bound it:
+    """A requirement of a task, with the text `label`. One of the following fields selects what is
+    measured, and `most` and `least` are the limits:
 
-    `results`: names of buffers, which must hold what the task's solution leaves in them.
-    `counter`: a counter of the run; divided by the counter `per`, where that is given.
-    `instruction`: executions by warps of PTX instructions whose text begins so.
-    `findings`: the tools of the sanitizer that must find nothing.
+    `results`: names of buffers, whose contents must be those that the task's solution writes.
+    `counter`: a counter of the run, divided by the counter `per` if `per` is given.
+    `instruction`: the beginning of PTX instructions, whose executions by warps are counted.
+    `findings`: tools of the sanitizer, which must find nothing.
     `occupancy`: the fraction of an SM's warps that can be resident.
-    `cycles`: modelled cycles, as a fraction of those of the kernel that the task begins with.
+    `cycles`: modelled cycles, as a fraction of the cycles of the kernel that the task begins with.
     """
 
     label: str
@@ -148,8 +149,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MeasuredKernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A launch of a kernel in a file of `examples/`, on which designs are measured; other fields
-    are those of a LaunchRequest."""
+    """A launch with which designs are measured, of a kernel in a file in `examples/`. The other
+    fields are those of a LaunchRequest."""
 
     file: str
     kernel: str
@@ -161,8 +162,8 @@ class MeasuredKernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a multiprocessor that the learner writes, as a function in Python: `part` is
-    "scheduler", "prefetcher" or "coalescer". It is measured on `kernels`, on a device, beside the
-    designs that are known (`ui.designs`)."""
+    "scheduler", "prefetcher" or "coalescer". The design is measured with `kernels` on `device`, and
+    compared with the known designs (`ui.designs`)."""
 
     part: str
     device: str
@@ -170,11 +171,11 @@ class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kernel for the learner to change, and what it must show then.
+    """A kernel that the learner changes, and the checks that the changed kernel must pass.
 
-    `source` is where the learner begins, the lesson's own kernel if empty; `launch` changes the
-    lesson's launch; the kernel must pass under each of `also`, too, as far as results go. With a
-    `design`, source and solution are that in Python, and it has no checks.
+    `source` is the kernel with which the learner begins (empty: the lesson's own kernel). `launch`
+    changes the lesson's launch. The results must also be correct in each launch of `also`. In a
+    task with a `design`, `source` and `solution` are Python functions, and there are no checks.
     """
 
     ask: str

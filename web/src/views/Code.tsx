@@ -251,8 +251,8 @@ function Took() {
   const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(2)} s`;
   return (
     <p class="note took" role="status" title="The reference machine ran in Python, compiled to WebAssembly">
-      Run in this page, in <b>{seconds(times.run)}</b>
-      {times.start !== null && <>, after a start of <b>{seconds(times.start)}</b></>}.
+      The kernel ran in this page in <b>{seconds(times.run)}</b>
+      {times.start !== null && <>, after a startup time of <b>{seconds(times.start)}</b></>}.
     </p>
   );
 }

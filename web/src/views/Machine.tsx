@@ -47,7 +47,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
       </div>
       <div class="sms">
         <h3 {...tip("sm")} tabIndex={0}>
-          SMs <em>those with a resident block, of {trace.device.sms}</em>
+          SMs <em>with a resident block (the device has {trace.device.sms} SMs)</em>
         </h3>
         <div class="cards">
           {bySm(resident, trace.beside).map(([sm, inside]) => (

@@ -34,7 +34,7 @@ export function Multiprocessor({ model, sizes, sm, resident, beside, moments }: 
   return (
     <section class="mp" aria-label={`SM ${sm}`}>
       <h3 {...tip("sm")} tabIndex={0}>
-        SM {sm} of {trace.device.title} <em>with the sizes of this device</em>
+        SM {sm} of {trace.device.title} <em>with the resources of this device</em>
       </h3>
       <div class="mp-parts">
         {parts.map((part) => (
@@ -100,7 +100,7 @@ function Part({ part, slots, cores, moments }: { part: number; slots: Slot[]; co
 
 /** A slot without a warp of the launch. */
 function Without({ other }: { other: string | undefined }) {
-  return other === undefined ? <i class="mp-empty" /> : <i class="mp-empty mp-other" tabIndex={0} role="img" translate={false} aria-label={other} data-tip={`${other}, a kernel that is resident beside this launch\n`} />;
+  return other === undefined ? <i class="mp-empty" /> : <i class="mp-empty mp-other" tabIndex={0} role="img" translate={false} aria-label={other} data-tip={`${other}, a kernel that is resident at the same time as this launch\n`} />;
 }
 
 function WarpSlot({ warp, moment }: { warp: number; moment: Moment }) {

@@ -62,11 +62,11 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
         {part && ` The first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks were replayed; the cycles of the launch are extrapolated.`}
       </p>
       {model.trace.device.independent && model.diverges && (
-        <p class="note">The model executes the sides of a divergent branch one after the other. From compute capability 7.0 on, hardware may overlap them; no published source has measured this.</p>
+        <p class="note">The model executes the sides of a divergent branch one after the other. From compute capability 7.0 on, hardware may overlap them, but no published source contains measurements of this overlap.</p>
       )}
       {facts.left_out > 0 && (
         <p class="note">
-          Only the first {facts.count.toLocaleString()} states of this SM's warps were stored. Their later {facts.left_out.toLocaleString()} cycles are not shown.
+          Only the first {facts.count.toLocaleString()} states of this SM's warps were stored. The remaining {facts.left_out.toLocaleString()} warp cycles are not shown.
         </p>
       )}
     </div>

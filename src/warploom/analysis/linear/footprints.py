@@ -179,7 +179,7 @@ def order_dependence(instruction: Instruction) -> str:
         if op == "atomic":
             return ATOMIC_ORDER
         if instruction.operation.kind not in BY_LANE:
-            return "an access by a whole warp"
+            return "lanes of a warp access memory together"
     return ""
 
 

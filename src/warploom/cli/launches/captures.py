@@ -34,8 +34,8 @@ MOST_NUMBERS = 4
 """The launches of each that it names."""
 
 MODELLED = """
-Instructions Executed (by warps) and Share are counted. Duration is modelled: it is the least total
-time of a row's launches at the device's peak rates (Nsight Compute: speed of light).
+Instructions Executed (by warps) and Share are counted. Duration is modelled: it is the minimum
+total time of a row's launches at the device's peak rates (Nsight Compute: speed of light).
 To model the time of each launch: warploom run --timeline {}"""
 """How to read the columns of a list of launches, and the command for other times."""
 

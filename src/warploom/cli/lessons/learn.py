@@ -74,7 +74,8 @@ def learn(
     machine: Machine = None,
 ) -> None:
     """List the lessons, open a lesson in the browser, or grade a kernel for a lesson's task. NAME
-    can also be an interactive page with sliders; `warploom learn` lists these pages, too.
+    can also be the name of an interactive page with sliders; `warploom learn` lists these pages,
+    too.
 
     With --start or --check, NAME defaults to the name of the file (banks for banks.cu). With
     --check, the exit status is 0 if the kernel passes, otherwise 1. If --check names a folder, the

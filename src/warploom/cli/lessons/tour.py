@@ -88,9 +88,9 @@ def tour(
     page: PageOptions,
     written: WrittenFilm,
 ) -> None:
-    """Watch a lesson as a film. Each caption stays long enough to be read, the steps between
-    captions play, and the question waits for an answer. Without NAME, watch all lessons in order
-    or, with --short, an explainer of warps, masks, divergence and memory.
+    """Watch a lesson as a film. Each caption stays long enough to be read, then the steps up to
+    the next caption play. At the question, the film waits for an answer. Without NAME, watch all
+    lessons in order or, with --short, an explainer of warps, masks, divergence and memory.
 
     Examples: `warploom tour --short`, `warploom tour`, `warploom tour branch`, `warploom tour
     branch --short`.

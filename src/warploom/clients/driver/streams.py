@@ -262,7 +262,7 @@ def _wait(word: ctypes.c_uint32 | ctypes.c_uint64, value: int, flags: int) -> No
     if not met[flags & 3]:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            f"a stream waits for a value that memory does not contain ({seen}, expected {wanted}): "
+            f"a stream waits for the value {wanted}, but memory contains {seen}: "
             "operations run in the order in which they are submitted, so write the value first",
         )
 

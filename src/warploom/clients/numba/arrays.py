@@ -108,7 +108,8 @@ class DeviceArray:
             return self._view.copy(order="K")
         if ary.size != self.size or device_type(ary.dtype) != self.dtype:
             raise ValueError(
-                f"an array of {self.shape} {self.dtype} does not fit into {ary.shape} {ary.dtype}"
+                f"an array of shape {self.shape} and type {self.dtype} does not fit into an array "
+                f"of shape {ary.shape} and type {ary.dtype}"
             )
         ary.reshape(self.shape)[...] = self._view
         return ary
@@ -117,7 +118,9 @@ class DeviceArray:
         """Copies the content of an array of the host or of the device into this one."""
         source = ary.view_of_memory if isinstance(ary, DeviceArray) else np.asarray(ary)
         if source.size != self.size:
-            raise ValueError(f"{source.shape} does not fit into {self.shape}")
+            raise ValueError(
+                f"an array of shape {source.shape} does not fit into an array of shape {self.shape}"
+            )
         self._copied(stream, writes=True)
         if isinstance(ary, DeviceArray):
             ary._copied(stream, writes=False)

@@ -134,7 +134,7 @@ def read(
 ) -> None:
     at, made = opened(queue, buffer)
     inside(made, offset, size)
-    demand(host, Status.INVALID_VALUE, "the pointer to read to is null")
+    demand(host, Status.INVALID_VALUE, "the destination pointer is null")
     host_may(made, write=False)
     work = partial(move, host, made.address + offset, size, waits=False)
     enqueue(at, READ, work, Asked(*asked), blocking=bool(blocks), holds=[made])
@@ -146,7 +146,7 @@ def write(
 ) -> None:
     at, made = opened(queue, buffer)
     inside(made, offset, size)
-    demand(host, Status.INVALID_VALUE, "the pointer to write from is null")
+    demand(host, Status.INVALID_VALUE, "the source pointer is null")
     host_may(made, write=True)
     work = partial(move, made.address + offset, host, size, waits=False)
     enqueue(at, WRITE, work, Asked(*asked), blocking=bool(blocks), holds=[made])

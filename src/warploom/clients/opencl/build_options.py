@@ -56,7 +56,7 @@ def compiler_options(text: str, wrong: Status) -> list[str]:
         ):
             found.append(word)
         else:
-            raise ClError(wrong, f"{word!r} is not a compiler option of OpenCL")
+            raise ClError(wrong, f"{word!r} is not an OpenCL compiler option")
     return found
 
 

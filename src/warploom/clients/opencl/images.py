@@ -228,7 +228,10 @@ def _create(
 def _check_format(format: ImageFormat, type: int, flags: int) -> None:
     """Checks that images of a kind have a format: IMAGE_FORMAT_NOT_SUPPORTED."""
     there = (format.order, format.type) in formats_of(type, flags)
-    why = f"images of this type and flags do not support {format.order:#x}, {format.type:#x}"
+    why = (
+        f"images of this type with these flags do not support channel order {format.order:#x} with "
+        f"channel data type {format.type:#x}"
+    )
     demand(there, Status.IMAGE_FORMAT_NOT_SUPPORTED, why)
 
 
@@ -247,7 +250,7 @@ def _check(d: Descriptor, format: ImageFormat, host: int) -> None:
     demand(
         host or d.source or not (d.row or d.slice),
         invalid,
-        "pitches must be 0 where host_ptr is null",
+        "pitches must be 0 if host_ptr is null",
     )
     most = {IMAGE_1D_BUFFER: (IN_BUFFER, 1, 1), IMAGE_3D: (DEEP, DEEP, DEEP)}
     limits = most.get(d.type, (WIDE, HIGH, DEEP))
@@ -312,7 +315,7 @@ def _old(context: int, flags: int, format: int, d: Descriptor, host: int) -> int
     given = format_at(format)
     flags = check_flags(flags, host)
     valid = host or not (d.row or d.slice)
-    demand(valid, Status.INVALID_IMAGE_SIZE, "pitches must be 0 where host_ptr is null")
+    demand(valid, Status.INVALID_IMAGE_SIZE, "pitches must be 0 if host_ptr is null")
     _check(d, given, host)
     _check_format(given, d.type, flags)
     return Image(at, flags, given, d, host).handle

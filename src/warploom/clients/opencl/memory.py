@@ -101,12 +101,12 @@ def check_flags(flags: int, host: int, allowed: int = FLAGS) -> int:
     )
     for group in (KERNEL_ACCESS, HOST_ACCESS):
         several = (flags & group).bit_count() > 1
-        demand(not several, Status.INVALID_VALUE, "the access flags exclude each other")
+        demand(not several, Status.INVALID_VALUE, "the access flags are mutually exclusive")
     both = flags & USE_HOST and flags & (ALLOC_HOST | COPY_HOST)
     demand(
         not both,
         Status.INVALID_VALUE,
-        "CL_MEM_USE_HOST_PTR excludes CL_MEM_ALLOC_HOST_PTR and CL_MEM_COPY_HOST_PTR",
+        "CL_MEM_USE_HOST_PTR cannot be combined with CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR",
     )
     wanted = bool(flags & (USE_HOST | COPY_HOST))
     fits = bool(host) == wanted

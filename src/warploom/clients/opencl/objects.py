@@ -103,7 +103,7 @@ class ClObject:
     def release(self) -> None:
         """Counts one less; INVALID where the program has none left."""
         with lock:
-            none = f"the {self.what} is released more often than it was retained"
+            none = f"the {self.what} has been released too many times"
             demand(self.references > 0, self.invalid, none)
             self.references -= 1
             over = self._is_over()

@@ -133,9 +133,9 @@ def check_resolved(ptx: Module) -> None:
     ]
     if missing:
         message = (
-            f"error: {missing[0]} is called, but no source of the program defines it"
-            f"{' (nor ' + ', '.join(missing[1:]) + ')' if missing[1:] else ''}: it is a function"
-            f" that was only declared, or a built-in function that this device does not support"
+            "error: the program calls functions that none of its sources define: "
+            f"{', '.join(missing)}. "
+            "Each is either only declared, or a built-in function that this device does not support"
         )
         raise CompileError(message, message)
 

@@ -94,7 +94,7 @@ def copy(queue: int, blocks: int, target: int, source: int, size: int, *asked: i
     demand(
         (target and source) or not size,
         Status.INVALID_VALUE,
-        "the pointer to copy to or from is null",
+        "the source or destination pointer of the copy is null",
     )
     if size:
         _disjoint(target, source, size)

@@ -144,7 +144,7 @@ def _cpu_attention(name: str) -> Function:
 def _refuse_dropout(probability: float) -> None:
     if probability:
         raise NotImplementedError(
-            "the CPU's fused attention does not support dropout: allow SDPBackend.MATH for it"
+            "the CPU's fused attention does not support dropout: allow SDPBackend.MATH"
         )
 
 

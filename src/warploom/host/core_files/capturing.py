@@ -167,7 +167,7 @@ def kernel_pattern(kernel: str) -> re.Pattern[str]:
         return re.compile(kernel)
     except re.error as error:
         raise WarploomError(
-            f"--kernel {kernel!r} is not a valid regular expression: {error}. Write a part of the "
+            f"--kernel {kernel!r} is not a valid regular expression: {error}. Write part of the "
             "kernel's name, with \\ before characters such as ( and [."
         ) from None
 

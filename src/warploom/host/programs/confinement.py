@@ -80,9 +80,9 @@ class Confinement:
             if not self._allows(option, language):
                 raise CompileError(
                     f"{name}: the option {option!r} is not allowed for an untrusted source. "
-                    "Allowed options define macros, choose the standard or change the code "
-                    "(-DN=4, -std=c++20, --use_fast_math), or are -I with a folder below the "
-                    "kernel's folder."
+                    "Allowed options define macros (-DN=4), choose the language standard "
+                    "(-std=c++20), affect code generation (--use_fast_math), or add an include "
+                    "directory (-I) below the kernel's folder."
                 )
         own = Path(name).parent
         folders = [own, *(Path(folder) for folder in folders_of(options))]

@@ -91,7 +91,8 @@ class Tensor:
         """Raises WarploomError where the tensor breaks a rule."""
         least = 1 if self.interleave == "none" else 3
         _demand(
-            least <= self.rank <= maps.MOST_RANK, f"the rank {self.rank} must be from {least} to 5"
+            least <= self.rank <= maps.MOST_RANK,
+            f"the rank must be from {least} to 5, not {self.rank}",
         )
         lengths = (len(self.strides) + 1, len(self.element_strides))
         _demand(
@@ -100,18 +101,22 @@ class Tensor:
         )
         unit = 32 if self.interleave == "32B" or packed.is_padded(self.type_number) else 16
         _demand(
-            self.address % unit == 0, f"the address {self.address:#x} must be a multiple of {unit}"
+            self.address % unit == 0,
+            f"the address must be a multiple of {unit}, not {self.address:#x}",
         )
         for size in self.dims:
-            _demand(1 <= size <= LARGEST_DIM, f"the dimension {size} must be from 1 to 2^32")
+            _demand(1 <= size <= LARGEST_DIM, f"each dimension must be from 1 to 2^32, not {size}")
         for stride in self.strides:
             fits = stride % unit == 0 and 0 <= stride < LARGEST_STRIDE
             _demand(
                 fits,
-                f"the stride of {stride} bytes must be a multiple of {unit} and less than 2^40",
+                f"each stride must be a multiple of {unit} bytes and less than 2^40 bytes, not "
+                f"{stride}",
             )
         for step in self.element_strides:
-            _demand(1 <= step <= LARGEST_STEP, f"the element stride {step} must be from 1 to 8")
+            _demand(
+                1 <= step <= LARGEST_STEP, f"each element stride must be from 1 to 8, not {step}"
+            )
         swizzle = self.interleave != "32B" or self.swizzle == "32B"
         _demand(swizzle, "with an interleave of 32 bytes, the swizzle must be 32B")
         numbers = self.fill == "zeros" or self.type in FLOATS
@@ -124,12 +129,12 @@ class Tensor:
         unit = packed.size_unit(self.type_number)
         _demand(
             self.dims[0] % unit == 0,
-            f"the innermost dimension {self.dims[0]} must be a multiple of {unit}",
+            f"the innermost dimension must be a multiple of {unit}, not {self.dims[0]}",
         )
         fits = packed.fits_swizzle(self.type_number, *SWIZZLES[self.swizzle], stores=True)
         _demand(fits, f"{self.type} does not support swizzle {self.swizzle}")
         fits = self.interleave == "none" or self.type_number != packed.B6X16_P32
-        _demand(fits, f"{self.type} does not support an interleave")
+        _demand(fits, f"{self.type} does not support interleaving")
 
     def check_row(self, elements: int) -> None:
         """Raises WarploomError where a row of the box, of so many elements, breaks a rule."""
@@ -242,7 +247,10 @@ def encode_im2col(
     )
     least, greatest = CORNERS[tensor.rank if mode == maps.IM2COL else 3]
     for corner in (*lower, *upper):
-        _demand(least <= corner <= greatest, f"corner {corner} must be from {least} to {greatest}")
+        _demand(
+            least <= corner <= greatest,
+            f"each coordinate of a corner must be from {least} to {greatest}, not {corner}",
+        )
     sizes = tensor.dims[1:]
     for below, above, size in zip(lower, upper, sizes, strict=False):
         _demand(

@@ -118,8 +118,8 @@ def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: 
     if not 1 <= dims <= most or 0 in array.shape:
         raise WarploomError(
             f"{name}: an array of shape {array.shape} has {dims} spatial axes, but must have 1 "
-            f"to {most}, each of nonzero size; channels (pass their number) are the last axis, "
-            "and layers are the first"
+            f"to {most}, each of nonzero size; if each texel has several channels (channels=), "
+            "they are the last axis; layers are the first axis"
         )
     faces = array.shape[0] if cube else 6
     square = not cube or (dims == 2 and array.shape[1] == array.shape[2])

@@ -119,13 +119,13 @@ def make_texture(
     if "linear" in (filter, mipmap_filter) and not floats:
         raise WarploomError(
             f"{name}: linear filtering needs texels that are read as floats, but these are "
-            f"{texels.dtype}: use floats or, for small integers, read='normalized'"
+            f"{texels.dtype}: use floats, or read='normalized' for 8-bit and 16-bit integers"
         )
     cubic = texels.cube
     if not normalized and not cubic and (len(texels.levels) > 1 or {"wrap", "mirror"} & {*modes}):
         raise WarploomError(
             f"{name}: mipmaps and the address modes wrap and mirror require normalized coordinates "
-            "(GPUs clamp instead); pass normalized=True and divide coordinates by the size"
+            "(otherwise, GPUs clamp); pass normalized=True and divide coordinates by the size"
         )
     flags = d.LINEAR * (filter == "linear") | d.MIP_LINEAR * (mipmap_filter == "linear")
     flags |= d.NORMALIZED * (normalized or cubic)

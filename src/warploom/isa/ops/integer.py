@@ -104,7 +104,7 @@ def mad_hi_sat(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 @op("mad.wide.type", dst="d:wide", src="a:type, b:type, c:wide", unit=Unit.INTEGER, type=WIDENABLE)
 def mad_wide(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = a * b in full width, + c                 PTX ISA, Integer Arithmetic: mad"""
+    """d = c + a * b in full width                  PTX ISA, Integer Arithmetic: mad"""
     return widen(a) * widen(b) + c
 
 
@@ -138,13 +138,13 @@ def mul24_hi(m: Modifiers, a: Term, b: Term) -> Term:
 
 @op("mad24.lo.type", dst="d:type", src="a:type, b:type, c:type", unit=Unit.INTEGER, type=WORDS)
 def mad24_lo(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = low 32 bits of a[23..0] * b[23..0], + c  PTX ISA, Integer Arithmetic: mad24"""
+    """d = c + low 32 bits of a[23..0] * b[23..0]   PTX ISA, Integer Arithmetic: mad24"""
     return truncate(product24(a, b), m.scalar()) + c
 
 
 @op("mad24.hi.type", dst="d:type", src="a:type, b:type, c:type", unit=Unit.INTEGER, type=WORDS)
 def mad24_hi(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = bits 47..16 of a[23..0] * b[23..0], + c  PTX ISA, Integer Arithmetic: mad24"""
+    """d = c + bits 47..16 of a[23..0] * b[23..0]   PTX ISA, Integer Arithmetic: mad24"""
     return high24(product24(a, b), m.scalar()) + c
 
 
@@ -156,7 +156,7 @@ def mad24_hi(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     type=("s32",),
 )
 def mad24_hi_sat(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = clamp(bits 47..16 of a[23..0] * b[23..0], + c)  PTX ISA, Integer Arithmetic: mad24"""
+    """d = clamp(c + bits 47..16 of a[23..0] * b[23..0])  PTX ISA, Integer Arithmetic: mad24"""
     product = shift_right(product24(a, b), constant(16, unsigned(32)))
     return clamp_to(widen(truncate(product, m.scalar())) + widen(c), m.scalar())
 

@@ -107,7 +107,7 @@ declare(
     Since((8, 7), (10, 0)),
     src="a:address, b:type",
     unit=Unit.MEMORY,
-    doc="[a] = b (modelled: synchronous)   PTX ISA, Data Movement: st.async",
+    doc="[a] = b (modelled as a synchronous store)   PTX ISA, Data Movement: st.async",
     scope=("sys",),
     space=("global",),
     type=(*BITS, *INTEGERS, "f32", "f64"),
@@ -276,7 +276,7 @@ declare(
     src="d:address, a:address, size:bytes, count:any?, policy:b64?",
     unit=Unit.MEMORY,
     semantics=None,
-    doc="""[d] = size bytes at [a]; bytes beyond count are 0; a predicate zeros all bytes
+    doc="""[d] = size bytes at [a]; bytes beyond count are 0; if the predicate is true, all are 0
     PTX ISA, Data Movement and Conversion: cp.async. It is complete when the next copy begins.""",
     needs=(SOURCE_SIZE.name, SOURCE_ALIGNMENT.name),
     cop=("ca", "cg"),

@@ -229,7 +229,7 @@ SCALED = {**TYPES, "scale": ("shr7", "shr15"), **selectors("a", PARTS), **select
     **SCALED,
 )
 def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = (+-(a * b) +- c, + 1 with .po) >> scale for the selected parts of a and b
+    """d = (+-(a * b) +- c) >> scale for the selected parts of a and b; .po adds 1 before the shift
     PTX ISA, Video: vmad"""
     minus = ("aneg" in m) != ("bneg" in m)
     signed = is_signed(m, "atype") or is_signed(m, "btype") or minus or "cneg" in m

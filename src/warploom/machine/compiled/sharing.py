@@ -12,7 +12,7 @@ from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Launch
 
 TOO_SHORT = "the launch is too short for several workers"
-CONTENDED = "several workers took as long as one, because they update the same memory"
+CONTENDED = "several workers took as long as one worker, because they update the same memory"
 ONE_CORE = "this process may use only one core"
 
 

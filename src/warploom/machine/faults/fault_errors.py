@@ -264,7 +264,7 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
     if fault.instruction in program.hidden:
         return (
             "call through an address that is not a function with matching parameters and results\n"
-            f"    {at}\n    Check that code of this module has set the pointer."
+            f"    {at}\n    Check that code in this module has set the pointer."
         )
     return (
         f"indexed branch to a target that is not in its list: index {fault.address}\n    {at}\n   "
@@ -306,12 +306,12 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
             "another."
         )
     verb, less, opposite = (
-        ("releases", "fewer", "inc") if code == HAS_LESS else ("asks for", "more", "dec")
+        ("releases", "fewer", "inc") if code == HAS_LESS else ("requests", "more", "dec")
     )
     return (
         f"{opcode} {fault.address} in a warp whose threads have {number} registers\n    {at}\n    "
-        f'PTX ISA, "setmaxnreg": the behavior is undefined if a warp {verb} registers and has '
-        f"{less} than the given number. Use .{opposite} here, or another number."
+        f'PTX ISA, "setmaxnreg": the behavior is undefined if a warp that {verb} registers has '
+        f"{less} than the given number. Use .{opposite} here, or pass another number."
     )
 
 
@@ -367,8 +367,8 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
         )
     if operation.kind is OpKind.GROUP_PRODUCT or operation.has(Effect.USES_TENSOR_MEMORY):
         return (
-            "Check the matrix descriptor: its start address, leading and stride byte offset and "
-            "swizzle, and whether the matrix is transposed."
+            "Check the matrix descriptor: its start address, its leading and stride byte offsets, "
+            "its swizzle, and whether the matrix is transposed."
         )
     if fault.kind is FaultKind.MISALIGNED:
         return f"The address of an access of {fault.size} bytes must be a multiple of {fault.size}."

@@ -73,8 +73,8 @@ TITLES = {
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
     NEW_VALUES: "{name} with the global address {address:#x}, a size of 0 or a coordinate that is"
     " not 0",
-    OPEN_HALO: "{name}: one of {address} pixels of a halo lies outside the bounding box, which "
-    "ends at {size} along W",
+    OPEN_HALO: "{name} with a halo of {address} pixels that extends beyond the bounding box, which "
+    "ends at W = {size}",
     NO_BLOCK: "{name} accesses block {address} of the cluster, which does not exist or is not"
     " running",
     BULK_ALIGNMENT: "{name}: the size of {address} bytes, or an address, is not a multiple of 16",
@@ -92,23 +92,23 @@ ADVICE = {
     "multiples of 128, or of 256 for boxes with 32-byte interleave.\n    Align "
     "the buffer (alignas(128), or alignas(1024) if it is swizzled).",
     UNSUPPORTED_TENSOR: 'Such copies are not supported: PTX ISA, "Interleave layout", does not '
-    "specify the distance between slices.\n    Create the map without an "
-    "interleave, and with an additional axis for the slices.",
+    "specify the distance between slices.\n    Create the map without "
+    "interleaving, and add an axis for the slices.",
     PACKED_RULE: 'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h, '
-    "cuTensorMapEncodeTiled.\n    Create the map and choose coordinates by these "
-    "rules.",
+    "cuTensorMapEncodeTiled.\n    Create the map and choose the coordinates according "
+    "to these rules.",
     COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo must be less than 512 in .im2col::w '
     "and less than 32 in .im2col::w::128, and wOffset less than 32.",
     OPEN_HALO: 'PTX ISA, "wHalo", specifies only in figures which pixels these halo pixels are, so '
     "such copies are not supported.\n    Choose a number of pixels per column and a "
-    "first coordinate with which each column ends before the halo, or copy the halo "
+    "first coordinate for which each halo lies inside the bounding box, or copy the halo "
     "separately.",
     NEW_VALUES: 'PTX ISA, "Overriding tensor property value": the address must be a multiple of '
     "16, and if the sizes are also overridden, the coordinates must be 0.\n    Add the "
     "offset of the box to the address.",
     NO_BLOCK: 'PTX ISA, "mapa": the block of the cluster must have started and must not have '
-    "ended.\n    Synchronize all blocks (barrier.cluster) before one accesses the "
-    "shared memory of another, and before one ends.",
+    "ended.\n    Synchronize all blocks (barrier.cluster) before a block accesses "
+    "the shared memory of another block, and before a block ends.",
     BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": size and addresses must be multiples of 16.\n    '
     "Align the buffer (alignas(16)), and copy the rest with loads and stores.",
 }

@@ -43,8 +43,8 @@ DESCRIPTOR_PROBLEMS = {
 records."""
 ADVICE = {
     c.NOT_ALLOCATED: (
-        'PTX ISA, "tcgen05.alloc": an address is the lane times 65536 plus the column; only '
-        "allocated columns (of all 512) can be accessed.\n    Use the address that tcgen05.alloc "
+        'PTX ISA, "tcgen05.alloc": an address is the lane times 65536 plus the column; of the '
+        "512 columns, only allocated ones can be accessed.\n    Use the address that tcgen05.alloc "
         "stored, after a barrier, and allocate as many columns as the instruction accesses."
     ),
     c.ALLOCATION_SIZE: 'PTX ISA, "tcgen05.alloc": nCols must be a power of two from 32 to 512.',

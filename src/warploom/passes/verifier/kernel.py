@@ -56,11 +56,11 @@ def _option_errors(ir: WarpIR) -> Iterator[str]:
     rules = ir.layout.rules
     for name in (getattr(rules, field.name) for field in fields(rules) if field.name != "paths"):
         if name not in RULES:
-            yield f"{name} is not a rule"
+            yield f"{name} is not an access rule"
     if ir.layout.warp_layout is not ir.variant.warp_layout:
         yield "its counts are for a different warp layout"
     if ir.variant.stores_lane_by_lane and ir.shapes:
-        yield "its variant stores all registers lane by lane, but some have shapes"
+        yield "its variant stores all registers lane by lane, but some registers have shapes"
 
 
 def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
@@ -93,9 +93,9 @@ def _branch_errors(
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     is_guarded = last.operation.kind is OpKind.BRANCH and last.guard is not None
     if not is_guarded and block.branch is not None:
-        yield "a branch without a guard has a kind"
+        yield "it has a branch kind, but does not end with a guarded branch"
     if block.predicated_block not in (None, bodies.get(index)):
-        yield f"b{block.predicated_block} cannot run under a mask after it"
+        yield f"b{block.predicated_block} cannot be its predicated block"
     if block.branch is None:
         return
     # The order of `passes.branches`, from the weakest reason: each line overrides those before it.
@@ -105,4 +105,4 @@ def _branch_errors(
     if last.guard is not None and last.guard.register in ir.uniformity.at(index):
         expected = BranchKind.UNIFORM
     if block.branch is not expected:
-        yield f"the branch is {expected.value}, not {block.branch.value}"
+        yield f"its branch kind must be {expected.value}, not {block.branch.value}"

@@ -51,7 +51,7 @@ def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
     if not cached.issuperset(loop.accesses):
         yield "one of its accesses is not guarded by the range cache"
     elif strided_loop(operand_shapes, loop.blocks, list(loop.accesses)) != loop:
-        yield "its list of operations that advance is wrong"
+        yield "its list of accesses whose addresses advance is wrong"
 
 
 def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
@@ -70,14 +70,14 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
     program = ir.program
     body = () if path.body is None else (path.body,)
     if not path.before or not _follow(program, path.before) or not _follow(program, path.after):
-        yield "its blocks do not follow each other"
+        yield "one of its blocks is not a successor of the previous block"
         return
     if path.site not in (None, *range(program.exit)):
         yield "it begins at a block that does not exist"
         return
     entry_block = 0 if path.site is None else program.blocks[path.site].successors[-1]
     if path.before[0] != entry_block:
-        yield "it does not begin at its site"
+        yield "it does not begin after its site block"
     if body and not _follow(program, (path.before[-1], *body, *path.after[:1])):
         yield "its body does not follow its condition"
     inside = [program.blocks[index] for index in (*path.before, *body, *path.after)]
@@ -92,7 +92,7 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
         if last in path.choices and path.choices[last] != (following == taken):
             yield f"b{following} is not the target of operation {last}"
     if not path.choices.keys() <= ends:
-        yield "it has a choice for an operation that is not a branch"
+        yield "it specifies a branch choice for an operation that is not a branch"
     yield from _path_access_errors(ir, path, inner)
 
 
@@ -106,7 +106,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}
     if not warp_loop.extrapolated <= accesses:
-        yield "its groups have an operation that is not an access of the loop"
+        yield "its groups contain an operation that is not an access in the loop"
     elif not accesses <= {*warp_loop.extrapolated, *by_instruction(path.partial)}:
         yield "one of its accesses is in no group"
     for index in (*warp_loop.blocks, *warp_loop.body_blocks):
@@ -119,7 +119,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     if path.allows_partial_warp and path.body is None:
         yield "it allows partial warps but has no body"
     elif path.partial and not path.allows_partial_warp:
-        yield "it has accesses for partial warps but does not allow them"
+        yield "it has accesses for partial warps but does not allow partial warps"
     elif path.partial and path.body is not None:
         # The loop only looks up entries of the range cache; the predicated block fills them.
         filled = {group.members for group in ir.blocks[path.body].masked.groups}
@@ -132,7 +132,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
         layout = BLOCK_LAYOUT[ir.variant.warp_layout]
         operand_shapes = OperandShapes(ir.program, layout, ir.block_shapes)
         if rising_comparison(operand_shapes, ir.program.instructions[path.condition]) is None:
-            yield "its condition is not a limit on the thread's rank"
+            yield "its condition does not compare the thread's rank with a limit"
 
 
 def _follow(program: Program, blocks: Sequence[int]) -> bool:

@@ -54,10 +54,13 @@ def _operand_errors(program: Program) -> Iterator[str]:
         spec, count = instruction.operation.spec, len(instruction.written)
         is_call = instruction.operation.kind is OpKind.CALL
         if not is_call and not spec.needed <= count <= len(spec.shown):
-            yield f"operation {index} has {count} operands"
+            yield f"operation {index} has a wrong number of operands, {count}"
         for operand in _leaves(instruction.operands):
             if isinstance(operand, Immediate) and operand.float_bits not in FLOAT_BITS:
-                yield f"operation {index} has a {operand.float_bits}-bit number"
+                yield (
+                    f"operation {index} has a floating-point number of {operand.float_bits} bits, "
+                    "which is not a valid size"
+                )
             if isinstance(operand, Special) and operand.name not in SPECIAL_REGISTERS:
                 yield f"operation {index} names {operand.name}, which is not a special register"
             if isinstance(operand, Address) and isinstance(operand.base, Symbol):
@@ -66,7 +69,7 @@ def _operand_errors(program: Program) -> Iterator[str]:
                 if operand.name not in program.slots and operand.name not in program.targets:
                     yield f"operation {index} names {operand.name}, which is not declared"
                 if operand.name in program.targets and operand.offset:
-                    yield f"operation {index} branches beyond {operand.name}"
+                    yield f"operation {index} branches to an offset from the label {operand.name}"
 
 
 def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[str]:
@@ -89,17 +92,20 @@ def _block_errors(program: Program) -> Iterator[str]:
     # Each block has to begin where the one before ends, so one list has the starts of all.
     starts = [0, *(block.stop for block in program.blocks)]
     if starts[-1] != len(program.instructions):
-        yield f"its blocks have {starts[-1]} of its {len(program.instructions)} operations"
+        yield f"its blocks contain {starts[-1]} of its {len(program.instructions)} operations"
     for index, (block, start) in enumerate(zip(program.blocks, starts, strict=False)):
         if (block.index, block.start) != (index, start) or block.stop <= start:
-            yield f"block {index} is number {block.index}, from {block.start} to {block.stop}"
+            yield (
+                f"block {index} has the number {block.index} and the range {block.start} to "
+                f"{block.stop}"
+            )
             return
     if len(program.local_successors) != len(program.blocks):
         yield "not every block has local successors"
         return
     ends = (program.exit, *program.targets.values())
     if not all(0 <= target <= program.exit for target in ends):
-        yield "a label is at no block"
+        yield "a label does not refer to a block"
         return
     for block in program.blocks:
         yield from _successor_errors(program, block)
@@ -127,7 +133,7 @@ def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
     # For the analyses of one function they lead to the instruction after the call, and to the end.
     is_call = program.depth is not None and last.operation.kind in JUMPS
     if local != block.successors and not is_call:
-        yield f"block {block.index} has local successors {local} but no call"
+        yield f"block {block.index} has the local successors {local} but does not end with a call"
     if not all(0 <= to <= program.exit for to in local):
         yield f"block {block.index} has a local successor that is not a block"
 
@@ -189,22 +195,25 @@ def _memory_errors(program: Program) -> Iterator[str]:
             if slot.frame or not (at_end or _global(program, slot.offset) == name):
                 yield f"the global variable {name} does not have the number {slot.offset}"
         elif storage not in taken:
-            yield f"the variable {name} is in {slot.space.value} memory"
+            yield f"the variable {name} cannot be in {slot.space.value} memory"
         elif slot.space is Space.SHARED and slot.size == 0:
             if slot.offset not in (taken[storage], program.dynamic_shared_offset):
-                yield f"the array {name} does not begin with dynamic shared memory"
+                yield f"the array {name} does not begin at the start of dynamic shared memory"
         elif not taken[storage] <= slot.offset < taken[storage] + MOST_ALIGNED:
             yield f"the variable {name} does not follow the previous variable"
         else:
             taken[storage] = slot.offset + slot.size
     for (space, _), end in ends.items():
         if end != taken[space, _]:
-            yield f"the variables in {space.value} memory have {taken[space, _]} bytes, not {end}"
+            yield f"the variables in {space.value} memory occupy {taken[space, _]} bytes, not {end}"
     declared_end, begin = program.shared_bytes, program.dynamic_shared_offset
     if not declared_end <= begin < declared_end + MOST_ALIGNED or begin % DYNAMIC_SHARED_ALIGNMENT:
         yield "dynamic shared memory does not follow static shared memory"
     if program.reserved_shared_bytes != reserved_bytes(program.instructions):
-        yield f"it reserves {program.reserved_shared_bytes} bytes of shared memory"
+        yield (
+            f"it reserves {program.reserved_shared_bytes} bytes of shared memory, but must reserve "
+            f"{reserved_bytes(program.instructions)}"
+        )
 
 
 def _global(program: Program, index: int) -> str | None:

@@ -29,7 +29,7 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
         ("scattered", ir.scattered),
     ):
         if not declared.issuperset(registers):
-            yield f"{name} of a register that is not declared"
+            yield f"its list `{name}` contains a register that is not declared"
     if not all(ir.shapes.keys() >= block.varying for block in ir.blocks):
         yield "a register is varying in a block, but has no shape elsewhere"
     yield from _shape_errors(ir)
@@ -57,9 +57,11 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
     begun = ir.program.live_in[0] if ir.program.live_in else ()
     for register, shape in (*ir.shapes.items(), *ir.block_shapes.items()):
         if not (shape.is_affine and {shape.width, shape.runs} <= WIDTHS):
-            yield f"{register.name} has a shape of {shape.width} values for {shape.runs} runs"
+            yield (
+                f"{register.name} has an invalid shape: {shape.width} values for {shape.runs} runs"
+            )
         elif register in begun and UNIFORM.join(shape) != shape:
-            yield f"{register.name} is zero in all lanes at entry"
+            yield f"{register.name} is zero in all lanes at entry, which its shape does not allow"
     block_layout = BLOCK_LAYOUT.get(ir.variant.warp_layout)
     for basic_block in ir.program.blocks:
         at_block = ir.uniformity.at(basic_block.index)

@@ -45,7 +45,7 @@ def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
         message = f"a .{variable.space.value} variable cannot have an initial value"
         raise PtxSyntaxError(message, variable.span)
     if variable.bank and (variable.linkage != "extern" or variable.shape != (None,)):
-        message = f"constant bank {variable.bank} may only hold `.extern` arrays without a length"
+        message = f"constant bank {variable.bank} can hold only `.extern` arrays without a length"
         raise PtxSyntaxError(message, variable.span)
     if variable.linkage == "common" and variable.space is not Space.GLOBAL:
         raise PtxSyntaxError("a .common variable must be .global", variable.span)
@@ -103,7 +103,7 @@ def check_initial(variable: Variable) -> None:
     if variable.initial is not None and not _suits(variable.initial, len(dims), variable.type):
         message = (
             f"the initial value of `{variable.name}` does not match {variable.type}: it must have "
-            "braces for each dimension and each vector, and contain numbers of the type"
+            "braces for each dimension and each vector, and contain numbers of this type"
         )
         raise PtxSyntaxError(message, variable.span)
 

@@ -94,7 +94,9 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_typed(scope, operation, spec, operand)
     packs = operation.kind is OpKind.MOVE and "vec" not in operation.modifiers
     if packs and all(isinstance(operand, Vector) for operand in given):
-        message = f"`{operation.text}` packs or unpacks; write `mov.v2` or `mov.v4` for vectors"
+        message = (
+            f"`{operation.text}` packs or unpacks a vector; write `mov.v2` or `mov.v4` to copy one"
+        )
         raise scope.error(message, instruction.span)
     if operation.kind is OpKind.GROUP_PRODUCT:
         check_transpositions(scope, instruction)

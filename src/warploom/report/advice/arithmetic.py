@@ -63,8 +63,8 @@ def _declared_as_double(case: Case) -> str:
     buffers = enumerated(names)
     return (
         f"Use float throughout if its precision is enough: {buffers} "
-        f"hold{'s'[: len(names) == 1]} double, which makes arithmetic on their elements double. "
-        "Declare the buffers, the local variables and the constants (1.5f) as float."
+        f"hold{'s'[: len(names) == 1]} elements of type double, so arithmetic on them uses double "
+        "precision. Declare the buffers, the local variables and the constants (1.5f) as float."
     )
 
 
@@ -119,8 +119,8 @@ def _division_remedy(case: Case, indices: Sequence[int]) -> str:
     specials = origins(case.program, registers).specials
     is_size = isinstance(divisor, Special) or any(name.startswith("%ntid") for name in specials)
     constant = (
-        "Make the block size a constant (constexpr or a template parameter; % by a power of 2 is a "
-        "single &)"
+        "Make the block size a constant (constexpr or a template parameter; % by a power of 2 then "
+        "becomes a single &)"
         if is_size
         else "Make the divisor a constant (constexpr or a template parameter)"
     )

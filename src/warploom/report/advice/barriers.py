@@ -43,16 +43,16 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
         executed = sum(counts[index].warp_instructions for index in indices)
         kept = _kept_across(case, indices)
         freed = (
-            " Without the barrier, each value can be used as soon as it is loaded, which takes "
-            "fewer registers; merge the loops before and after the barrier."
+            " Then merge the loops before and after the barrier: each value can be used as soon as "
+            "it is loaded, so the kernel needs fewer registers."
         )
         yield Advice(
             "unnecessary barrier",
             line,
             f"warps executed the barrier {executed:,} times; "
             + (
-                "after it, no thread reads or overwrites anything that another thread read or "
-                "wrote before it"
+                "no access after the barrier conflicts with an access by another thread before "
+                "the barrier"
                 if shares_memory
                 else "the kernel uses no shared memory, and no thread reads a value that another "
                 "thread wrote"
@@ -115,8 +115,8 @@ def _own_elements(case: Case) -> str:
     if not name:
         return ""
     return (
-        f" Each thread uses only one element of {name}, which no other thread uses: keep this "
-        "element in a local variable, for which the compiler uses a register."
+        f" Each thread uses only one element of {name}, and no other thread uses this "
+        "element: keep it in a local variable, which the compiler puts in a register."
     )
 
 

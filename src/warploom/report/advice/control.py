@@ -87,9 +87,9 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
         line,
         f"one thread of each block executes {executed:,} of the instructions ({share:.0f} %), "
         f"while the other {case.threads_per_block - 1} threads are idle",
-        "Let all threads share this work: for a sum or another reduction, halve the values in "
-        "steps, first with shuffles within each warp (__shfl_down_sync), then over the results "
-        "of the warps in shared memory, and let one thread write only the result.",
+        "Let all threads share this work: for a sum or another reduction, halve the number "
+        "of values in each step, first with shuffles within each warp (__shfl_down_sync), then "
+        "across the results of the warps in shared memory. Let one thread write the final result.",
         lost,
         LEAST_LOST,
         saves={
@@ -112,9 +112,9 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
             "Lanes leave this loop after different numbers of iterations, and a warp runs until "
             "its last lane leaves. "
             + (
-                "First sort the elements by number of iterations, in a list of indices through "
-                f"which threads load and store, so that {warp} consecutive threads have similar "
-                f"numbers{_sharing(case, region, loads)}."
+                "First sort a list of the elements' indices by number of iterations, then load "
+                f"and store through this list, so that {warp} consecutive threads run similar "
+                f"numbers of iterations{_sharing(case, region, loads)}."
                 if by_data
                 else "Assign elements with similar numbers of iterations to the lanes of a warp, "
                 "or let each lane begin its next element as soon as it finishes one."

@@ -48,7 +48,7 @@ def _longer_axis(block: Dim3, warp: int) -> str:
     axis = "xyz"[block.index(max(block))]
     is_upright = block[0] == 1 and max(block) > 1
     return (
-        (f" (along threadIdx.x, which is {warp} threads wide; now it is along .{axis})")
+        f"; extend the block along threadIdx.x ({warp} threads wide), not along threadIdx.{axis}"
         if is_upright
         else ""
     )
@@ -65,13 +65,13 @@ def small_blocks(case: Case) -> Iterator[Advice]:
     cost = (
         ""
         if gained is None or gained > 0
-        else "; according to the model, these already hide its latencies"
+        else "; according to the model, these warps already hide the latencies"
     )
     yield Advice(
         "small blocks",
         None,
         f"{case.threads_per_block} threads per block; an SM holds at most "
-        f"{case.spec.max_blocks_per_sm} blocks, which is only {occupancy.active_warps} of its "
+        f"{case.spec.max_blocks_per_sm} blocks, and so only {occupancy.active_warps} of its "
         f"{occupancy.max_warps} warps{cost}",
         f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs ({blocks:,} blocks of {size} "
         f"threads instead of {case.blocks:,} of {case.threads_per_block}).",

@@ -51,7 +51,7 @@ def scattered_constants(case: Case) -> Iterator[Advice]:
         yield Advice(
             "diverging constant memory accesses",
             line,
-            f"{passes:,} passes for {requests:,} requests{f' of {name}' if name else ''}: up to "
+            f"{passes:,} passes for {requests:,} requests{f' to {name}' if name else ''}: up to "
             f"{worst} different words in one request",
             "The constant cache serves one word at a time to all lanes. Index the table by a "
             "value that all lanes share, or keep the table in shared memory or in global memory "
@@ -221,8 +221,8 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
     if any(is_decided_by_data(case.program, index) for index in indices):
         return (
             f"{shared}; or use an algorithm whose indices do not depend on the data (for sorting, "
-            "a network of compare-and-swap steps) and unroll its loops: with constant indices the "
-            "array is kept in registers."
+            "a sorting network) and unroll its loops: with constant indices, the array is kept in "
+            "registers."
         )
     return (
         f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants "

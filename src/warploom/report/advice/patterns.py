@@ -73,7 +73,8 @@ def swapped_indices(access: Wasteful) -> Pattern | None:
                 return _transposition(abs(x))
             return Pattern(
                 "swapped thread indices",
-                f"threadIdx.x has a stride of {abs(x):,} bytes, threadIdx.{axis} {size}",
+                f"threadIdx.x has a stride of {abs(x):,} bytes, and threadIdx.{axis} a stride of "
+                f"{size} byte{'s'[: size > 1]}",
                 f"Swap threadIdx.x and threadIdx.{axis} in this index: neighboring lanes differ "
                 "in threadIdx.x, so it should index neighboring elements (the column, not the "
                 "row).",
@@ -140,7 +141,7 @@ def misaligned(access: Wasteful) -> Pattern | None:
         return Pattern(
             "misaligned blocks",
             f"a block of {case.threads_per_block} threads covers "
-            f"{case.threads_per_block * example.size} bytes, so blocks begin inside a sector",
+            f"{case.threads_per_block * example.size} bytes, so some blocks begin inside a sector",
             f"Make the block size a multiple of {warp}.",
         )
     beyond = min(example.addresses) % SECTOR
@@ -151,8 +152,8 @@ def misaligned(access: Wasteful) -> Pattern | None:
         "misaligned access",
         f"the lanes' addresses are {order}, but start {beyond} bytes after a sector boundary",
         f"Align arrays and rows to {SECTOR} bytes (pad rows, or use cudaMallocPitch). If the "
-        "offset is intended (in[i + 1]) and several lines read the elements, stage the elements "
-        "in shared memory.",
+        "offset is intended (in[i + 1]) and several lines of the source read the same elements, "
+        "stage these elements in shared memory.",
     )
 
 
@@ -171,7 +172,7 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
     return Pattern(
         "strided access",
         f"lanes are {abs(x):,} bytes apart, and each thread {how}",
-        f"{_lanes_by_row(access, abs(x))}; or {_alternative(abs(x), example.size)}.",
+        f"{_lanes_by_row(access, abs(x))}. Or {_alternative(abs(x), example.size)}.",
     )
 
 
@@ -183,10 +184,10 @@ def _lanes_by_row(access: Wasteful, stride: int) -> str:
     who = "a warp" if lanes == case.spec.warp_size else f"{lanes} lanes"
     every = f"{lanes}{'nd' if lanes in (2, 32) else 'th'}"
     return (
-        f"Give each row to {who}, so that lanes access neighboring elements (thread i: row i / "
-        f"{lanes}, every {every} element from i % {lanes}), in {lanes} times as many blocks "
-        f"({lanes * case.blocks:,}); a sum over a row then needs a reduction over the lanes of "
-        "the row"
+        f"Give each row to {who}, so that neighboring lanes access neighboring elements (thread i "
+        f"accesses every {every} element of row i / {lanes}, starting at element i % {lanes}), and "
+        f"launch {lanes} times as many blocks ({lanes * case.blocks:,}). A sum over a row then "
+        "needs a reduction over the row's lanes"
     )
 
 
@@ -304,7 +305,7 @@ def column(access: Wasteful) -> Pattern | None:
         "strided access",
         found,
         "Make threadIdx.x the last index, so that neighboring lanes read along a row; or read "
-        "rows into shared memory and columns out of it.",
+        "rows into shared memory, and read columns from there.",
     )
 
 
@@ -316,7 +317,7 @@ def upright_block(access: Wasteful) -> Pattern | None:
     warp = access.case.spec.warp_size
     height = max(1, access.case.threads_per_block // warp)
     stride = access.strides.threads.get("y", example.stride)
-    how = "follow threadIdx.y" if stride is None else f"are {abs(stride):,} bytes apart"
+    how = "differ only in threadIdx.y" if stride is None else f"are {abs(stride):,} bytes apart"
     return Pattern(
         "narrow block",
         f"the block is 1 thread wide, so lanes {how}",
@@ -340,7 +341,10 @@ def strided(access: Wasteful) -> Pattern | None:
             "thread reads a row, stage the rows in shared memory."
         )
     return Pattern(
-        "strided access", f"lanes are {abs(stride)} bytes apart and use {example.size}", remedy
+        "strided access",
+        f"lanes are {abs(stride)} bytes apart and use {example.size} "
+        f"byte{'s'[: example.size > 1]} each",
+        remedy,
     )
 
 
@@ -356,9 +360,9 @@ def indexed(access: Wasteful) -> Pattern | None:
     return Pattern(
         "scattered access",
         f"the lanes' addresses have no constant stride; the index is loaded at {place}",
-        "Sort the indices, each with its position beside it, so that neighboring lanes access "
-        "neighboring elements, and use that position for all other arrays (otherwise, the "
-        "results are in another order). Sorting is worthwhile if many launches use the same "
+        "Sort the indices together with their positions, so that neighboring lanes access "
+        "neighboring elements, and index all other arrays by these positions; otherwise, the "
+        "results are in a different order. Sorting is worthwhile if many launches use the same "
         f"order{'; or stage these elements in shared memory' if is_small else ''}.",
     )
 

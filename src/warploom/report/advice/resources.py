@@ -21,7 +21,7 @@ def register_spills(case: Case) -> Iterator[Advice]:
             "register spills",
             None,
             f"{case.spill_bytes:,} bytes per thread are spilled to local memory and loaded "
-            f"again, because the kernel was compiled for {case.registers} registers",
+            f"again, because the kernel was compiled for {case.registers} registers per thread",
             "Allow more registers (-maxrregcount, or a smaller __launch_bounds__), or keep "
             "fewer values live; compare both variants with `warploom time`, because fewer warps "
             "without spills are often faster.",
@@ -42,9 +42,9 @@ def unused_shared_memory(case: Case) -> Iterator[Advice]:
         "unused shared memory",
         line,
         f"a block has {demand.shared_bytes:,} bytes of shared memory but uses only "
-        f"{touched:,}; the rest limits an SM to {case.occupancy.active_blocks} blocks",
+        f"{touched:,}; the unused rest limits an SM to {case.occupancy.active_blocks} blocks",
         f"{request}: {less.active_blocks} blocks then fit, and occupancy "
-        f"rises to {100 * less.fraction:.0f} % from {100 * case.occupancy.fraction:.0f} %.",
+        f"rises from {100 * case.occupancy.fraction:.0f} % to {100 * less.fraction:.0f} %.",
         saves=latency_saved(case, less.active_warps),
     )
 

@@ -65,8 +65,8 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
             "bank conflicts",
             line,
             f"{conflicts:,} extra wavefronts in {requests:,} {op}s{_of_array(name, op)}; "
-            f"the worst took {example.cost} where {example.best} would do, because "
-            f"{_lane_list(worst)} access the same bank",
+            f"the worst {op} took {example.cost} wavefronts where {example.best} would do, "
+            f"because {_lane_list(worst)} access the same bank",
             _padding_advice(case, example, name),
             conflicts,
             saves={"wavefronts": conflicts},

@@ -83,7 +83,7 @@ def function_of(text: str, form: Form) -> Callable[..., Any]:
     """Returns the function of a design's text. Raises PolicyError, which has the line, for a text
     that is not one function of the form, and for what the function may not use."""
     if len(text) > LONGEST:
-        raise PolicyError(f"it is longer than {LONGEST:,} characters", 1)
+        raise PolicyError(f"the design is longer than {LONGEST:,} characters", 1)
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -91,10 +91,10 @@ def function_of(text: str, form: Form) -> Callable[..., Any]:
         raise PolicyError(getattr(error, "msg", None) or str(error), line) from None
     functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
     if len(functions) != 1 or functions[0].name != form.function:
-        raise PolicyError(f"it must have one function, `{form.heading}`", 1)
+        raise PolicyError(f"the design must have one function, `{form.heading}`", 1)
     for node in tree.body:
         if node is not functions[0] and not _is_docstring(node):
-            raise PolicyError(f"only the function `{form.function}` may stand here", node.lineno)
+            raise PolicyError(f"only the function `{form.function}` is allowed here", node.lineno)
     for problem, line in _problems(functions[0], form):
         raise PolicyError(problem, line)
     names: dict[str, Any] = {"__builtins__": {}, **BUILT_IN}
@@ -143,7 +143,7 @@ def _call_problems(call: ast.Call, names: set[str]) -> Iterator[str]:
         if call.func.id not in names:
             yield f"{call.func.id}() is not one of {', '.join(sorted(names))}"
     elif not isinstance(call.func, ast.Attribute):
-        yield "only functions and methods with a name can be called"
+        yield "a design can call a function or a method only by its name"
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -160,7 +160,7 @@ def _named(node: ast.AST) -> str:
     known = {
         "Import": "import",
         "ImportFrom": "import",
-        "FunctionDef": "a function inside of the function",
+        "FunctionDef": "a nested function",
         "Lambda": "lambda",
         "Pow": "**",
         "Div": "/ (use //)",

@@ -41,7 +41,9 @@ def _tensor(
 ) -> Tensor:  # fmt: skip
     """Returns the tensor that arguments describe."""
     if not 1 <= rank <= maps.MOST_RANK:
-        raise DriverError(Result.INVALID_VALUE, f"tensor map: rank {rank} must be from 1 to 5")
+        raise DriverError(
+            Result.INVALID_VALUE, f"tensor map: the rank must be from 1 to 5, not {rank}"
+        )
     try:
         names = (TYPES[type], tuple(INTERLEAVES)[interleave], tuple(SWIZZLES)[swizzle])
         filling = ("zeros", "nans")[fill]

@@ -55,7 +55,7 @@ def texture_create(texture: int, resource: int, description: int, view: int) -> 
     if not (resource and description):
         raise DriverError(Result.INVALID_VALUE)
     if view:
-        raise DriverError(Result.NOT_SUPPORTED, "views of a texture's resource are not supported")
+        raise DriverError(Result.NOT_SUPPORTED, "resource views of textures are not supported")
     d = TextureDescriptor.from_address(description)
     texels = _texels(ResourceDescriptor.from_address(resource), d)
     small = texels.dtype.kind in "ui" and texels.dtype.itemsize < 4
@@ -95,8 +95,8 @@ def _most_level(d: TextureDescriptor) -> int:
         raise DriverError(
             Result.NOT_SUPPORTED,
             "mipmaps require a bias of 0, a minimum level of 0 and a whole number as the maximum "
-            "level, not a bias of {d.mipmap_bias:g} with levels from {d.mipmap_least:g} to "
-            "{d.mipmap_most:g}",
+            f"level, not a bias of {d.mipmap_bias:g} with levels from {d.mipmap_least:g} to "
+            f"{d.mipmap_most:g}",
         )
     return max(0, int(d.mipmap_most))
 
