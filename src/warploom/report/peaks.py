@@ -11,10 +11,14 @@ from warploom.devices.timing import TimingSpec, find_timing
 from warploom.report.work import Work
 from warploom.timing.work.costs import TICKS, WorkCosts
 
-SLOW_UNITS = {"double": ("fp64", "double precision"), "special": ("special", "special functions")}
-"""Units of an SM that take several cycles for a warp instruction on some device, with published
-throughputs, by the field of `Work`: their names in the model of time and in reports. Compilers do
-not fold their instructions into others, as they do those of integers."""
+SLOW_UNITS = {
+    "double": ("fp64", "double precision"),
+    "special": ("special", "special functions"),
+    "conversions": ("convert", "conversions"),
+}
+"""Units of an SM that take several cycles for a warp instruction on some device, by the field of
+`Work`: their names in the model of time and in reports. Compilers do not fold their instructions
+into others, as they do those of integers."""
 
 L1_BYTES = 128
 """Bytes that L1 serves in a wavefront."""

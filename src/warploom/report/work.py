@@ -15,6 +15,9 @@ from warploom.timing.work.classes import FREE, class_of
 from warploom.timing.work.costs import WorkCosts
 
 SECTOR = 32
+WIDE_CONVERSION = "convert64"
+"""The class of conversions that count as such: most others become instructions of other units,
+as that of half to single precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Work:
     """The amounts of work of a launch.
 
     `issued` are warp instructions, where a division counts as the several that it becomes;
-    `double` and `special` are those of the units for double precision and special functions.
+    `double`, `special` and `conversions` are those of the units for double precision, special
+    functions and conversions from and to types of 64 bits.
     `loaded`, `stored` and `updated` are the bytes of loads, stores and atomics of global memory
     that SMs exchange with L2 if L1 has no hits, `local` those of local memory. `counted` are the
     shares of these bytes that go to L2 and DRAM, if caches were counted. `loads_once` and
@@ -37,6 +41,7 @@ class Work:
     issued: int = 0
     double: int = 0
     special: int = 0
+    conversions: int = 0
     wavefronts: int = 0
     constant_passes: int = 0
     atomic_passes: int = 0
@@ -81,6 +86,7 @@ def work_of(counters: Counters, spec: DeviceSpec, timing: TimingSpec, blocks: in
         issued=issued,
         double=units.get("fp64", 0),
         special=units.get("special", 0),
+        conversions=units.get(WIDE_CONVERSION, 0),
         wavefronts=wavefronts,
         constant_passes=counters.get("constant_load_transactions", 0),
         loaded=kinds["global", "load"],
@@ -127,7 +133,8 @@ def _issued(slots: int) -> int:
 
 
 def _of_units(counters: Counters, costs: WorkCosts) -> tuple[int, dict[str, int]]:
-    """Returns the instructions that schedulers issue, and those of each unit of an SM."""
+    """Returns the instructions that schedulers issue, and those of each unit of an SM; those of
+    conversions of 64 bits by their class."""
     issued, units = 0, dict[str, int]()
     for instruction, count in zip(counters.program.instructions, counters.executions, strict=True):
         if not count:
@@ -136,7 +143,8 @@ def _of_units(counters: Counters, costs: WorkCosts) -> tuple[int, dict[str, int]
         cost = None if name == FREE else costs.of(name)
         issued += int(count) * (1 if cost is None else _issued(cost.slots))
         if cost is not None:
-            units[cost.unit] = units.get(cost.unit, 0) + int(count) * cost.slots
+            unit = name if name == WIDE_CONVERSION else cost.unit
+            units[unit] = units.get(unit, 0) + int(count) * cost.slots
     return issued, units
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from warploom.devices.timing import find_timing
 from warploom.isa.instruction import Immediate, Instruction, Register, Special
@@ -15,44 +16,84 @@ from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.loops import loop_around
 from warploom.report.advice.origins import enumerated, origins
 from warploom.report.source import source_line, split_line
+from warploom.report.work import WIDE_CONVERSION
 from warploom.timing.work.classes import FREE, class_of
 from warploom.timing.work.costs import WorkCosts
 
 SLOW = 8
-"""From this ratio of single to double throughput on, as on consumer devices, it is advised."""
+"""The ratio of single to double throughput from which on, as on consumer devices, all work in
+double precision is reported. On other devices, only work on floats is."""
 
 DIVISIONS = ("div.s32", "div.s64")
 
 
+SUFFIX = (
+    "Use float if its precision is enough: write constants with the suffix f (1.5f, because 1.5 is "
+    "a double) and call the float functions (sqrtf). A single double operand makes the whole "
+    "expression double."
+)
+
+
+@dataclass
+class _DoubleWork:
+    """Counts the warp instructions of a line in double precision, and their issue slots; its
+    conversions from float to double and back, and those of all its conversions."""
+
+    executed: int = 0
+    slots: int = 0
+    widened: int = 0
+    narrowed: int = 0
+    conversion_slots: int = 0
+
+    @property
+    def is_on_floats(self) -> bool:
+        """Returns whether floats are converted to double and a result is converted back."""
+        return self.widened > 0 < self.narrowed
+
+
 def double_precision(case: Case) -> Iterator[Advice]:
-    """Yields advice for instructions in double precision on a device that is slow at them."""
+    """Yields advice for lines with instructions in double precision: on a device that is slow at
+    them, and on others if operands and result are floats."""
     costs = _costs(case)
     fp64 = costs.timing.lanes_fp64 if costs is not None else 0
-    if costs is None or not fp64 or costs.timing.lanes_fp32 < SLOW * fp64:
+    if costs is None or not fp64:
         return
-    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for instruction, count in enumerate(case.counters.executions):
-        name = class_of(case.program.instructions[instruction]) if count else FREE
-        if name != FREE and costs.of(name).unit == "fp64":
-            of_line = counts[case.program.line(instruction)]
-            of_line[0] += int(count)
-            of_line[1] += int(count) * costs.of(name).slots
-    remedy = _declared_as_double(case) or (
-        "Use float if its precision is enough: write constants with the suffix f (1.5f, because "
-        "1.5 is a double) and call the float functions (sqrtf). A single double operand makes "
-        "the whole expression double."
-    )
-    for line, (executed, slots) in counts.items():
+    ratio = costs.timing.lanes_fp32 / fp64
+    for line, work in _double_work(case, costs).items():
+        if not work.executed or (ratio < SLOW and not work.is_on_floats):
+            continue
+        converted = work.widened + work.narrowed
+        around = f", with {converted:,} conversions of floats to double and back"
         yield Advice(
             "double precision",
             line,
-            f"{executed:,} warp instructions in double precision, at "
-            f"1/{costs.timing.lanes_fp32 / fp64:.0f} of the rate of single precision on "
-            f"{case.spec.title}",
-            remedy,
-            slots,
-            saves={"double": slots},
+            f"{work.executed:,} warp instructions in double precision, at 1/{ratio:.0f} of the "
+            f"rate of single precision on {case.spec.title}" + around * work.is_on_floats,
+            SUFFIX if work.is_on_floats else _declared_as_double(case) or SUFFIX,
+            work.slots,
+            saves={"double": work.slots, "conversions": work.conversion_slots},
         )
+
+
+def _double_work(case: Case, costs: WorkCosts) -> dict[str, _DoubleWork]:
+    """Returns the work in double precision of each line."""
+    lines: defaultdict[str, _DoubleWork] = defaultdict(_DoubleWork)
+    for index, count in enumerate(case.counters.executions):
+        one = case.program.instructions[index]
+        name = class_of(one) if count else FREE
+        if name == FREE:
+            continue
+        work, slots = lines[case.program.line(index)], int(count) * costs.of(name).slots
+        if costs.of(name).unit == "fp64":
+            work.executed += int(count)
+            work.slots += slots
+        elif name == WIDE_CONVERSION:
+            modifiers = one.operation.modifiers
+            types = modifiers.text("dtype", ""), modifiers.text("type", "")
+            work.conversion_slots += slots
+            work.widened += int(count) * (types == ("f64", "f32"))
+            work.narrowed += int(count) * (types == ("f32", "f64"))
+    return lines
 
 
 def _declared_as_double(case: Case) -> str:
