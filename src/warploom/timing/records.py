@@ -212,6 +212,7 @@ class EngineParameters(WordRecord):
     translation_sms: int  # that share a TLB; 0: addresses take no translation
     latency_translation: int
     at_translations: int
+    atomic_port_ticks: int  # of an SM's port for a sector of an atomic
 
 
 class SmState(WordRecord):

@@ -120,7 +120,8 @@ def serve(
         begins = occupy_slice(params, memory, request, sectors & ~joined, atomic_ticks)
         ready = access_l2(params, memory, request, sectors & ~joined, begins)
     # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
-    port, ticks = params.at_ports + sm, count_sectors(sectors) * params.port_ticks
+    port_ticks = params.atomic_port_ticks if kind == w.ATOMIC else params.port_ticks
+    port, ticks = params.at_ports + sm, count_sectors(sectors) * port_ticks
     memory.words[port] = max(memory.words[port], begins) + ticks
     port_start = max(begins, memory.words[port] - ticks)
     answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
@@ -149,14 +150,17 @@ def occupy_slice(
     atomic_ticks: int,
 ) -> int:
     """Occupies the slice of L2 of a request's line for these sectors, after its earlier work, and
-    returns the tick at which that begins; longer for partly written sectors, and by `atomic_ticks`
-    for further lanes of an atomic at the same address. Adds the sectors' bytes to `l2_bytes`."""
+    returns the tick at which that begins; longer for sectors that are partly written or updated by
+    an atomic, and by `atomic_ticks` for further lanes of an atomic at the same address. Adds the
+    sectors' bytes to `l2_bytes`."""
     count = count_sectors(sectors)
     free = params.at_slices + hash_line(request.line, params.slices)
     begins = max(memory.words[free], request.time * TICKS)
     memory.words[free] = begins + count * params.sector_ticks + atomic_ticks
+    if request.kind == w.ATOMIC:
+        memory.words[free] += count * params.partial_ticks
     # Bits above the mask count the bytes that a store does not write.
-    if request.sectors > w.SECTOR_MASK:
+    elif request.sectors > w.SECTOR_MASK:
         memory.words[free] += count_partial_sectors(request.sectors) * params.partial_ticks
     memory.l2_bytes += w.SECTOR_BYTES * count
     return int(begins)

@@ -218,6 +218,7 @@ def _set_cache_parameters(
     params.bank_ticks = round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle)
     params.turn_ticks = TICKS * timing.dram_turn_cycles
     params.atomic_ticks = TICKS * timing.atomic_cycles
+    params.atomic_port_ticks = max(params.port_ticks, round(TICKS * timing.atomic_sector_cycles))
     # A request is made a cycle before the quantum at the earliest, so its answer, `min_latency`
     # later, must not fall into the quantum itself.
     params.quantum = min_latency - 2

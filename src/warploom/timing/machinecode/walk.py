@@ -24,7 +24,8 @@ from warploom.machinecode.counted import MachineCounts
 from warploom.timing.machinecode.tokens import BlockTokens, Words, tokens_of
 
 WINDOW = 48
-"""Tokens of a window; only the first half of the path that a search finds is retained."""
+"""Tokens of a window at first; only the first half of the path that a search finds is retained. A
+window grows until one visit to its first node ends in it."""
 
 MIN_EXECUTIONS = 1e-6
 """A node executed less often than this counts as not executed."""
@@ -66,14 +67,15 @@ class Segment:
 
 
 class _PathNode(NamedTuple):
-    """Holds a node on a searched path: the node before it, the tokens that it executes, and the
-    cost of what differs up to it."""
+    """Holds a node on a searched path: the node before it, the tokens that it executes, the cost of
+    what differs up to it, and whether the visit ends in the window."""
 
     before: _PathNode | None
     node: int
     start: int
     stop: int
     missed: float
+    is_whole: bool
 
 
 _Path = _PathNode | None
@@ -114,7 +116,7 @@ class Walker:
             for node, executions in zip(self._nodes, executed.tolist(), strict=True)
         ]
         self._blocks = counts.matching.program.blocks
-        self._segments_by_key: dict[Key, Segment] = {}
+        self._segments_by_key: dict[Key, Segment | None] = {}
         self._rare = {
             edge for edge, executions in counts.flow.edges.items() if executions <= MIN_EXECUTIONS
         }
@@ -130,15 +132,25 @@ class Walker:
         positions: list[int] = []
         position = node = 0
         while node >= 0:
-            ends = position + WINDOW >= len(coded)
-            key = node, ends, tuple(coded[position : position + WINDOW])
-            if key not in self._segments_by_key:
-                self._segments_by_key[key] = self._search(*key)
-            segment = self._segments_by_key[key]
+            segment = self._next_segment(coded, position, node)
             segments.append(segment)
             positions.append(position)
             position, node = position + segment.done, segment.next_node
         return Walk(tuple(segments), tuple(positions))
+
+    def _next_segment(self, coded: Sequence[int], position: int, node: int) -> Segment:
+        """Returns the segment of a coded path from a position and a node on, with the smallest
+        window in which the visit to the node ends."""
+        size = WINDOW
+        while True:
+            ends = position + size >= len(coded)
+            key = node, ends, tuple(coded[position : position + size])
+            if key not in self._segments_by_key:
+                self._segments_by_key[key] = self._search(*key)
+            segment = self._segments_by_key[key]
+            if segment is not None:
+                return segment
+            size *= 2
 
     def _encode_path(self, path: Words) -> list[int]:
         """Returns the tokens of a path of PTX blocks, each as `token << 1 | bit`. The bit is 1 if
@@ -150,13 +162,13 @@ class Walker:
         follows = np.concatenate([[True], is_edge[index.reshape(-1)]]) if len(path) > 1 else [True]
         return (2 * self.tokens.of_block[path] + ~np.asarray(follows, bool)).tolist()
 
-    def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
+    def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment | None:
         """Returns the cheapest segment from node `first` on that executes the tokens of a window
         (`token << 1 | bit`, `_encode_path`), by Dijkstra's algorithm over pairs of a position in
         the window and a node. Costs have: instructions, unlikely nodes and edges, tokens that only
         one path executes, and jumps to another node, which are cheaper where the warp diverged.
         `ends`: the path ends in this window, so the segment does, too; else about its first half is
-        retained (`_segment`)."""
+        retained (`_segment`). None if the visit to the first node does not end in the window."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -170,8 +182,8 @@ class Walker:
             if (position, node) in seen:
                 continue
             seen.add((position, node))
-            after, missed_here = self._do_tokens(node, position, window, ends)
-            path = _PathNode(before, node, position, after, missed)
+            after, missed_here, is_whole = self._do_tokens(node, position, window, ends)
+            path = _PathNode(before, node, position, after, missed, is_whole)
             current = self._nodes[node]
             total = cost + self._costs[node] + missed_here
             for to in current.successors:
@@ -201,10 +213,11 @@ class Walker:
 
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
-    ) -> tuple[int, float]:
+    ) -> tuple[int, float, bool]:
         """Executes, in one visit to `node`, the tokens of a window from index `position` on.
         Returns the index of the first token that the visit does not execute (the window's length if
-        it executes all), and a penalty. An element of `window` is `token << 1 | bit`
+        it executes all), a penalty, and whether the visit cannot execute tokens of the next window.
+        An element of `window` is `token << 1 | bit`
         (`_encode_path`); the bit is not used here.
 
         A visit executes each token as often as `needs[node]` has it; tokens that no node executes
@@ -220,25 +233,29 @@ class Walker:
                 remaining[token] -= 1
             position += 1
         if position == len(window) and not ends:
-            return position, 0.0
+            return position, 0.0, not any(remaining.values())
         weights, optional = self.tokens.weights, self.tokens.optional
         missing = (n * weights[token] for token, n in remaining.items() if token not in optional)
-        return position, MISSED_COST * sum(missing)
+        return position, MISSED_COST * sum(missing), True
 
 
 def _segment(
     last: _Path, position: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
-) -> Segment:
+) -> Segment | None:
     """Returns a searched path, whose last node is `last`, as a segment, up to its first node, but
-    not the first of all, that begins after the position `most`; the next window begins with that
-    node. `position`, `next_node` and `missed` are those of a segment that retains the whole path;
+    not the first of all, that begins after the position `most` or whose visit does not end in the
+    window; the next window begins with that node. None if the visit to the first node does not.
+    `position`, `next_node` and `missed` are those of a segment that retains the whole path;
     `tokens` are the window's, uncoded."""
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)
         last = last.before
     path.reverse()
-    retained = next((i for i, node in enumerate(path) if i and node.start > most), len(path))
+    if path and not path[0].is_whole:
+        return None
+    cuts = (i for i, node in enumerate(path) if i and (node.start > most or not node.is_whole))
+    retained = next(cuts, len(path))
     if retained < len(path):
         position, next_node, missed = (
             path[retained].start,
