@@ -15,17 +15,15 @@ from browser import BROWSER, NO_BROWSER, REQUIRED, launched, page_in
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
-from warploom.observe.trace import Trace
 from warploom.ui.explorables import (
     EXPLORABLES,
     explorable_of,
     explorable_show,
     read_explorable,
-    requests_of_explorable,
 )
+from warploom.ui.explorables.recorded import recorded_explorable
 from warploom.ui.page import BUNDLE, export
-from warploom.ui.record import record
-from warploom.ui.schema import Explorable
+from warploom.ui.schema import Explorable, Explored
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -36,13 +34,13 @@ in_a_browser = pytest.mark.skipif(
 
 
 @cache
-def traces(name: str) -> tuple[Trace, ...]:
-    return tuple(record(request) for request in requests_of_explorable(name))
+def launches(name: str) -> list[Explored]:
+    return recorded_explorable(name)
 
 
 @cache
 def explorable(name: str) -> Explorable:
-    return explorable_of(name, traces(name))
+    return explorable_of(name, launches(name))
 
 
 def values(name: str, control: int = 0) -> list[int]:
@@ -120,7 +118,7 @@ def opened(page: Any, folder: Path, name: str) -> None:
     """Open an explorable's exported page, when all of its launches have been read."""
     file = folder / f"{name}.html"
     if not file.exists():
-        data = [trace.to_bytes() for trace in traces(name)]
+        data = [launch.trace for launch in launches(name)]
         file.write_text(export(explorable_show(explorable(name)), data), "utf-8")
         assert file.stat().st_size < MOST_BYTES
     page.goto(file.as_uri())

@@ -606,12 +606,20 @@ export interface Assignment {
   name: string;
 }
 
+export interface ValueRange {
+  least: number;
+  most: number;
+  step: number;
+  label: string;
+}
+
 export interface Control {
   name: string;
   label: string;
   values: readonly string[];
   start: number;
   buttons: boolean;
+  ranges: readonly ValueRange[];
 }
 
 export interface Explorable {
@@ -624,6 +632,18 @@ export interface Explorable {
   figures: readonly string[];
   curve: readonly number[];
   curve_label: string;
+  live: boolean;
+}
+
+export interface ExploreRequest {
+  explorable: string;
+  values: readonly string[];
+}
+
+export interface Explored {
+  figure: string;
+  curve: number;
+  trace: Uint8Array;
 }
 
 export interface LessonHead {
