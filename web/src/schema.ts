@@ -484,6 +484,8 @@ export interface Caption {
   at: Anchor;
   text: string;
   look: string;
+  array: string;
+  part: string;
   beside: Anchor | null;
 }
 

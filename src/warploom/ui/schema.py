@@ -87,13 +87,17 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text of a lesson and the step that it is about; `look` names the view that shows it.
 
-    `beside` is the step of the run that the lesson compares with; where it is not given, `at` is
-    looked up in that run as well.
+    `array` is the array that the Data view shows, `part` the part of a view that is brought into
+    sight: "layout" or "occupancy" of the Machine view, "memory" of the Numbers view. `beside` is
+    the step of the run that the lesson compares with; where it is not given, `at` is looked up in
+    that run as well.
     """
 
     at: Anchor
     text: str
     look: str = ""
+    array: str = ""
+    part: str = ""
     beside: Anchor | None = None
 
 
