@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from math import gcd
+from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -35,6 +36,7 @@ in_a_browser = pytest.mark.skipif(
     (not BROWSER or not BUNDLE.exists()) and not REQUIRED, reason=NO_BROWSER
 )
 
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 MEMORY = 1 << 30
 ENDLESS = "__global__ void k(volatile int *x) { while (x[0] == 0) x[1] += 1; }"
 
@@ -227,6 +229,30 @@ def test_two_sliders_combine_and_a_block_has_its_limit(chromium: Any) -> None:
         assert "1024" in refused.inner_text().replace(",", "")
         slide(page, 8, 1)
         refused.wait_for(state="detached")
+
+
+@in_a_browser
+def test_a_live_page_is_for_everybody(chromium: Any) -> None:
+    """Two sliders, and a block that is too large: nothing that axe finds, also on a phone, and all
+    of it with the keyboard."""
+    url = served(viewer_of("block-shape"))
+    for width, scheme in ((390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True
+        )
+        page = context.new_page()
+        page.goto(url)
+        page.get_by_text("block x").wait_for()
+        for slider, key in ((0, "ArrowRight"), (1, "ArrowLeft"), (1, "End")):
+            page.locator(".control input").nth(slider).press(key)
+        page.locator(".origin.refused").wait_for()
+        over = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(over) <= 0
+        if AXE.exists():
+            page.evaluate(AXE.read_text("utf-8"))
+            found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+            assert [(one["id"], one["nodes"][0]["target"]) for one in found["violations"]] == []
+        context.close()
 
 
 @in_a_browser
