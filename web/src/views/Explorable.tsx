@@ -22,9 +22,9 @@ export function ExplorablePanel() {
       </p>
       {told.live && <Origin id={told.id} />}
       <Curve told={told} />
-      {told.text.map((part) => (
+      {told.text.map((part, index) => (
         <p key={part} class="told">
-          <Prose text={part} />
+          <Prose text={part} before={told.text.slice(0, index)} />
         </p>
       ))}
     </aside>
