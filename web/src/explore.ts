@@ -1,6 +1,6 @@
 // Explorables: which values the controls have, and the launch with these values. It was recorded
-// beforehand, or the server runs it: one launch at a time, always the one that was chosen last, and
-// neighbours of it while nothing is chosen.
+// beforehand, or the server runs it: one launch at a time, always the one that was chosen last, then
+// those to which a drag comes next, and neighbours while nothing is chosen.
 
 import { batch, computed, signal } from "@preact/signals";
 import { resolve, warpOf } from "./anchors.ts";
@@ -103,6 +103,7 @@ export async function choose(control: number, value: string): Promise<void> {
 }
 
 async function chooseAll(values: Values): Promise<void> {
+  last = chosen.value;
   chosen.value = values;
   const number = numberOf(values);
   const found = number < 0 ? ran.value.get(keyOf(values)) : await recorded(number, values);
@@ -128,6 +129,8 @@ function present(found: Launched, view: Pane): void {
 
 // ---- launches that the server runs -------------------------------------------------------------
 
+/** The values that were chosen before those that are chosen. */
+let last: Values = [];
 let idle: ReturnType<typeof setTimeout> | undefined;
 let running: { readonly values: Values; readonly began: number; readonly given: AbortController } | null = null;
 /** The server's process for runs has answered, so that a run takes no longer than its launch. */
@@ -148,8 +151,19 @@ async function runWanted(neighbours: boolean): Promise<void> {
 }
 
 function wanted(neighbours: boolean): Values | null {
-  if (isMissing(chosen.value)) return chosen.value;
-  return neighbours ? (neighboursOf(chosen.value).find(isMissing) ?? null) : null;
+  const values = [chosen.value, ...onward(), ...(neighbours ? neighboursOf(chosen.value) : [])];
+  return values.find(isMissing) ?? null;
+}
+
+/** The values to which a drag comes next if it goes on. */
+function onward(): Values[] {
+  const values = [1, 2].map((steps) =>
+    chosen.value.map((value, index) => {
+      const before = last[index]?.split(",") ?? [];
+      return value.split(",").map((number, part) => (number === before[part] ? number : Number(number) + steps * (Number(number) - Number(before[part])))).join(",");
+    }),
+  );
+  return values.filter((next) => next.every((value, index) => isAllowed(controls()[index]!, value)));
 }
 
 function isMissing(values: Values): boolean {
