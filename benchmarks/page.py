@@ -1,5 +1,6 @@
 """How long the page takes to open a million steps, to step, to play, to show 4,096 elements of
-data, and to redraw an explorable when its slider is dragged.
+data, and to redraw an explorable when its slider is dragged: from launches that were recorded, and
+from those that a server runs.
 
     python benchmarks/page.py [--trace FILE.wl]
 
@@ -13,23 +14,22 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import traces as recording
 
 from warploom.observe.trace import Trace
-from warploom.ui.explorables import (
-    EXPLORABLES,
-    explorable_of,
-    explorable_show,
-    requests_of_explorable,
-)
+from warploom.ui.explorables import EXPLORABLES, explorable_of, explorable_show
+from warploom.ui.explorables.recorded import recorded_explorable
 from warploom.ui.page import export
 from warploom.ui.record import record
 from warploom.ui.schema import LaunchRequest
+from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import exported_show
 
 COPY = """
@@ -41,6 +41,12 @@ __global__ void copy(const float *in, float *out)
 """
 
 STEPS, WARM_UP = 220, 20
+
+READING_MILLISECONDS = 5000
+"""Time between opening the page of a server and dragging: a reader reads the text meanwhile."""
+
+DRAG_STEPS = 40
+"""Values of a live drag at most."""
 
 
 @dataclass(frozen=True)
@@ -135,18 +141,40 @@ def played(opened: Opened) -> None:
 
 def dragged(chromium: Any, name: str, file: Path) -> None:
     """Drag an explorable's slider to each of its values; print how long the redrawing takes."""
-    recorded = [record(request) for request in requests_of_explorable(name)]
-    show = explorable_show(explorable_of(name, recorded))
-    file.write_text(export(show, [trace.to_bytes() for trace in recorded]), "utf-8")
+    launches = recorded_explorable(name)
+    traces = [launch.trace for launch in launches]
+    recorded = explorable_show(explorable_of(name, launches))
+    file.write_text(export(recorded, traces), "utf-8")
+    page = opened(chromium, file.as_uri())
+    printed(f"a drag in {name}", page.evaluate(_DRAG, None))
+    page.close()
+    show = explorable_show(explorable_of(name, launches, live=True))
+    page = opened(chromium, served(Viewer(show, traces)))
+    page.wait_for_timeout(READING_MILLISECONDS)
+    printed(f"a live drag in {name}", page.evaluate(_DRAG, DRAG_STEPS))
+    page.close()
+
+
+def opened(chromium: Any, url: str) -> Any:
+    """Return the page of an explorable, when its recorded launches have been read."""
     page = chromium.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(file.as_uri())
+    page.goto(url)
     page.wait_for_selector(".explorable")
     page.wait_for_load_state("networkidle")
-    times = sorted(page.evaluate(_DRAG))
-    print(
-        f"a drag in {name}: {times[len(times) // 2]:.0f} ms (median), {times[-1]:.0f} ms at worst"
-    )
-    page.close()
+    return page
+
+
+def printed(what: str, times: list[float]) -> None:
+    """Print the median of times and the longest one."""
+    times = sorted(times)
+    print(f"{what}: {times[len(times) // 2]:.0f} ms (median), {times[-1]:.0f} ms at worst")
+
+
+def served(viewer: Viewer) -> str:
+    """Return the URL of a server, which ends with this process."""
+    urls: Queue[str] = Queue()
+    threading.Thread(target=serve, args=(viewer, urls.put), daemon=True).start()
+    return urls.get()
 
 
 _FRAMES = """async (count) => {
@@ -161,21 +189,27 @@ _FRAMES = """async (count) => {
   return times.slice(1).map((time, index) => time - times[index]);
 }"""
 
-_DRAG = """async () => {
+_DRAG = """async (most) => {
   const slider = document.querySelector(".control input");
+  const frame = () => new Promise(requestAnimationFrame);
+  const drawn = async () => (await frame(), await frame());
+  const [min, max, step] = [slider.min, slider.max, slider.step].map(Number);
+  const values = Array.from({ length: (max - min) / step + 1 }, (_, place) => min + place * step);
+  const now = values.indexOf(Number(slider.value));
+  const further = [...values.slice(now + 1), ...values.slice(0, now).reverse()].slice(0, most);
   const times = [];
-  for (const round of [0, 1]) {
-    for (let value = 0; value <= Number(slider.max); value++) {
-      const begin = performance.now();
-      slider.value = value;
-      slider.dispatchEvent(new InputEvent("input", { bubbles: true }));
-      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-      if (round) times.push(performance.now() - begin);
-    }
+  for (const value of most === null ? [...values, ...values] : further) {
+    const begin = performance.now();
+    slider.value = value;
+    slider.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    await drawn();
+    while (document.querySelector(".counted.late")) await drawn();
+    times.push(performance.now() - begin);
   }
-  return times;
+  return most === null ? times.slice(values.length) : times;
 }"""
-"""The first round reads what was not yet read."""
+"""Without `most`, each value twice: the first time may read a launch. With it, so many further
+values of the slider, each until its launch is drawn."""
 
 _STEPS = """async ([keys, count]) => {
   const key = keys.split("+").pop(), shiftKey = keys.includes("Shift");

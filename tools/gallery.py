@@ -19,8 +19,8 @@ from warploom.ui.explorables import (
     explorable_of,
     explorable_show,
     read_explorable,
-    requests_of_explorable,
 )
+from warploom.ui.explorables.recorded import recorded_explorable
 from warploom.ui.lessons import SYLLABUS, find_lesson, labels_of, requests_of
 from warploom.ui.page import export
 from warploom.ui.page_machine import kernels_of, with_machine
@@ -100,9 +100,9 @@ def _write_explainer(file: Path) -> Path:
 
 def _write_explorable(name: str, file: Path) -> Path:
     """Write the page of an explorable; returns its file."""
-    traces = [record(request) for request in requests_of_explorable(name)]
-    show = explorable_show(explorable_of(name, traces))
-    file.write_text(export(show, [trace.to_bytes() for trace in traces]), "utf-8")
+    launches = recorded_explorable(name)
+    show = explorable_show(explorable_of(name, launches))
+    file.write_text(export(show, [launch.trace for launch in launches]), "utf-8")
     return file
 
 

@@ -19,7 +19,11 @@ from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda, header_folders
 from warploom.frontends.opencl import compile_opencl
 from warploom.frontends.precompiled import ARCHIVE, PLACEHOLDER, digest_of, member_of
-from warploom.ui.explorables import EXPLORABLES, requests_of_explorable
+from warploom.ui.explorables import (
+    EXPLORABLES,
+    requests_along_ranges,
+    requests_of_explorable,
+)
 from warploom.ui.grading import starting_source, task_request
 from warploom.ui.lessons import SUFFIXES, changed, lessons, requests_of
 from warploom.ui.schema import LaunchRequest
@@ -59,6 +63,7 @@ def units() -> Iterator[Unit]:
         yield from (_unit(one) for one in launches if not one.ptx)
     for name in EXPLORABLES:
         yield from map(_unit, requests_of_explorable(name))
+        yield from map(_unit, requests_along_ranges(name))
     for file in sorted(EXAMPLES.glob("*.cu")):
         for capability in EXAMPLE_CAPABILITIES:
             yield Unit(file.read_text("utf-8"), (), capability)

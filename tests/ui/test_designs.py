@@ -240,6 +240,7 @@ def costs(verdict: Verdict) -> dict[str, tuple[int, ...]]:
 @pytest.mark.parametrize(
     ("name", "line", "known"),
     [
+        ("own-scheduler", "return 0", "loose round robin"),
         ("own-scheduler", "return age", "oldest first"),
         ("own-scheduler", "return age - 64 * last", "greedy, then oldest"),
         ("own-prefetcher", "return -1", "no prefetch"),
@@ -250,6 +251,34 @@ def test_a_design_like_a_known_one_costs_the_same(name: str, line: str, known: s
     verdict = graded(name, line, kernels=2)
     found = costs(verdict)
     assert found["yours"] == found[known]
+    assert not verdict.passed
+
+
+TRIVIAL = (
+    ("own-scheduler", "return 0"),
+    ("own-scheduler", "return slot"),
+    ("own-scheduler", "return -slot"),
+    ("own-scheduler", "return -age"),
+    ("own-scheduler", "return (7919 * slot + 104729 * now + 31 * (now >> 3)) % 97"),
+    ("own-scheduler", "return instruction"),
+    ("own-prefetcher", "return -1"),
+    ("own-prefetcher", "return line"),
+    ("own-prefetcher", "return line + 1 + nth"),
+    ("own-prefetcher", "return line + 1 + nth if missed and nth < 2 else -1"),
+    ("own-prefetcher", "return line + 8 if nth == 0 else -1"),
+    ("own-prefetcher", "return line + (7919 * line) % 17 if nth == 0 else -1"),
+    ("own-coalescer", "return [(a // 64 * 64, 64) for a in addresses]"),
+    ("own-coalescer", "return [(s, 32) for s in sorted({a // 32 * 32 for a in addresses})]"),
+    ("own-coalescer", "return [(s, 64) for s in sorted({a // 64 * 64 for a in addresses})]"),
+    ("own-coalescer", "return [(s, 128) for s in sorted({a // 128 * 128 for a in addresses})]"),
+)
+"""Answers without a thought: one warp always, a random one, a constant distance, one length."""
+
+
+@pytest.mark.parametrize(("name", "line"), TRIVIAL, ids=[line for _, line in TRIVIAL])
+def test_a_trivial_answer_fails(name: str, line: str) -> None:
+    verdict = graded(name, line)
+    assert not verdict.error
     assert not verdict.passed
 
 
@@ -264,6 +293,10 @@ def test_a_solution_is_the_best_on_at_least_four_kernels(name: str) -> None:
     assert verdict.ranking is not None
     ranking = verdict.ranking
     assert ranking.mine == 0
+    baseline = next(one for one in ranking.scores if one.name == PARTS[design(name).part].known[0])
+    mine = ranking.scores[0]
+    assert all(own <= its for own, its in zip(mine.costs, baseline.costs, strict=True))
+    assert mine.score < 0.98 * ranking.scores[1].score
     scores = [one.score for one in ranking.scores]
     assert scores == sorted(scores)
     reference = next(one for one in ranking.scores if one.score == 1)

@@ -15,17 +15,15 @@ from browser import BROWSER, NO_BROWSER, REQUIRED, launched, page_in
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
-from warploom.observe.trace import Trace
 from warploom.ui.explorables import (
     EXPLORABLES,
     explorable_of,
     explorable_show,
     read_explorable,
-    requests_of_explorable,
 )
+from warploom.ui.explorables.recorded import recorded_explorable
 from warploom.ui.page import BUNDLE, export
-from warploom.ui.record import record
-from warploom.ui.schema import Explorable
+from warploom.ui.schema import Explorable, Explored
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -36,13 +34,13 @@ in_a_browser = pytest.mark.skipif(
 
 
 @cache
-def traces(name: str) -> tuple[Trace, ...]:
-    return tuple(record(request) for request in requests_of_explorable(name))
+def launches(name: str) -> list[Explored]:
+    return recorded_explorable(name)
 
 
 @cache
 def explorable(name: str) -> Explorable:
-    return explorable_of(name, traces(name))
+    return explorable_of(name, launches(name))
 
 
 def values(name: str, control: int = 0) -> list[int]:
@@ -120,7 +118,7 @@ def opened(page: Any, folder: Path, name: str) -> None:
     """Open an explorable's exported page, when all of its launches have been read."""
     file = folder / f"{name}.html"
     if not file.exists():
-        data = [trace.to_bytes() for trace in traces(name)]
+        data = [launch.trace for launch in launches(name)]
         file.write_text(export(explorable_show(explorable(name)), data), "utf-8")
         assert file.stat().st_size < MOST_BYTES
     page.goto(file.as_uri())
@@ -165,7 +163,7 @@ def move_the_controls(page: Any, found: Explorable) -> None:
 @pytest.mark.parametrize("name", EXPLORABLES)
 def test_it_is_for_everybody(chromium: Any, folder: Path, name: str) -> None:
     """Nothing that axe finds, light and dark, and nothing wider than a phone."""
-    for width, scheme in ((390, "dark"), (1280, "light"), (1280, "dark")):
+    for width, scheme in ((390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")):
         page = chromium.new_page(color_scheme=scheme, viewport={"width": width, "height": 844})
         opened(page, folder, name)
         wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -175,3 +173,23 @@ def test_it_is_for_everybody(chromium: Any, folder: Path, name: str) -> None:
             found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
             assert [(one["id"], one["nodes"][0]["target"]) for one in found] == []
         page.close()
+
+
+@in_a_browser
+def test_in_a_frame_the_slider_stands_beside_the_view(chromium: Any, folder: Path) -> None:
+    with page_in(chromium, viewport={"width": 700, "height": 480}) as page:
+        opened(page, folder, "stride")
+        page.goto(f"{(folder / 'stride.html').as_uri()}?embed=1&pane=memory#values=12&step=9")
+        page.get_by_text("stride: 12").wait_for()
+        slider, view = (page.locator(one).bounding_box() for one in (".control", "#below"))
+        assert slider["x"] + slider["width"] <= view["x"]
+        assert view["height"] > 200
+        assert not page.locator(".tabs").is_visible()
+
+
+@in_a_browser
+def test_a_printed_page_has_its_text(chromium: Any, folder: Path) -> None:
+    with page_in(chromium) as page:
+        opened(page, folder, "stride")
+        page.emulate_media(media="print")
+        assert page.get_by_text("Each of the 32 lanes of a warp reads a float").is_visible()

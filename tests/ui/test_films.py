@@ -3,6 +3,7 @@ them is missing."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from browser import BROWSER, NO_BROWSER, REQUIRED
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
-from warploom.ui.lessons import ORDER
+from warploom.ui.lessons import ORDER, find_lesson
 from warploom.ui.page import BUNDLE
 
 pytestmark = [
@@ -80,6 +81,21 @@ def test_the_cut_of_a_lesson_is_an_mp4(tmp_path: Path) -> None:
     codecs, seconds = probed(file)
     assert codecs == ["h264"]
     assert 10 < seconds <= 60
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("option", ["--export-video", "--export-gif"])
+def test_a_film_lasts_until_its_last_text_has_been_read(option: str, tmp_path: Path) -> None:
+    """No steps are between the captions of this lesson: its film is as long as its texts take to be
+    read, at 160 words per minute, with 0.7 s for each picture."""
+    lesson = find_lesson("between-warps")
+    assert lesson is not None
+    texts = [*(caption.text for caption in lesson.captions), lesson.recap]
+    words = sum(len([one for one in text.split() if re.search(r"\w", one)]) for text in texts)
+    file = tmp_path / f"film.{'mp4' if option == '--export-video' else 'gif'}"
+    tour("between-warps", "--short", option, str(file))
+    _, seconds = probed(file)
+    assert seconds == pytest.approx(60 * words / 160 + 0.7 * len(texts), abs=0.2)
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

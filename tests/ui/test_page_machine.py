@@ -309,7 +309,7 @@ class TestInBrowser:
             assert page.locator(".changeable").all_inner_texts() == ["2"]
             assert "3 to 17, 20" in (page.locator(".changeable").get_attribute("title") or "")
             edit(page, ".source", "2 *", "1 *")
-            run(page)
+            page.locator(".source .cm-content").press("Control+Enter")
             page.wait_for_selector(".took", timeout=120_000)
             assert re.search(
                 r"in [\d.]+ s, after a startup time of [\d.]+ s", page.inner_text(".took")

@@ -85,6 +85,14 @@ def seconds_to_read(text: str) -> float:
     return 60 * sum(any(c.isalnum() for c in word) for word in text.split()) / WORDS_A_MINUTE
 
 
+IN_SIGHT = """async (part) => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const { top } = part.getBoundingClientRect();
+  const view = part.closest(".single, .compare").getBoundingClientRect();
+  return top >= view.top - 1 && top < view.bottom - 30;
+}"""
+
+
 @pytest.mark.parametrize("name", ORDER)
 def test_each_caption_of_a_film_stands_beside_what_it_claims(
     page: Any, folder: Path, name: str
@@ -97,6 +105,12 @@ def test_each_caption_of_a_film_stands_beside_what_it_claims(
         page.evaluate(f"warploomFilm.show({number})")
         assert page.locator(".caption p").inner_text() == said.text.replace("`", "")
         wait_for_claim(page, claim, said.text)
+        if said.part:
+            for part in page.locator(f"[data-part={said.part}]").all():
+                assert part.evaluate(IN_SIGHT), said.text
+        if said.array:
+            shown = page.locator(".arrays button[aria-pressed=true]").all_inner_texts()
+            assert set(shown) == {said.array}
         assert shot["seconds"] >= seconds_to_read(said.text)
     moving = [shot["seconds"] for shot in shots if shot["moves"]]
     assert len({round(seconds, 6) for seconds in moving}) <= 1, "steps play in even time"

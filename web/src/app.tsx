@@ -45,7 +45,7 @@ export function App() {
   );
   const shown = model.value;
   if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
-  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", launchOpen.value ? "launching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", embedded ? "embedded" : "", onlyPane ? "alone" : ""];
+  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", show.value?.explainer ? "explaining" : "", show.value?.explorable ? "exploring" : "", launchOpen.value ? "launching" : "", embedded ? "embedded" : "", onlyPane ? "alone" : ""];
   return (
     <div class={classes.join(" ")}>
       <Top />

@@ -30,12 +30,21 @@ export function showCaption(number: number): void {
     if (!said || step === null) return;
     choose(warpOf(shown, said.at));
     goTo(step);
-    chosenArray.value = null;
+    chosenArray.value = said.array || null;
+    bring(said.part);
     const beside = other.value ? resolve(other.value, said.beside ?? said.at) : null;
     if (beside !== null) align(beside);
     // One view at a time is in sight on a small screen: a caption without its own is about the warp.
     const look = said.look || (small.matches && !other.value ? "warp" : "");
     if (look) pane.value = look as Pane;
+  });
+}
+
+/** Brings a part of the views into sight, their beginning where none is named. */
+function bring(part: string): void {
+  requestAnimationFrame(() => {
+    for (const view of document.querySelectorAll(".single, .compare")) view.scrollTop = 0;
+    for (const found of document.querySelectorAll(`[data-part="${part}"]`)) found.scrollIntoView({ block: "nearest" });
   });
 }
 

@@ -2,6 +2,7 @@
 
 import { batch, effect, signal } from "@preact/signals";
 import { showCaption } from "./captions.ts";
+import { followValues, placeOfValues } from "./explore.ts";
 import { showLaunch } from "./launches.tsx";
 import { caption, goTo, lesson, model, modelled, pane, register, show, shownLaunch, time, warp, type Pane } from "./state.ts";
 import { place as placeInFilm, turnTo } from "./watch.ts";
@@ -17,6 +18,11 @@ function positionOf(url: string): URLSearchParams {
 export function linkedLaunch(url: string = location.href): number {
   const wanted = Number(positionOf(url).get("launch"));
   return show.value?.launches[wanted] ? wanted : 0;
+}
+
+/** The values of an explorable's controls that a URL says, if any. */
+export function linkedValues(url: string = location.href): string | null {
+  return positionOf(url).get("values");
 }
 
 /** Go where a URL says. */
@@ -50,6 +56,7 @@ function position(): string {
   const shown = model.value!;
   const now = new URLSearchParams({ step: String(time.value), warp: String(warp.value), view: pane.value });
   if (show.value?.launches.length) now.set("launch", String(shownLaunch.value));
+  if (show.value?.explorable) now.set("values", placeOfValues.value);
   if (lesson.value ? caption.value >= 0 : show.value?.explainer) now.set("caption", String(placeInFilm.value));
   if (register.value !== null) now.set("register", shown.trace.registers[register.value]?.name ?? "");
   return `#${now}`;
@@ -73,7 +80,14 @@ export function keepLink(): void {
     waiting = setTimeout(() => write(place), 250);
   });
   // The event's own URL: a write that was waiting may have replaced the page's before the event comes.
-  addEventListener("hashchange", (event) => void showLaunch(linkedLaunch(event.newURL)).then(() => followLink(event.newURL)));
+  addEventListener("hashchange", (event) => void follow(event.newURL));
+}
+
+/** Show what a URL names, then go where it says. */
+async function follow(url: string): Promise<void> {
+  await showLaunch(linkedLaunch(url));
+  await followValues(linkedValues(url));
+  followLink(url);
 }
 
 /** Whether the page has a URL that others can open; one in a notebook's frame has none. */

@@ -4,7 +4,7 @@ import { decode } from "@msgpack/msgpack";
 import { ownMachine, runInPage } from "./machine.ts";
 import { Model } from "./model.ts";
 import { bytesOf, gunzip } from "./packed.ts";
-import { VERSION, type LaunchRequest, type Lesson, type Refusal, type Show, type Trace, type Verdict } from "./schema.ts";
+import { VERSION, type Explored, type LaunchRequest, type Lesson, type Refusal, type Show, type Trace, type Verdict } from "./schema.ts";
 
 const GONE: Refusal = { kind: "stopped", message: "The server does not answer. Start `warploom view` or `warploom learn` again.", errors: [] };
 
@@ -44,6 +44,21 @@ export async function run(request: LaunchRequest): Promise<Model | Refusal> {
   if ([422, 429].includes(answer.status)) return (await answer.json()) as Refusal;
   if (!answer.ok) return { kind: "stopped", message: await answer.text(), errors: [] };
   return opened(new Uint8Array(await answer.arrayBuffer()));
+}
+
+/** Run the launch of an explorable on the server: what was counted in it, or why it did not run; null
+ * where the signal ended it. Throws where no server answers. */
+export async function explore(explorable: string, values: readonly string[], signal: AbortSignal): Promise<{ model: Model; figure: string; curve: number } | Refusal | null> {
+  try {
+    const answer = await ask("/explore", { method: "POST", body: JSON.stringify({ explorable, values }), signal });
+    if ([422, 429].includes(answer.status)) return (await answer.json()) as Refusal;
+    if (!answer.ok) throw new Error(GONE.message);
+    const { trace, figure, curve } = decode(new Uint8Array(await answer.arrayBuffer())) as Explored;
+    return { model: await opened(new Uint8Array(trace)), figure, curve };
+  } catch (error) {
+    if (signal.aborted) return null;
+    throw error;
+  }
 }
 
 /** Hold a kernel against a lesson's task: how it did, or why that is not known. */

@@ -6,7 +6,7 @@ import { startKeys } from "./keys.ts";
 import { progress } from "./captions.ts";
 import { openExplorable } from "./explore.ts";
 import { openLesson, startLesson } from "./lesson.tsx";
-import { followLink, keepLink, linkedLaunch, onlyPane } from "./link.ts";
+import { followLink, keepLink, linkedLaunch, linkedValues, onlyPane } from "./link.ts";
 import { readKernels } from "./kernels.ts";
 import { readShow, readTrace } from "./load.ts";
 import type { Model } from "./model.ts";
@@ -38,7 +38,7 @@ async function begin(): Promise<void> {
     open(first, second);
     startWatching(() => void nextOfAll());
     if (given.explainer) await openExplainer(first);
-    else if (given.explorable) await openExplorable();
+    else if (given.explorable) await openExplorable(linkedValues());
     else if (!given.lesson) {
       if (modelled.value) pane.value = "time";
       showWrong();

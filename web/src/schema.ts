@@ -484,6 +484,8 @@ export interface Caption {
   at: Anchor;
   text: string;
   look: string;
+  array: string;
+  part: string;
   beside: Anchor | null;
 }
 
@@ -606,12 +608,20 @@ export interface Assignment {
   name: string;
 }
 
+export interface ValueRange {
+  least: number;
+  most: number;
+  step: number;
+  label: string;
+}
+
 export interface Control {
   name: string;
   label: string;
   values: readonly string[];
   start: number;
   buttons: boolean;
+  ranges: readonly ValueRange[];
 }
 
 export interface Explorable {
@@ -624,6 +634,18 @@ export interface Explorable {
   figures: readonly string[];
   curve: readonly number[];
   curve_label: string;
+  live: boolean;
+}
+
+export interface ExploreRequest {
+  explorable: string;
+  values: readonly string[];
+}
+
+export interface Explored {
+  figure: string;
+  curve: number;
+  trace: Uint8Array;
 }
 
 export interface LessonHead {

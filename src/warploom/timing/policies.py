@@ -111,7 +111,7 @@ class _UserFunction:
 
 class WarpScheduler(_UserFunction):
     """Ranks warps for a warp scheduler: the ready warp goes first for which the function returns
-    the least number.
+    the least number, of several with this number the next in turn (loose round robin).
 
     Its arguments are the warp's slot on its SM; its age (warps of the SM that began before it);
     whether it issued last (0 or 1); its next instruction (a number in the program, or in the

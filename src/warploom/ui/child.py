@@ -15,26 +15,29 @@ import msgspec
 from warploom.core.errors import WarploomError
 from warploom.host.programs.confinement import Confinement
 from warploom.ui.child_limits import end_run, end_with, limit_resources
-from warploom.ui.schema import Assignment, LaunchRequest, Refusal
+from warploom.ui.schema import Assignment, ExploreRequest, LaunchRequest, Refusal
 
-TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
+TRACE, VERDICT, EXPLORED, REFUSAL = b"T", b"V", b"E", b"R"
 """The first byte of an answer, by what follows."""
 
-Requested = LaunchRequest | Assignment
+Requested = LaunchRequest | Assignment | ExploreRequest
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A request for the child process, one of the two kinds, and what its sources may use."""
+    """A request for the child process, one of the three kinds, and what its sources may use."""
 
     confinement: Confinement
     launch: LaunchRequest | None = None
     assignment: Assignment | None = None
+    explored: ExploreRequest | None = None
 
     @classmethod
     def of(cls, request: Requested, confinement: Confinement) -> Job:
         """Returns the job of a request."""
         if isinstance(request, LaunchRequest):
             return cls(confinement, launch=request)
+        if isinstance(request, ExploreRequest):
+            return cls(confinement, explored=request)
         return cls(confinement, assignment=request)
 
 
@@ -64,7 +67,7 @@ def main() -> None:
 
 def answer_to(job: Job, most: int) -> bytes:
     """Returns the trace of a launch on a device with `most` bytes of memory, the verdict on an
-    assignment, or why there is neither."""
+    assignment, the launch of an explorable, or why there is none of them."""
     from warploom.ui.record import confined, refusal_of
 
     try:
@@ -78,11 +81,15 @@ def answer_to(job: Job, most: int) -> bytes:
 
 
 def _result(job: Job, most: int) -> bytes:
-    """Returns the trace or the verdict that is asked for."""
+    """Returns what is asked for, and what it is."""
     if job.launch is not None:
         from warploom.ui.record import record
 
         return TRACE + record(job.launch, most).to_bytes()
+    if job.explored is not None:
+        from warploom.ui.explorables.recorded import explore
+
+        return EXPLORED + msgspec.msgpack.encode(explore(job.explored, most))
     from warploom.ui.grading import grade
 
     assert job.assignment is not None

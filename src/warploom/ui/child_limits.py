@@ -18,9 +18,9 @@ MOST_FILE_BYTES = 256 << 20
 """Size of the largest file that a run may write, for its compilers and the cache of its code."""
 
 
-def limit_resources(memory: int, seconds: float) -> None:
-    """Bounds the addresses, the processor time and the files of this process and of those that it
-    starts, on systems that have such limits.
+def limit_resources(memory: int, seconds: float | None = None) -> None:
+    """Bounds the addresses, the files and, unless `seconds` is None, the processor time of this
+    process and of those that it starts, on systems that have such limits.
 
     `memory` bytes are allowed for each of two devices, which reserve all of their memory at once
     (`ui.record` makes one to time a launch, and one to trace it), and as many for all else.
@@ -30,13 +30,13 @@ def limit_resources(memory: int, seconds: float) -> None:
         import resource
     except ImportError:
         return
-    processor = int(seconds * (os.cpu_count() or 1)) + 1
     limits = {
         resource.RLIMIT_AS: OWN_BYTES + 3 * memory,
-        resource.RLIMIT_CPU: processor,
         resource.RLIMIT_FSIZE: MOST_FILE_BYTES,
         resource.RLIMIT_CORE: 0,
     }
+    if seconds is not None:
+        limits[resource.RLIMIT_CPU] = int(seconds * (os.cpu_count() or 1)) + 1
     for kind, wanted in limits.items():
         _, most = resource.getrlimit(kind)
         limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)

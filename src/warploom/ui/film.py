@@ -32,6 +32,10 @@ FRAMES_PER_SECOND = "20/3"
 
 REPRODUCIBLE = ("-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1")
 
+CONSTANT_RATE = f"fps={FRAMES_PER_SECOND}"
+"""Repeats each picture until the next one. Without this filter, ffmpeg ends a film soon after its
+last picture begins, since -t removes the picture that marks the end."""
+
 PALETTE = "split[a][b];[a]palettegen=max_colors=64:stats_mode=full[p];[b][p]paletteuse=dither=none"
 """One palette for all frames, without dithering: flat areas stay flat, and the file small."""
 
@@ -70,14 +74,14 @@ def write_video(
     """Writes the film that a page plays, as the suffix of the file says; `spoken`: with a voice
     that says the captions. Raises WarploomError where Chromium, ffmpeg or the voice are missing."""
     check_video_name(target)
-    frames = ("-fps_mode", "cfr", "-r", FRAMES_PER_SECOND, "-pix_fmt", "yuv420p")
+    frames = ("-vf", CONSTANT_RATE, "-pix_fmt", "yuv420p")
     _write(target, show, traces, size, (*frames, *CODECS[target.suffix]), spoken=spoken)
 
 
 def write_gif(target: Path, show: Show, traces: Traces, size: FilmSize = GIF_SIZE) -> None:
     """Writes the film that a page plays as a GIF that repeats. Raises WarploomError where Chromium
     or ffmpeg are missing."""
-    options = ("-fps_mode", "vfr", "-vf", PALETTE, "-loop", "0", "-f", "gif")
+    options = ("-vf", f"{CONSTANT_RATE},{PALETTE}", "-loop", "0", "-f", "gif")
     _write(target, show, traces, size, options)
 
 

@@ -18,6 +18,9 @@ from warploom.ui.schema import Anchor, Check, Design, LaunchRequest, Lesson, Tas
 VIEWS = ("memory", "data", "machine", "numbers", "time", "warp", "code")
 """What a caption can look at."""
 
+PARTS = ("layout", "occupancy", "memory")
+"""What a caption can bring into sight in a view."""
+
 EVENTS = ("divergence", "reconvergence", "barrier", "conflict", "uncoalesced", "fault")
 """Events of a step."""
 
@@ -43,6 +46,7 @@ def _problems(lesson: Lesson, task_request: LaunchRequest | None) -> Iterator[st
     for number, caption in enumerate(lesson.captions, 1):
         place = f"caption {number}: look"
         yield from _one_of(place, caption.look, ("", *VIEWS))
+        yield from _one_of(f"caption {number}: part", caption.part, ("", *PARTS))
         yield from _anchor_problems(f"caption {number}: at", caption.at)
         if caption.beside is not None:
             yield from _anchor_problems(f"caption {number}: beside", caption.beside)

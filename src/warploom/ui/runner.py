@@ -22,8 +22,6 @@ from warploom.ui.child import (
     LENGTH_BYTES,
     REFUSAL,
     TOO_MUCH,
-    TRACE,
-    VERDICT,
     Job,
     Requested,
 )
@@ -62,10 +60,10 @@ class Limits:
 async def run(
     request: Requested, limits: Limits, confinement: Confinement = NOTHING
 ) -> bytes | Refusal:
-    """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, or why
-    there is neither; `confinement` is what sources may use. The child process and those that it
-    started have ended then, and their temporary files are removed, also if this coroutine is
-    cancelled."""
+    """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, the launch
+    of an explorable, or why there is none of them; `confinement` is what sources may use. The child
+    process and those that it started have ended then, and their temporary files are removed, also
+    if this coroutine is cancelled."""
     job = Job.of(request, confinement)
     with temporary_folder() as folder:
         return await _run(msgspec.json.encode(job), limits, folder)
@@ -79,7 +77,7 @@ async def _run(request: bytes, limits: Limits, folder: Path) -> bytes | Refusal:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=_environment(folder),
+        env=child_environment(folder),
         start_new_session=True,  # Ctrl-C is the server's, and all that the child starts has an end
     )
     answering = asyncio.create_task(_answer(child, request, limits.output))
@@ -89,16 +87,16 @@ async def _run(request: bytes, limits: Limits, folder: Path) -> bytes | Refusal:
             (answering, watching), timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if not answering.done():
-            return Refusal("memory", TOO_MUCH) if watching.done() else _late(limits)
+            return Refusal("memory", TOO_MUCH) if watching.done() else late_refusal(limits)
         answer, wrong = answering.result()
     finally:
         watching.cancel()
         answering.cancel()
-        await _end(child)
-    return _read_answer(answer, wrong, child.returncode, limits)
+        await end_child(child)
+    return read_answer(answer, limits) if answer else failure(wrong, child.returncode)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def child_environment(folder: Path) -> dict[str, str]:
     """Returns the variables of a child process that has its temporary files in a folder, and its
     cache where this process has it (without a home folder, among temporary files)."""
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
@@ -112,7 +110,7 @@ async def _answer(child: Process, request: bytes, most: int) -> tuple[bytes, byt
     assert child.stdout is not None
     assert child.stderr is not None
     child.stdin.write(len(request).to_bytes(LENGTH_BYTES, "little") + request)
-    errors = asyncio.create_task(_tail(child.stderr))
+    errors = asyncio.create_task(read_tail(child.stderr))
     try:
         answer = bytearray()
         while len(answer) <= most and (part := await child.stdout.read(1 << 20)):
@@ -125,7 +123,7 @@ async def _answer(child: Process, request: bytes, most: int) -> tuple[bytes, byt
         errors.cancel()
 
 
-async def _tail(stream: asyncio.StreamReader) -> bytes:
+async def read_tail(stream: asyncio.StreamReader) -> bytes:
     """Returns the last STDERR_BYTES of a stream."""
     tail = b""
     while part := await stream.read(STDERR_BYTES):
@@ -133,7 +131,7 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
     return tail
 
 
-async def _end(child: Process) -> None:
+async def end_child(child: Process) -> None:
     """Ends a child process, and those that it started, which may be there when it has ended."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
@@ -143,20 +141,18 @@ async def _end(child: Process) -> None:
     await child.wait()
 
 
-def _read_answer(
-    answer: bytes, wrong: bytes, status: int | None, limits: Limits
-) -> bytes | Refusal:
-    """Returns the trace or the verdict in the answer of a child process, or why there is none."""
+def read_answer(answer: bytes, limits: Limits) -> bytes | Refusal:
+    """Returns the result in the answer of a child process, or why there is none."""
     if len(answer) > limits.output:
-        return Refusal(
-            "output",
-            f"The run was stopped: its trace has more than {limits.output >> 20} MiB. Record fewer"
-            f" warps or steps.",
-        )
-    if answer[:1] in (TRACE, VERDICT):
-        return answer[1:]
+        return long_refusal(limits)
     if answer[:1] == REFUSAL:
         return msgspec.json.decode(answer[1:], type=Refusal)
+    return answer[1:]
+
+
+def failure(wrong: bytes, status: int | None) -> Refusal:
+    """Returns why a child process, which wrote `wrong` to stderr and ended with a status, gave no
+    answer."""
     if status == -9 or b"MemoryError" in wrong or b"bad_alloc" in wrong:
         return Refusal("memory", TOO_MUCH)
     last = wrong.decode(errors="replace").strip().rpartition("\n")[2]
@@ -164,7 +160,17 @@ def _read_answer(
     return Refusal("stopped", ended)
 
 
-def _late(limits: Limits) -> Refusal:
+def long_refusal(limits: Limits) -> Refusal:
+    """Returns why there is no trace where it has more bytes than it may."""
+    return Refusal(
+        "output",
+        f"The run was stopped: its trace has more than {limits.output >> 20} MiB. Record fewer"
+        f" warps or steps.",
+    )
+
+
+def late_refusal(limits: Limits) -> Refusal:
+    """Returns why there is no trace of a run that took too long."""
     return Refusal(
         "time",
         f"The run was stopped after {limits.seconds:g} seconds (--seconds). If the kernel never "

@@ -88,13 +88,17 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text of a lesson, and the step `at` that the text explains. `look` is the view to show.
 
-    `beside` is the step in the other run of a comparison. If `beside` is missing, `at` also selects
-    the step in the other run.
+    `array` is the array that the Data view shows. `part` is the part of a view to scroll to:
+    "layout" or "occupancy" in the Machine view, "memory" in the Numbers view. `beside` is the step
+    in the other run of a comparison. If `beside` is missing, `at` also selects the step in the
+    other run.
     """
 
     at: Anchor
     text: str
     look: str = ""
+    array: str = ""
+    part: str = ""
     beside: Anchor | None = None
 
 
@@ -268,22 +272,35 @@ class Assignment(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class ValueRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole numbers that a value can be: `least`, and further ones at distances of `step`, up
+    to `most`. `label` names the number if a value has several."""
+
+    least: int
+    most: int
+    step: int = 1
+    label: str = ""
+
+
 class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A slider, or buttons where `buttons` is set, over the values of one parameter of a launch.
-    `start` is the number of the value that it begins with."""
+    `values` are recorded beforehand, and `start` is the number of the value that the control begins
+    with. Where a server runs launches, a value can be any number of its range; a value of several
+    numbers, separated by commas, has a range for each. Without ranges there are only `values`."""
 
     name: str
     label: str
     values: tuple[str, ...]
     start: int = 0
     buttons: bool = False
+    ranges: tuple[ValueRange, ...] = ()
 
 
 class Explorable(msgspec.Struct, frozen=True, kw_only=True):
     """A page to play with: a text, and controls whose values each have a launch that was recorded
     beforehand. Launches are in the order of the controls' values, the last control's fastest. `at`
     and `look` say what is shown of each; `figures` say what was counted there, and `curve` is one
-    of these numbers, called `curve_label`."""
+    of these numbers, called `curve_label`. `live`: a server runs the launches of other values."""
 
     id: str
     title: str
@@ -294,6 +311,23 @@ class Explorable(msgspec.Struct, frozen=True, kw_only=True):
     figures: tuple[str, ...]
     curve: tuple[float, ...]
     curve_label: str
+    live: bool = False
+
+
+class ExploreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request for the launch of an explorable with a value for each of its controls."""
+
+    explorable: str
+    values: tuple[str, ...]
+
+
+class Explored(msgspec.Struct, frozen=True):
+    """A launch of an explorable: its figure, its number in the curve, and the bytes of its
+    trace."""
+
+    figure: str
+    curve: float
+    trace: bytes
 
 
 WHOLE, CUT, ALL = "whole", "cut", "all"

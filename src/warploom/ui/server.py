@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -32,6 +33,7 @@ from warploom.ui.runner import NOTHING, Limits, run
 from warploom.ui.schema import (
     Assignment,
     CheckRequest,
+    ExploreRequest,
     LaunchRequest,
     Lesson,
     ProgressNote,
@@ -39,6 +41,7 @@ from warploom.ui.schema import (
     Show,
     Verdict,
 )
+from warploom.ui.worker_runner import Worker
 
 LARGEST_REQUEST = 4 << 20
 
@@ -59,16 +62,19 @@ class Viewer:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _running: int = 0
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
+    _worker: Worker | None = None
 
     def app(self, port: int) -> Starlette:
         """Returns the application, for that port."""
         self._ending = asyncio.Event()
+        self._worker = Worker(self.limits)
         routes = [
             Route("/", self._page),
             Route("/trace/{number}", self._trace),
             Route("/lesson/{name}", self._lesson),
             Route("/run", self._run, methods=["POST"]),
             Route("/check", self._check, methods=["POST"]),
+            Route("/explore", self._explore, methods=["POST"]),
             Route("/progress", self._progress, methods=["POST"]),
         ]
         guard = Middleware(Guard, token=self.token, port=port, ending=self._ending)
@@ -77,6 +83,11 @@ class Viewer:
     def end(self) -> None:
         """Ends the requests in progress, and the runs for them."""
         self._ending.set()
+
+    async def close(self) -> None:
+        """Ends the process that stays between runs."""
+        if self._worker is not None:
+            await self._worker.end()
 
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(live_page(self.show))
@@ -108,7 +119,8 @@ class Viewer:
             asked = msgspec.json.decode(await _body(request), type=LaunchRequest)
         except msgspec.DecodeError as error:
             return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
-        answer = await self._in_a_process(asked, request, self._confinement(asked))
+        confinement = self._confinement(asked)
+        answer = await self._limited(run(asked, self.limits, confinement), request)
         if isinstance(answer, Response):
             return answer
         return Response(answer, media_type="application/octet-stream")
@@ -121,12 +133,26 @@ class Viewer:
         lesson = self._find(asked.lesson)
         if lesson is None:
             return Response(status_code=404)
-        answer = await self._in_a_process(Assignment(lesson, asked.source), request)
+        assignment = Assignment(lesson, asked.source)
+        answer = await self._limited(run(assignment, self.limits, NOTHING), request)
         if isinstance(answer, Response):
             return answer
         if msgspec.json.decode(answer, type=Verdict).passed:
             note_progress(lesson.id, DONE)
         return Response(answer, media_type="application/json")
+
+    async def _explore(self, request: Request) -> Response:
+        try:
+            asked = msgspec.json.decode(await _body(request), type=ExploreRequest)
+        except msgspec.DecodeError as error:
+            return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
+        shown = self.show.explorable
+        if shown is None or shown.id != asked.explorable or self._worker is None:
+            return Response(status_code=404)
+        answer = await self._limited(self._worker.run(asked), request)
+        if isinstance(answer, Response):
+            return answer
+        return Response(answer, media_type="application/octet-stream")
 
     async def _progress(self, request: Request) -> Response:
         try:
@@ -145,21 +171,19 @@ class Viewer:
             return NOTHING
         return Confinement.of(shown.source, shown.name, shown.options)
 
-    async def _in_a_process(
-        self,
-        asked: LaunchRequest | Assignment,
-        request: Request,
-        confinement: Confinement = NOTHING,
+    async def _limited(
+        self, going: Coroutine[Any, Any, bytes | Refusal], request: Request
     ) -> bytes | Response:
-        """Returns what a process of its own makes of what a request asks for, or the response that
-        refuses it. The process ends when the client leaves."""
+        """Returns the result of a run, or the response that refuses it. The run ends when the
+        client leaves."""
         if self._running >= self.limits.runs:
+            going.close()
             busy = (
                 f"{self._running} runs are in progress, which is the limit. Wait until a run ends."
             )
             return _refused(Refusal("busy", busy), 429)
         self._running += 1
-        running = asyncio.create_task(run(asked, self.limits, confinement))
+        running = asyncio.create_task(going)
         leaving = asyncio.create_task(_disconnected(request))
         try:
             await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -205,6 +229,7 @@ class ViewServer(uvicorn.Server):
         """Ends all requests, then the server."""
         self._viewer.end()
         await super().shutdown(sockets)
+        await self._viewer.close()
 
 
 def serve(viewer: Viewer, opened: Callable[[str], object]) -> None:

@@ -21,7 +21,7 @@ export function BlockLayout({ model }: { model: Model }) {
   const planes = Array.from({ length: deep }, (_, z) => z);
   const numbers = Array.from({ length: wide * high }, (_, number) => number);
   return (
-    <section class="layout">
+    <section class="layout" data-part="layout">
       <h3 {...tip("layout")} tabIndex={0}>
         {[wide, high, deep].slice(0, deep > 1 ? 3 : high > 1 ? 2 : 1).join(" × ")} threads{" "}
         <em>

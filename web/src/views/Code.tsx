@@ -16,6 +16,9 @@ import { kernels, listed } from "../kernels.ts";
 import { ownMachine, took } from "../machine.ts";
 import { editing, editingPtx, model as first, moment, other, otherTime, otherWarp, policy, ptxOpen, refusal, request, runs, show, wrapped } from "../state.ts";
 
+/** The editors' keys; Ctrl Enter runs what was edited (`keys.ts`), and inserts no line. */
+const editingKeymap = defaultKeymap.filter(({ key }) => key !== "Mod-Enter");
+
 const HUES = 6;
 
 const highlight = HighlightStyle.define([
@@ -190,7 +193,7 @@ function Source({ model }: { model: Model }) {
           syntaxHighlighting(highlight),
           readOnly.of(lock(editing.peek())),
           wrapping.of(wrapped.peek() ? EditorView.lineWrapping : []),
-          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          keymap.of([...editingKeymap, ...historyKeymap, indentWithTab]),
           editableNumbers(text),
           EditorView.contentAttributes.of({ "aria-label": "Source of the kernel", tabindex: "0" }),
           pointing((line) => (lines.has(line) ? line : 0)),
@@ -383,7 +386,7 @@ function PtxEditor({ model }: { model: Model }) {
           lineNumbers(),
           marks,
           history(),
-          keymap.of([...defaultKeymap, ...historyKeymap]),
+          keymap.of([...editingKeymap, ...historyKeymap]),
           EditorView.contentAttributes.of({ "aria-label": "PTX to edit", tabindex: "0" }),
           EditorView.updateListener.of((change) => {
             const asked = request.peek();
@@ -433,7 +436,7 @@ function PolicyEditor() {
           python(),
           syntaxHighlighting(highlight),
           EditorView.lineWrapping,
-          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          keymap.of([...editingKeymap, ...historyKeymap, indentWithTab]),
           EditorView.contentAttributes.of({ "aria-label": "Design in Python", tabindex: "0" }),
           EditorView.updateListener.of((change) => {
             if (change.docChanged) policy.value = change.state.doc.toString();

@@ -137,7 +137,7 @@ function Occupancy({ model }: { model: Model }) {
   const share = found.active_warps / found.max_warps;
   const allocated = found.warp_registers / model.trace.device.warp_size;
   return (
-    <div class="occupancy" {...tip("occupancy")} tabIndex={0}>
+    <div class="occupancy" data-part="occupancy" {...tip("occupancy")} tabIndex={0}>
       <h3>
         Occupancy <em>modelled</em>
       </h3>

@@ -45,7 +45,7 @@ export function Numbers({ model, warp, time }: { model: Model; warp: number; tim
           ))}
         </tbody>
       </table>
-      <table>
+      <table data-part="memory">
         <caption>Memory</caption>
         <tbody>
           {memory.map(([name, value]) => (

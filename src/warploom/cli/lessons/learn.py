@@ -26,8 +26,8 @@ from warploom.ui.explorables import (
     explorable_of,
     explorable_show,
     read_explorable,
-    requests_of_explorable,
 )
+from warploom.ui.explorables.recorded import recorded_explorable
 from warploom.ui.grading import starting_source
 from warploom.ui.lessons import (
     SYLLABUS,
@@ -126,9 +126,9 @@ def learn(
 
 def _explore(name: str, page: PageOptions, export: Path | None) -> None:
     """Writes the page of an explorable, or serves it."""
-    traces = [record(request) for request in requests_of_explorable(name)]
-    show = explorable_show(explorable_of(name, traces))
-    data = [trace.to_bytes() for trace in traces]
+    launches = recorded_explorable(name)
+    show = explorable_show(explorable_of(name, launches, live=export is None))
+    data = [launch.trace for launch in launches]
     if export is not None:
         write_page(export, show, data)
     else:

@@ -83,11 +83,12 @@ def choose_warp(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, now: int
 ) -> tuple[int, int, int]:
     """Returns the offset of the ready warp that issues, the one of least rank among those that
-    nothing blocks (-1 for none); how many warps nothing blocks; and the first cycle in which a
-    ready warp that is blocked now can issue (NEVER for none). Under TWO_LEVEL only warps in the
-    active set issue, which others join if it has space; one that finds none counts as not blocked.
-    Stores in each ready warp's `blocked_by` what blocks it, NOT_SELECTED if nothing does."""
-    picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
+    nothing blocks, of equal ones the next in turn (-1 for none); how many warps nothing blocks; and
+    the first cycle in which a ready warp that is blocked now can issue (NEVER for none). Under
+    TWO_LEVEL only warps in the active set issue, which others join if it has space; one that finds
+    none counts as not blocked. Stores in each ready warp's `blocked_by` what blocks it,
+    NOT_SELECTED if nothing does."""
+    picked, best, turn, eligible, next_possible = -1, w.NEVER, w.NEVER, 0, w.NEVER
     policy = arrays.params.policy
     for index in range(scheduler.ready):
         warp = WarpSlot(sm, scheduler.ready_list[index])
@@ -100,13 +101,13 @@ def choose_warp(
         eligible += 1
         if policy == w.TWO_LEVEL and not join_active_set(arrays, scheduler, warp):
             continue
-        priority = (
-            user_rank(arrays, sm, scheduler, warp, now)
-            if policy == w.USER_DEFINED
-            else rank(scheduler, warp, policy)
-        )
-        if priority < best:
-            picked, best = warp.at, priority
+        if policy == w.USER_DEFINED:
+            priority = user_rank(arrays, sm, scheduler, warp, now)
+            position = rank(scheduler, warp, w.LRR)
+        else:
+            priority, position = rank(scheduler, warp, policy), 0
+        if priority < best or (priority == best and position < turn):
+            picked, best, turn = warp.at, priority, position
     return picked, eligible, next_possible
 
 

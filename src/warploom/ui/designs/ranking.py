@@ -70,8 +70,9 @@ PARTS = {
 
 
 def grade_design(lesson: str, design: Design, text: str) -> Verdict:
-    """Returns how a design does: it passes if its score is better than that of each known one.
-    Raises WarploomError where a kernel does not run."""
+    """Returns how a design does: it passes if its score is better than that of each known one, and
+    it costs no more than the first known one on any kernel. Raises WarploomError where a kernel
+    does not run."""
     part = PARTS[design.part]
     try:
         function = function_of(text, part.form)
@@ -79,7 +80,7 @@ def grade_design(lesson: str, design: Design, text: str) -> Verdict:
     except PolicyError as error:
         where = SourceError(error.line, error.reason)
         return Verdict(lesson=lesson, passed=False, error=str(error), errors=(where,))
-    checks = tuple(_judged(ranking))
+    checks = (*_judged(ranking), _nowhere_worse(ranking, part.known[0]))
     return Verdict(
         lesson=lesson,
         passed=all(one.passed for one in checks),
@@ -113,3 +114,12 @@ def _judged(ranking: Ranking) -> Iterator[Judged]:
         if one is not mine:
             measured = f"{mine.score:.3f}; {one.name}: {one.score:.3f}"
             yield Judged(f"better than {one.name}", mine.score < one.score, measured)
+
+
+def _nowhere_worse(ranking: Ranking, name: str) -> Judged:
+    """Returns whether the learner's design costs no more than a known one on any kernel."""
+    mine = ranking.scores[ranking.mine]
+    known = next(one for one in ranking.scores if one.name == name)
+    both = zip(mine.costs, known.costs, ranking.kernels, strict=True)
+    worse = [f"{kernel}: {a:,}; {name}: {b:,}" for a, b, kernel in both if a > b]
+    return Judged(f"on no kernel worse than {name}", not worse, ", ".join(worse))
