@@ -52,7 +52,7 @@ COMMANDS = {
     "run": Command("run", "run", RUN, "Launch a kernel, or run a program that uses CUDA."),
     "shell": Command("programs", "shell", RUN, "Start a shell that uses the software GPU."),
     "check": Command("check", "check", FIND, "Find bad accesses, races and missing barriers."),
-    "explore": Command("explore", "explore", FIND, "Compare results under many legal orders."),
+    "explore": Command("explore", "explore", FIND, "Compare results under many execution orders."),
     "litmus": Command("litmus", "litmus", FIND, "List the outcomes that the memory model allows."),
     "debug": Command("debug", "debug", FIND, "Step through a launch, forward and back."),
     "profile": Command("profile", "profile", MEASURE, "Report a launch's costs, with advice."),

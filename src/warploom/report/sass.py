@@ -122,9 +122,9 @@ def render_sass(
         _add(table, row)
     console.print(table)
     console.print(
-        "The numbers of warps are counted for PTX instructions, and are derived from these counts "
-        f"for machine instructions (agreement: {100 * machine.confidence:.0f} %). Stalls are "
-        "modelled. See docs/machine_code.md.",
+        "Warps are counted for PTX instructions; the counts for machine instructions are derived "
+        f"from these counts, {100 * machine.confidence:.0f} % of which agree with the machine code. "
+        "Stalls are modelled. See docs/machine_code.md.",
         style="dim",
     )
 
