@@ -59,7 +59,9 @@ class Move(Enum):
     """Names the ways in which data move; each has an emitter (`lower.access.loads`, `stores`)."""
 
     SCALAR = "a scalar for each run of lanes"
-    VECTOR = "a vector for each run of lanes; for loads, one vector for all runs with the same addresses"
+    VECTOR = (
+        "a vector for each run of lanes; for loads, one vector for all runs with the same addresses"
+    )
     EACH = "a gather of one element for each run of lanes"
     PAIRS = "a gather or a scatter of pairs of words"
     STRUCTURES = "vectors that cover each run, and shuffles; a gather if some lanes are inactive"

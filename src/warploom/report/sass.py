@@ -123,8 +123,8 @@ def render_sass(
     console.print(table)
     console.print(
         "Warps are counted for PTX instructions; the counts for machine instructions are derived "
-        f"from these counts, {100 * machine.confidence:.0f} % of which agree with the machine code. "
-        "Stalls are modelled. See docs/machine_code.md.",
+        f"from them ({100 * machine.confidence:.0f} % agree with the machine code). Stalls are "
+        "modelled. See docs/machine_code.md.",
         style="dim",
     )
 
