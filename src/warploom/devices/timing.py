@@ -123,8 +123,10 @@ class TimingSpec:
     l2_bytes_per_cycle: float
     l2_slices: int
     l2_part_cycles: float
-    """Cycles of a slice for a sector that a store writes only in part, or that an atomic updates,
-    beyond those of a sector that is loaded."""
+    """Cycles of a slice for a sector of which a store writes only a part, beyond those of a whole
+    one."""
+    l2_atomic_cycles: float
+    """Cycles of a slice for a sector that an atomic updates, beyond those of one that is loaded."""
     l2_coalescing_sms: int
     """Neighboring SMs whose loads of the same sectors, while one is pending, are one request to L2;
     0 if each SM makes its own."""
@@ -142,7 +144,7 @@ class TimingSpec:
     """Cycles of the Tensor Memory Accelerator for a line of 128 bytes."""
     latency_cluster: int
     """Of a message to another SM of a cluster; 0 without clusters."""
-    atomic_cycles: int
+    atomic_cycles: float
     """Cycles of an L2 slice for each further lane at the same address."""
     atomic_sector_cycles: float
     """Cycles of an SM for each sector of an atomic on global memory; 0: as for a load."""

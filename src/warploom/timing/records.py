@@ -213,6 +213,7 @@ class EngineParameters(WordRecord):
     latency_translation: int
     at_translations: int
     atomic_port_ticks: int  # of an SM's port for a sector of an atomic
+    atomic_sector_ticks: int  # of a slice of L2 for one, beyond those of a load
 
 
 class SmState(WordRecord):

@@ -158,7 +158,7 @@ def occupy_slice(
     begins = max(memory.words[free], request.time * TICKS)
     memory.words[free] = begins + count * params.sector_ticks + atomic_ticks
     if request.kind == w.ATOMIC:
-        memory.words[free] += count * params.partial_ticks
+        memory.words[free] += count * params.atomic_sector_ticks
     # Bits above the mask count the bytes that a store does not write.
     elif request.sectors > w.SECTOR_MASK:
         memory.words[free] += count_partial_sectors(request.sectors) * params.partial_ticks
