@@ -69,7 +69,7 @@ def loops() -> Iterator[str]:
 
 
 def blocks() -> Iterator[str]:
-    """1,000 forks of which both sides compute."""
+    """1,000 branches of which both sides compute."""
     for number in range(1000):
         yield f"setp.lt.u32 %p, %r{number % REGISTERS}, %t"
         yield f"@%p bra T{number}"
@@ -123,7 +123,7 @@ def main() -> None:
         "arithmetic": arithmetic,
         "straight line": straight,
         "50 loops": loops,
-        "1,000 forks": blocks,
+        "1,000 branches": blocks,
     }
     print(f"{'kernel':<16}{'instructions':>13}{'first run':>12}{'second run':>12}")
     with tempfile.TemporaryDirectory() as folder:

@@ -139,7 +139,7 @@ def rows(done: Measurement) -> str:
     ratios = [_cells(runs, lambda one: f"{one.ratio:.2f}") for runs in both]
     tiers = [_cells(runs, lambda one: one.tier) for runs in both]
     oracles = [_cells(runs, lambda one: one.oracle_tier) for runs in both]
-    return "\n".join((row(done.kernel, *ratios), row("  in", *tiers), row("  oracle", *oracles)))
+    return "\n".join((row(done.kernel, *ratios), row("  run", *tiers), row("  oracle", *oracles)))
 
 
 def _cells(runs: dict[float, Comparison], text: Callable[[Comparison], str]) -> list[str]:

@@ -43,7 +43,7 @@ def numbered(form: str, number: int) -> str:
 
 
 KINDS: dict[str, tuple[int, Callable[[int], str]]] = {
-    "registers that a range declares": (10_000, lambda n: kernel(f".reg .b32 %r<{n}>;")),
+    "registers declared by a range": (10_000, lambda n: kernel(f".reg .b32 %r<{n}>;")),
     "registers that are used": (
         100,
         lambda n: kernel(f".reg .b32 %r<{n}>; " + numbered("mov.u32 %r#, 1;\n", n)),
@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[int, Callable[[int], str]]] = {
             numbered(".entry k#() { .reg .b32 %r<9>; mov.u32 %r1, #; ret; }\n", n) + kernel("")
         ),
     ),
-    "variables of the module": (1000, lambda n: numbered(".global .u32 v#[4];\n", n) + kernel("")),
+    "module-scope variables": (1000, lambda n: numbered(".global .u32 v#[4];\n", n) + kernel("")),
     "lines": (10_000, lambda n: kernel("// a line\n" * n)),
     "source lines (.loc)": (
         100,

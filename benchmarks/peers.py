@@ -187,7 +187,10 @@ def side_by_side(table: Table, gains: list[float]) -> str:
     for name in names[1:]:
         ratio = statistics.geometric_mean(row[name] / row["Warploom"] for row in table.values())
         rate = " (by rate)" if name in simulators.COMMANDS else ""
-        lines.append(f"speed of Warploom relative to {name}{rate}, geometric mean: {ratio:,.2f}")
+        lines.append(
+            f"speed of Warploom with one worker relative to {name}{rate},"
+            f" geometric mean: {ratio:,.2f}"
+        )
     lines.append(
         f"\nafter each workload, two threads of OpenBLAS did {min(gains):.2f} to {max(gains):.2f}"
         f" times as much work as one thread (median {statistics.median(gains):.2f})"

@@ -79,11 +79,11 @@ def summary(measured: list[Gains]) -> str:
     least = min(measured, key=lambda one: one.gains[None])
     lines = [
         f"{len(os.sched_getaffinity(0))} cores, by default: geometric mean"
-        f" {statistics.geometric_mean(gains):.2f}, least {least.gains[None]:.2f} ({least.kernel})",
+        f" {statistics.geometric_mean(gains):.2f}, lowest {least.gains[None]:.2f} ({least.kernel})",
     ]
     if long:
         lines.append(
-            f"{len(long)} launches of over {1e3 * LONG:.0f} ms: geometric mean"
+            f"{len(long)} launches longer than {1e3 * LONG:.0f} ms: geometric mean"
             f" {statistics.geometric_mean(long):.2f}"
         )
     return "\n".join(lines)

@@ -43,7 +43,8 @@ EXAMPLES = {
 
 def table() -> str:
     """Returns the table of access plans in Markdown: its first row that fits an access holds."""
-    titles = ("access", "space", "addresses", "if", "guard", "move", "counted by", "else")
+    what = ("access", "space", "addresses", "conditions")
+    titles = (*what, "guard", "move", "counted by", "if the guard fails")
     lines = [titles, ("---",) * len(titles), *(_cells(row) for row in TABLE)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -96,7 +96,7 @@ def _box(name: str, left: float, top: int, width: float, color: str) -> Iterator
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Returns the table of packages and subpackages, as Markdown."""
-    lines = ["| package | does |", "| --- | --- |"]
+    lines = ["| package | what it does |", "| --- | --- |"]
     for name in (name for row in rows for name in row):
         lines.append(f"| `{name}` | {purpose(name)} |")
         inner = sorted(one.parent.name for one in (PACKAGE / name).glob("*/__init__.py"))

@@ -199,7 +199,7 @@ def cause(error: Exception) -> str:
     first = re.sub(r"^\S*?\(?\d+[:)]\d*:?\s*", "", lines[0] if lines else "")
     missing = re.search(r"""cannot open source file "([^"]+)"|'([^']+)' file not found""", first)
     if missing:
-        return f"no file {Path(missing[1] or missing[2]).name}"
+        return f"missing file {Path(missing[1] or missing[2]).name}"
     first = re.sub(r"(catastrophic )?error( #\d+)?:", "", first)
     first = re.sub(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\S*/\S*", "...", first)
     return f"{type(error).__name__}: {re.sub(r'0x[0-9a-f]+|[0-9]+', 'N', first).strip()[:90]}"
@@ -285,12 +285,13 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
         "# Kernels of public repositories",
         "",
         f"PTX, CUDA C++ and OpenCL C files were sampled from {repositories} public repositories,",
-        "compiled and loaded. Their kernels were then launched with random arguments, on the",
-        "reference machine and on the compiled engine. The following command runs this test and",
-        f"writes this page: `{command}`.",
+        "and were then compiled and loaded. The kernels in these files were launched with random",
+        "arguments, on the reference machine and on the compiled engine. The following command",
+        f"runs this test and writes this page: `{command}`.",
         "",
-        "The arguments are buffers and small numbers, which may not be valid for the kernel.",
-        "Faults are therefore common, and both machines must report the same faults.",
+        "The arguments are buffers and small numbers, which might not be valid for the kernel.",
+        "Faults are therefore common. Both the reference machine and the engine must report the",
+        "same faults.",
         "",
         "| | " + " | ".join(KINDS.values()) + " |",
         "| --- |" + " --- |" * len(KINDS),

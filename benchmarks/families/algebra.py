@@ -77,6 +77,6 @@ CASES = (
     Case("transposition by tiles", "algebra.cu", "transpose", WIDE, transpose),
     Case("LU step", "algebra.cu", "eliminate", PLANE, eliminate, 1e-10, in_place=True),
     Case("triangular systems", "algebra.cu", "substitute", LINEAR, substitute, 1e-4),
-    Case("Jacobi, a thread a row", "algebra.cu", "jacobi", LINE, jacobi, 1e-10,
+    Case("Jacobi, thread per row", "algebra.cu", "jacobi", LINE, jacobi, 1e-10,
            native=loops.jacobi),
 )  # fmt: skip

@@ -84,7 +84,7 @@ def through(shape: LaunchShape) -> Problem:
 
 
 CASES = (
-    Case("BFS, a level", "graphs.cu", "bfs_level", LINE, bfs_level, in_place=True),
+    Case("BFS, one level", "graphs.cu", "bfs_level", LINE, bfs_level, in_place=True),
     Case("roots of a forest", "graphs.cu", "find_roots", LINE, find_roots),
     Case("binary search", "graphs.cu", "lower_bound", LINE, lower_bound,
            native=loops.lower_bound),

@@ -68,9 +68,9 @@ def coordinates(shape: LaunchShape) -> Problem:
 
 
 CASES = (
-    Case("CSR, a thread a row", "sparse.cu", "csr_scalar", LINE, csr_scalar, 1e-12,
+    Case("CSR, thread per row", "sparse.cu", "csr_scalar", LINE, csr_scalar, 1e-12,
            native=loops.csr_scalar),
-    Case("CSR, a warp a row", "sparse.cu", "csr_vector", WARPS, csr_vector, 1e-4),
+    Case("CSR, warp per row", "sparse.cu", "csr_vector", WARPS, csr_vector, 1e-4),
     Case("ELL", "sparse.cu", "ell", LINE, ell, 1e-4),
-    Case("COO by atomics", "sparse.cu", "coordinates", LINE, coordinates, 1e-4, in_place=True),
+    Case("COO with atomics", "sparse.cu", "coordinates", LINE, coordinates, 1e-4, in_place=True),
 )  # fmt: skip

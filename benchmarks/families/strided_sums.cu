@@ -76,7 +76,7 @@ extern "C" __global__ void joint_histogram(const unsigned char *a, const unsigne
         atomicAdd(&bins[bin], own[bin]);
 }
 
-// A matrix times a vector: a warp a row, its lanes stride over the columns.
+// A matrix times a vector: one warp per row, whose lanes stride over the columns.
 extern "C" __global__ void times_vector(const float *matrix, const float *x, float *y, int rows,
                                         int columns)
 {

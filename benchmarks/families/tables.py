@@ -55,7 +55,7 @@ class Measurement:
 
 
 HEADER = (
-    f"{'kernel':26}{'Mwi/s':>8}{'compile':>9}{'optimise':>10}{'native':>8}"
+    f"{'kernel':26}{'Mwi/s':>8}{'compile':>9}{'optimize':>10}{'native':>8}"
     "  shapes, relative to the best"
 )
 
@@ -91,11 +91,11 @@ def summary(measurements: Sequence[Measurement]) -> str:
     lines = [
         f"{len(measurements)} kernels, {len(ratios)} launch shapes",
         f"code of the timed launches: {_codes(measurements)}",
-        f"rate relative to the kernel's best shape: {mean_and_worst(ratios)}",
+        f"rate relative to the rate in the kernel's best shape: {mean_and_worst(ratios)}",
         f"rate in the natural shape: median {np.median(rates):,.0f},"
         f" 10th percentile {np.quantile(rates, 0.1):,.0f} Mwi/s",
         _seconds("compile", [m.timings[0].compile_seconds for m in measurements]),
-        _seconds("optimise", [m.timings[0].optimise_seconds for m in measurements]),
+        _seconds("optimize", [m.timings[0].optimise_seconds for m in measurements]),
     ]
     natives = [(m.native_ratio, m.name) for m in measurements if m.native_seconds is not None]
     if natives:

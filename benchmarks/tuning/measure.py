@@ -127,8 +127,8 @@ def main() -> None:
     wanted = [case for case in cases() if asked.space in (None, case.space)]
     known = model(wanted, asked.cache, asked.workers, compiler)
     print(
-        "| space | device | tried | Spearman | first pick | best of three | by the other device:"
-        " Spearman | first pick | best of three | six measured (expected) |"
+        "| space | device | configurations | Spearman | first pick | best of three |"
+        " other device's times: Spearman | first pick | best of three | six measured (expected) |"
     )
     print("|" + " --- |" * 10)
     for case in wanted:

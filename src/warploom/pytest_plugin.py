@@ -126,8 +126,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "warploom(device=None, schedules=1, check=None): the device of the fixture `gpu`, the "
-        "number of legal orders under which the test runs, and the tools that check its launches "
-        "(comma-separated; empty for none)",
+        "number of legal execution orders under which the test runs, and the tools that check its "
+        "launches (comma-separated; empty for none)",
     )
 
 

@@ -160,7 +160,7 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
         (["run", "PTX", "--bogus"], 2, "No such option"),
         (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is not valid"),
         (["run", "PTX", "--arg", "huh"], 2, "neither a number nor a buffer"),
-        (["run", "PTX", "--save", "x=a.npy"], 2, "the name of a buffer"),
+        (["run", "PTX", "--save", "x=a.npy"], 2, "one of this launch's buffers"),
         (["run", "PTX", "--device", "h101"], 2, "Did you mean h100"),
         (["run", "PTX", "--engine", "warp"], 2, "engine takes one of 'compiled', 'reference'"),
         (["run", "gone.ptx"], 2, "No such file"),

@@ -72,7 +72,7 @@ def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path
     [
         ("--space block=", "cannot be read"),
         ("--space block=64 --objective speed", "no objective 'speed'"),
-        ("--space block=2048", "none of 1 configurations ran"),
+        ("--space block=2048", "none of the 1 configurations ran"),
         ("--space nowhere.json", "cannot be read"),
         ("--space block=64 --format csv", "no format 'csv'"),
         ("--space block=64 --measured nowhere.json", "cannot be read"),

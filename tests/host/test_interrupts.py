@@ -51,7 +51,7 @@ def test_sanitizers_see_the_order_that_is_asked_for(loaded: wl.Module) -> None:
 
 
 def test_a_turn_that_names_no_warp_is_an_error(loaded: wl.Module) -> None:
-    with pytest.raises(wl.LaunchError, match=r"block and its index in the block.*\(0, 1, 2\)"):
+    with pytest.raises(wl.LaunchError, match=r"block and its own index in the block.*\(0, 1, 2\)"):
         loaded["lost_blocks"][8, 1](np.zeros(1, np.int32), turns=[(0, 1, 2)])
 
 
@@ -61,4 +61,6 @@ def test_exploring_says_why_warps_were_not_interrupted() -> None:
     source = f'extern "C" __global__ void k(volatile int *x) {{ {stores} }}'
     gpu = wl.Device()
     found = wl.explore(gpu.compile(source)["k"][2, 32], np.zeros(1, np.int32), runs=2)
-    assert found.uninterrupted == "65 instructions conflict, but at most 64 are tried"
+    assert found.uninterrupted == (
+        "65 instructions access memory in conflict, but the search supports at most 64"
+    )

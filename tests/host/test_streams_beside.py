@@ -120,7 +120,7 @@ def test_a_kernel_runs_beside_another_one_if_its_block_fits(
         second.synchronize()
         assert done.copy_to_host()[0] == 7
         return
-    with pytest.raises(wl.DeadlockError, match="not fit on the device together with its blocks: 1"):
+    with pytest.raises(wl.DeadlockError, match="device together with the blocks of this launch: 1"):
         first.synchronize()
     second.synchronize()  # the first one has ended
 

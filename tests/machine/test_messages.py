@@ -97,7 +97,7 @@ def test_toolkit_headers_are_recognised(file: str, in_toolkit: bool) -> None:
 def test_a_limit_names_the_loops(engine: str) -> None:
     body = ".loc 1 5 3\nl: add.u32 %r1, %r1, 1;\nsetp.ne.u32 %q, %r1, 0;\n@%q bra l;"
     output = message(engine, body, FILES, max_instructions=1000)
-    assert "did not end within its 1,000 warp instructions" in output
+    assert "did not end within its limit of 1,000 warp instructions" in output
     assert "whether its loop at k.cu:5 can end" in output
     assert "no loop" in message(engine, "add.u32 %r1, %r1, 1;", max_instructions=2)
 

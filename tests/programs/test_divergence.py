@@ -113,7 +113,7 @@ def test_blocks_that_are_not_resident_cannot_be_waited_for(modules) -> None:
     begin."""
     gpu, module = modules(INDEPENDENT)
     chain, most = module["chain"], 80 * 2
-    with pytest.raises(wl.DeadlockError, match="1 blocks have not started"):
+    with pytest.raises(wl.DeadlockError, match="1 block has not started"):
         chain[most + 1, 1024](gpu.zeros(most + 1, np.int32))
     flags = gpu.zeros(most, np.int32)
     chain[most, 1024](flags, cooperative=True)

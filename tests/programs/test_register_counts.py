@@ -71,8 +71,8 @@ def test_registers_that_are_there(engine: str, consumer: int, released: int, dir
 @pytest.mark.parametrize(
     ("consumer", "released", "directives", "message"),
     [
-        (240, 40, BOUNDS, r"need 66,560 registers, but it has 64,512"),
-        (184, 24, ".maxnreg 128", r"need 50,176 registers, but it has 49,152"),
+        (240, 40, BOUNDS, r"need 66,560 registers, but the block has 64,512"),
+        (184, 24, ".maxnreg 128", r"need 50,176 registers, but the block has 49,152"),
         (f"240; {INC} 160", 24, BOUNDS, r"setmaxnreg\.inc.* 160 in a warp whose threads have 240"),
         (240, 176, BOUNDS, r"setmaxnreg\.dec.* 176 in a warp whose threads have 168"),
     ],

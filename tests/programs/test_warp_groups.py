@@ -288,7 +288,7 @@ WRONG = {
     "%scaled, 1, 1, 0;": ("%scaled, 1, 2, 0;", r"a constant for scale_b: 1 or -1"),
     "%scaled, 1, 1, 0; ": (
         "%scaled, 1, 1, 0, 0;",
-        r"takes 1 transposition if A is in registers",
+        r"takes 1 transpose operand if A is in registers",
     ),
     "%f32_3}": ("%f32_3, %f32_0}", r"requires 4 elements"),
     "{%a0, %a1, %a2, %a3}, %db": ("{%a0, %a1}, %db", r"requires 4 elements"),

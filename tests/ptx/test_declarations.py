@@ -81,7 +81,7 @@ def test_a_kernel_has_so_many_bytes_of_parameters(
         return
     with pytest.raises(wl.PtxSyntaxError) as caught:
         compiled(parameters=parameters, version=version, target=target)
-    assert f"take {size:,} bytes up to here, but a kernel has at most {limit}." in str(caught.value)
+    assert f"take {size:,} bytes, but the limit is {limit}." in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])

@@ -32,5 +32,5 @@ def test_memory_grows_with_the_text(kind: str) -> None:
 
 
 def test_a_declared_range_costs_nothing() -> None:
-    _, make = growth.KINDS["registers that a range declares"]
+    _, make = growth.KINDS["registers declared by a range"]
     assert peak(make(1_000_000)) < 1.1 * peak(make(1000)) + 10_000

@@ -398,19 +398,19 @@ PIXELS = small(np.uint8)
         (
             "atomics on one address",
             ("total", 256, 256, integers(), integers()),
-            "65,536 passes for 2,048 requests to one address of global memory",
+            "65,536 passes for 2,048 requests to one address in global memory",
             "have one thread per block execute the atomic",
         ),
         (
             "atomics on one address",
             ("total_by_warp", 256, 256, integers(), integers()),
-            "2,048 passes for 2,048 requests to one address of global memory",
+            "2,048 passes for 2,048 requests to one address in global memory",
             "have one thread per block execute the atomic",
         ),
         (
             "atomics on one address",
             ("few_bins", 256, 256, integers(), integers(high=4)),
-            "to the same addresses in a warp",
+            "to addresses that lanes of a warp share",
             "First count in shared memory",
         ),
         (

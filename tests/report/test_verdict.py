@@ -95,7 +95,7 @@ def test_floats_that_are_computed_as_doubles_are_named_on_every_device() -> None
     assert double.seconds == pytest.approx(8 * 8 * 64 * 0.5 / 1.98e9)
     assert ceilings(report)[0].part == "conversions"
     [found] = [one for one in report.advice if one.rule == "double precision"]
-    assert f"with {2 * 64 << 13:,} conversions of floats to double and back" in found.evidence
+    assert f"with {2 * 64 << 13:,} conversions from float to double or back" in found.evidence
     assert "write constants with the suffix f" in verdict(report)[1].remedy
 
 

@@ -135,7 +135,7 @@ def test_lines_round_trip() -> None:
     ("damage", "error"),
     [
         (("-nregs = 16\n", ""), "does not have a valid kernel trace header: 'nregs'"),
-        (("R4 LDG.E.64.SYS 1", "LDG 1"), "is not an instruction of a trace"),
+        (("R4 LDG.E.64.SYS 1", "LDG 1"), "is not a trace instruction"),
         (("warp = 1", "warp = 7"), "has warps"),
         (("#BEGIN_TB\n\nthread block = 1,0,0", "#"), "outside a block"),
         (("thread block = 1,0,0", "thread block = 1,0"), "1.traceg .*'thread block = 1,0'"),

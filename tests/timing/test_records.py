@@ -129,5 +129,5 @@ def test_a_launch_of_which_no_block_fits_into_the_log_runs_all_the_same(
     ones = gpu.to_device(np.ones(8, np.float32))
     run = gpu.compile(source)["sum"][1, 128](ones, out, 1000)
     assert out.copy_to_host()[0] == 1000
-    with pytest.raises(WarploomError, match="exceeds the limit of a record"):
+    with pytest.raises(WarploomError, match="exceeds the size limit"):
         run.time()

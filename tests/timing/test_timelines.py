@@ -287,7 +287,7 @@ def test_further_launches_of_a_shape_get_the_mean_of_the_first() -> None:
     replayed = [work.demand.seconds for work in works[:8]]
     assert len(set(replayed)) > 1
     assert [work.demand.seconds for work in works[8:12]] == [pytest.approx(np.mean(replayed))] * 4
-    assert works[9].title == "triad, as the first 8"
+    assert works[9].title == "triad, mean of the first 8"
     assert works[12].title == "triad"
     assert works[12].demand.block_share == works[0].demand.block_share
     assert works[12].demand.shares[0] == works[0].demand.block_share  # one block
@@ -314,7 +314,7 @@ def test_equal_launches_are_replayed_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(replays) == 2
     assert [run.record is not None for run in runs] == [True] * 2 + [False] * 8
     assert works[0].title == "triad"
-    assert {work.title for work in works[1:parts]} == {"triad, as an equal launch"}
+    assert {work.title for work in works[1:parts]} == {"triad, same as an equal launch"}
     assert len({work.demand.seconds for work in works[:parts]}) == 1
     assert works[parts].title == "triad"
     assert works[parts + 1].demand == works[parts].demand
@@ -334,8 +334,8 @@ def test_launches_whose_data_lead_to_other_paths_are_not_equal() -> None:
             n.view[0] = count
             loops[1, 1](n)
     works = [one.work for one in timeline.works if one.work.engine is Engine.SMS]
-    equal = "as an equal launch"
-    assert [work.basis for work in works] == ["", equal, equal, "as the first 3", ""]
+    equal = "same as an equal launch"
+    assert [work.basis for work in works] == ["", equal, equal, "mean of the first 3", ""]
     assert works[4].demand.seconds > 3 * works[0].demand.seconds
 
 

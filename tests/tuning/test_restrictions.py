@@ -29,12 +29,12 @@ def test_what_is_left_satisfies_all_expressions_and_functions() -> None:
     [
         ("block_size_x <", "cannot be read"),
         ("tile < 4", "tile, which is not a parameter of the search space"),
-        ("__import__('os')", "only contain arithmetic"),
-        ("block_size_x.real > 1", "only contain arithmetic"),
-        ("block_size_x ** 9 ** 9 > 1", "only contain arithmetic"),
+        ("__import__('os')", "contain only arithmetic"),
+        ("block_size_x.real > 1", "contain only arithmetic"),
+        ("block_size_x ** 9 ** 9 > 1", "contain only arithmetic"),
         ("kind < 3", "cannot be evaluated"),
         ("block_size_x / 0 > 1", "cannot be evaluated"),
-        ("block_size_x > 4096", "none of 18"),
+        ("block_size_x > 4096", "none of the 18"),
     ],
 )
 def test_a_restriction_that_means_nothing_says_why(restriction: str, says: str) -> None:

@@ -134,7 +134,7 @@ ENDLESS = ("while words[0] == 0:", "    words[1] += 1")
         ("own-scheduler", (*ENDLESS, "return 0"), "The run was stopped after"),
         ("own-coalescer", ("while True:", "    pass"), "The run was stopped after"),
         ("own-coalescer", ("return [0] * (1 << 40)",), "needs more memory than --memory allows"),
-        ("own-scheduler", ("return words[256]",), "beyond its 256 words"),
+        ("own-scheduler", ("return words[256]",), "beyond the end of its 256 words"),
         ("own-prefetcher", ("return line // (nth - nth)",), "a division by zero"),
         ("own-scheduler", ("return 1 << 70",), "Numba cannot compile rank"),
         ("own-coalescer", ("return addresses[99]",), "line 2"),

@@ -136,7 +136,7 @@ def test_a_kernel_that_never_ends_is_graded_by_compiled_code(
     endless = "__global__ void scan(const int *i, int *o) { while (1) *(volatile int *)o = 1; }"
     verdict = grade(lesson, endless, "mine.cu")
     assert not verdict.passed
-    assert "did not end within its 1,000,000 warp instructions" in verdict.error
+    assert "did not end within its limit of 1,000,000 warp instructions" in verdict.error
     assert "mine.cu:1" in verdict.error
 
 

@@ -21,11 +21,11 @@ MOST_INSTRUCTIONS_OFF = 0.15
 
 OTHERWISE = {
     **dict.fromkeys(
-        ("CSR, a thread a row", "argmax of rows", "Jacobi, a thread a row", "filter of 40 taps"),
+        ("CSR, thread per row", "argmax of rows", "Jacobi, thread per row", "filter of 40 taps"),
         "ptxas unrolls a loop whose turns differ by lane",
     ),
     **dict.fromkeys(
-        ("BFS, a level", "hash table, insertion"), "threads race for nodes, and for slots"
+        ("BFS, one level", "hash table, insertion"), "threads race for nodes, and for slots"
     ),
     "hash table, look-up": "lanes that leave a loop at different places meet elsewhere there",
     "decision tree": "ptxas guards a load",

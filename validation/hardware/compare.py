@@ -185,7 +185,7 @@ def time_table(rows: Sequence[Compared]) -> Iterator[str]:
 
 def row_table(rows: Sequence[Compared]) -> Iterator[str]:
     """Yields the lines of a table of kernels."""
-    yield "| kernel | instructions | cycles | by PTX | by machine code |"
+    yield "| kernel | instructions | recorded cycles | error with PTX | error with machine code |"
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
         deviations = (

@@ -198,7 +198,7 @@ function Top() {
       <button class="icon" aria-pressed={projector.value} onClick={() => (projector.value = !projector.value)} title="Larger type, for a projector" aria-label="Projector">
         A
       </button>
-      <button class="icon" onClick={changeTheme} title="Light or dark" aria-label="Light or dark">
+      <button class="icon" onClick={changeTheme} title="Switch between light and dark" aria-label="Light or dark">
         ◐
       </button>
       <button class="icon" aria-pressed={helpOpen.value} onClick={() => (helpOpen.value = !helpOpen.value)} title="Keys (?)" aria-label="Keys">

@@ -106,7 +106,7 @@ def check(
     page: PageOptions,
     shown: ShownOptions,
     orders: Annotated[
-        int, typer.Option(min=1, max=len(ORDERS), help="Number of legal orders to check.")
+        int, typer.Option(min=1, max=len(ORDERS), help="Number of legal execution orders to check.")
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:

@@ -40,7 +40,8 @@ def explore(
         int | None,
         typer.Option(
             min=1,
-            help=f"Number of legal orders to run. Default: {RUNS}, or {ORDERS} with --streams.",
+            help=f"Number of legal execution orders to run. Default: {RUNS}, or {ORDERS} with "
+            "--streams.",
         ),
     ] = None,
     streams: Annotated[
@@ -53,8 +54,8 @@ def explore(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Run a launch of a kernel or a program under many legal orders, and report whether the results
-    of these runs differ.
+    """Run a launch of a kernel or a program under many legal execution orders, and report
+    whether the results of these runs differ.
 
     If the results differ, the exit status is 1. Example: `warploom explore sum.cu --kernel sum
     --block 64 --arg 'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`

@@ -139,7 +139,7 @@ def _print(
     limits = ", ".join(f"{name} {n}" for name, n in found.limits.items() if n is not None)
     console.print(f"blocks per SM by resource: {limits}")
     if len(spec.shared_capacities) > 1:
-        console.print(f"shared memory of the SM set to at least {found.shared_carveout:,} bytes")
+        console.print(f"shared memory carveout: at least {found.shared_carveout:,} bytes per SM")
     for step in steps:
         console.print(
             f"to improve occupancy: {step.resource} {step.before:,} -> {step.after:,} gives "

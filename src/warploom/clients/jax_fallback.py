@@ -7,8 +7,8 @@ import sys
 
 REASON = (
     "warploom: JAX computes on the CPU here, not on the software GPU: its CUDA plugin needs "
-    "NVIDIA libraries (cuDNN, CUPTI, cuBLAS, ...) that Warploom does not replace. Kernels of "
-    "Numba, Triton, PyTorch, cuda.core or CUDA C++ run on the software GPU."
+    "NVIDIA libraries (cuDNN, CUPTI, cuBLAS, ...) that Warploom does not replace. Kernels "
+    "written with Numba, Triton, PyTorch, cuda.core or CUDA C++ run on the software GPU."
 )
 
 

@@ -83,8 +83,8 @@ def compile_kernels(request: Request) -> None:
     NVRTC's log where the source does not compile."""
     if not request.kind or len(request.sources) != 1:
         raise CompileError(
-            "nvcc is not installed; this is Warploom's replacement, which only compiles the "
-            "kernels of one file (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need "
+            "nvcc is not installed; this is Warploom's replacement, which compiles only the "
+            "kernels in one file (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need "
             f"NVIDIA's nvcc, on the PATH or from its wheels: pip install {INSTALL}"
         )
     [source] = request.sources

@@ -274,7 +274,7 @@ class Session:
         seconds = sum(work.seconds for work in self.host_work.values())
         longest = sorted(self.host_work.items(), key=lambda item: -item[1].seconds)
         return [
-            f"on the host, not simulated: {_counted(calls, 'call')} of"
+            f"on the host, not simulated: {_counted(calls, 'call')} to"
             f" {_counted(len(longest), 'operator')}, {seconds:.3f} s",
             *(
                 f"  {name}, {_counted(work.calls, 'call')}, {work.seconds:.3f} s"

@@ -18,7 +18,7 @@ _REMEDIES = {
     errno.EROFS: "Choose a file in a folder with write permission.",
     errno.EISDIR: "Choose a file, not a folder.",
     errno.ENOENT: "Create its folder first.",
-    errno.ENOTDIR: "Choose a file in a folder.",
+    errno.ENOTDIR: "Part of the path is a file, not a folder: choose another path.",
     errno.EEXIST: "Choose another file, or remove it first.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
 }

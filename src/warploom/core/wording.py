@@ -22,9 +22,9 @@ OPENCL = {
     "device copy of a read-only host array, because the results could not be copied back; pass a "
     "copy, x.copy().": "Kernels cannot write to"
     " __constant memory, or to a buffer that was created with CL_MEM_READ_ONLY.",
-    "Record an event after the first operation and let the stream of the second wait for the event"
-    " (cudaEventRecord, cudaStreamWaitEvent)": "Put the event of the first operation in the wait"
-    " list of the second",
+    "Record an event after the first operation and make the stream of the second operation wait for"
+    " the event (cudaEventRecord, cudaStreamWaitEvent)": "Put the event of the first operation in"
+    " the wait list of the second operation",
     "use one stream": "use one in-order queue",
     "synchronize the first stream": "call clFinish for the first queue",
     "streams": "queues",

@@ -64,8 +64,9 @@ class Breaking(Inspection):
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:
             raise DebugError(
-                f"`catch {event}` is not possible after `set variable`: it restarts the launch "
-                f"without the values that you set. Enter `catch {event}` before `set variable`."
+                f"`catch {event}` is not possible after `set variable`, because the command "
+                "restarts the launch without the values that you set. Enter "
+                f"`catch {event}` before `set variable`."
             )
         position, engine = self.position, self.kernel.context.engine_name
         with self.timeline.at_begin():

@@ -183,7 +183,7 @@ def _refusal(name: str, log: str) -> CompileError:
         program = Path(name).name
         advice += (
             " NVRTC compiles only device code. If this is a whole program, compile its kernels to "
-            f"a .ptx file with `warploom nvcc -ptx -lineinfo {program}` and use this file in place "
+            f"a .ptx file with `warploom nvcc -ptx -lineinfo {program}` and use that file in place "
             f"of the .cu file, or run the whole program with `warploom nvcc {program} -o app && "
             "warploom run ./app`. Otherwise, put host code and its #includes inside `#ifndef "
             "__CUDACC_RTC__`; add include directories with the option -I."

@@ -62,7 +62,7 @@ def compile_object(module: llvm.ModuleRef, processor: Processor) -> bytes:
     undefined = {item.name for item in copy.functions if item.is_declaration}
     missing = sorted(name for name in undefined - _OUTSIDE if not name.startswith("llvm."))
     if missing:
-        raise WarploomError(f"Numba left calls of {', '.join(missing)} in the helpers.")
+        raise WarploomError(f"Numba left calls to {', '.join(missing)} in the helpers.")
     return target_machine(processor=processor).emit_object(copy)
 
 

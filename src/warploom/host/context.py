@@ -82,6 +82,6 @@ def schedule_of(spec: DeviceSpec, policy: str, seed: int, order: str = ORDERS[0]
     if any_order and policy != POLICIES[0]:
         raise WarploomError(
             f'order="any" runs blocks in parallel, but schedule={policy!r} runs them one at a '
-            "time, with one result per seed: omit one of the two options"
+            "time and gives one result per seed: omit one of the two options"
         )
     return Schedule(policy, seed, independent, sms=spec.sms, any_order=any_order)

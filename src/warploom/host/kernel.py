@@ -24,9 +24,9 @@ class Kernel(LaunchableKernel):
         given = _tuple(configuration)
         if not 2 <= len(given) <= 4:
             raise LaunchError(
-                f"{self.name}[...] takes grid, block and, optionally, a stream and bytes of "
-                f"dynamic shared memory; it got {len(given)} values. Try {self.name}[blocks, "
-                "threads]."
+                f"{self.name}[...] takes grid, block and, optionally, a stream and a "
+                f"number of bytes of dynamic shared memory; it got {len(given)} values. Try "
+                f"{self.name}[blocks, threads]."
             )
         grid, block, stream, shared = given + (None, None, None, 0)[len(given) :]
         if not (stream is None or isinstance(stream, Stream) or _is_zero(stream)):

@@ -160,9 +160,10 @@ class Timeline:
             launches, title = self._launches[work.shape], work.shape[0].program.title
             if work.recorded is None:
                 demand, number = launches.mean_demand()
-                return TimelineWork(title, issued, Engine.SMS, demand, f"as the first {number}")
+                basis = f"mean of the first {number}"
+                return TimelineWork(title, issued, Engine.SMS, demand, basis)
             demand, replayed = launches.demand_of(work.recorded)
-            basis = "" if replayed and work.is_recorded else "as an equal launch"
+            basis = "" if replayed and work.is_recorded else "same as an equal launch"
             return TimelineWork(title, issued, Engine.SMS, demand, basis)
         demand = copy_demand(work.engine, work.size, find_timing(self.spec))
         name = f"{work.engine.value}, {work.size:,} bytes"

@@ -33,12 +33,12 @@ class Pattern(Enum):
     """Names patterns of the addresses of a warp. A run is a number of consecutive lanes that are
     threads along x."""
 
-    AGREED = "the same address in each run"
+    AGREED = "one address for each run"
     CONSECUTIVE = "consecutive elements in each run"
-    STRIDED = "any other stride in each run"
+    STRIDED = "any other constant stride in each run"
     STEP = "varying addresses, in convergent code"
     LAYOUT = "varying addresses, in convergent code; the block's width is not a multiple of 4"
-    COLUMNS = "several stores from one base register, to varying or strided addresses"
+    COLUMNS = "several stores that use one base register, to varying or strided addresses"
     ANY = "any"
 
 
@@ -47,11 +47,11 @@ class Guard(Enum):
     the range cache (`abi.range_cache`); BOUNDS: a check of every lane's address."""
 
     CACHE = "a hit in the range cache"
-    STEP = "a hit in the range cache, and a constant step between lanes in each run"
+    STEP = "a hit in the range cache, and a constant stride between lanes in each run"
     ELEMENT = "a hit in the range cache, and consecutive elements in each run"
     LANES = "a hit in the range cache, with each lane treated as a run"
-    COMPARED = "the addresses of the stores do not overlap those of the loads between them"
-    WINDOW = "all words are within 1 KiB"
+    COMPARED = "the stores do not overlap the loads that are between them"
+    WINDOW = "all lanes access words in one window of 1 KiB"
     BOUNDS = "a bounds check of every lane's address"
 
 
@@ -68,9 +68,9 @@ class Move(Enum):
     REVERSED = "a vector for each run of lanes, in reverse order"
     GATHER = "a gather"
     SCATTER = "a scatter"
-    BY_STEP = "vectors if the step is the size of an element, otherwise a gather or a scatter"
+    BY_STEP = "vectors if the stride is one element, otherwise a gather or a scatter"
     ROWS = "one row of 128 bytes for each word of an element"
-    DEFERRED = "deferred, then stored row by row"
+    DEFERRED = "deferred, then stored lane by lane"
     LANE_BY_LANE = "lane by lane"
     WORDS = "a gather or a scatter for each word"
     EACH_LANE = "a gather, or one store per lane"
@@ -188,19 +188,21 @@ class Need(Enum):
     LONG = "elements of more than 4 bytes"
     ONE_WORD = "one element of 4 bytes"
     ONE_ELEMENT = "one element of 4 or 8 bytes"
-    NEAR = f"a step of up to {MOST_ELEMENTS_BETWEEN} elements between lanes"
+    NEAR = f"a stride of up to {MOST_ELEMENTS_BETWEEN} elements between lanes"
     BACKWARDS = "consecutive elements in reverse order, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
     NO_OVERLAP = (
-        "either no policy chooses which store takes effect, or the lanes' stores do not overlap"
+        "either no scheduling policy chooses which store takes effect, or the lanes' stores do "
+        "not overlap"
     )
-    STEPS = "with the pass `steps`"
+    STEPS = "the pass `steps` is enabled"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on loaded data"
     DEFERS = (
-        "with the pass `store-batching`; no policy, detector or observer requires in-order stores"
+        "the pass `store-batching` is enabled; no scheduling policy, detector or "
+        "observer requires in-order stores"
     )
-    LISTS = "no policy chooses the order of lanes"
+    LISTS = "no scheduling policy chooses the order of lanes"
     ON_STACK = "the access is to the stack on which calls save registers"
 
 

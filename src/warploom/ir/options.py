@@ -33,10 +33,11 @@ class Pass(StrEnum):
 
 
 DESCRIPTIONS: Mapping[Pass, str] = {
-    Pass.UNIFORMITY: "stores a register as fewer than 32 values if its lanes are equal or affine",
+    Pass.UNIFORMITY: "stores a register as fewer than 32 values if it is uniform or affine",
     Pass.MASKED_LOOPS: "lets some lanes leave a loop, or jump over blocks, while the other lanes "
     "continue",
-    Pass.PREDICATED_BLOCKS: "runs a short `if` body under a mask while the lanes that skip it wait",
+    Pass.PREDICATED_BLOCKS: "runs the body of a short `if` under a mask while the lanes that skip "
+    "the body wait",
     Pass.GROUPS: "uses one guard for all accesses in a block that use the same base register; "
     "chooses vector, gather or scatter accesses according to the pattern of the addresses",
     Pass.STEPS: "measures the stride between the addresses of lanes at run time, and chooses "

@@ -68,7 +68,7 @@ class _Parser:
         """Returns the only line that begins with a keyword. Raises WarploomError if there are none
         or several."""
         if len(self._lines[word]) != 1:
-            raise WarploomError(f"the Warp IR has {len(self._lines[word])} lines `{word}`, not one")
+            raise WarploomError(f"the Warp IR has {len(self._lines[word])} `{word}` lines, not one")
         return self._lines[word][0]
 
     def _each(self, word: str, reader: Callable[[Line], Read]) -> tuple[Read, ...]:

@@ -78,6 +78,6 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
 
 
 def _runs(group: AccessGroup) -> str:
-    """Returns the words for the runs of a group's addresses: `the warp`, or `each N lanes`."""
+    """Returns the words for the runs of a group: `the warp`, or `each run of N lanes`."""
     base = group.base
-    return "the warp" if base.runs == 1 else f"each {base.length} lanes"
+    return "the warp" if base.runs == 1 else f"each run of {base.length} lanes"

@@ -1,6 +1,6 @@
 """Defines the PTX instructions: the types, modifiers and unit of each instruction, and the term
-(`terms`) that describes its result. These definitions are read by both machines, by the test
-generator and by the tool that writes the instruction reference.
+(`terms`) that describes its result. The compiled engine, the reference machine, the test generator
+and the tool that writes the instruction reference all read these definitions.
 
 Out: a table of `OpSpec` by name (`ops`). An opcode or a modifier that is not in it is an error.
 

@@ -160,7 +160,7 @@ class MachineCounts:
         pipe = name.removeprefix(PIPE).removesuffix(".sum")
         if f"{PIPE}{pipe}.sum" != name:
             raise WarploomError(
-                f"no count from machine code is called {name!r}; the counts are "
+                f"there is no machine code count named {name!r}; the counts are "
                 f"'smsp__{EXECUTED}.sum' and '{PIPE}NAME.sum', where NAME is one of "
                 f"{', '.join(self.by_pipe)}"
             )

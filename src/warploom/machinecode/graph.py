@@ -98,7 +98,7 @@ class _Builder:
         key = context, index
         if key not in self._numbers:
             if len(self._numbers) >= MOST_NODES or len(context) > MOST_CALLS:
-                raise ListingError("the machine code has calls that are nested too deep")
+                raise ListingError("the machine code has calls that are nested too deeply")
             self._numbers[key] = len(self._numbers)
             self._todo.append(key)
         return self._numbers[key]

@@ -1,4 +1,5 @@
-"""Builds a `Program` from a kernel: one flat list of instructions that both machines execute.
+"""Builds a `Program` from a kernel: a flat list of instructions, which the compiled engine and the
+reference machine execute.
 
 Input: a PTX module (`ptx`) and the name of a kernel. Output: a `Program`: calls inlined or lowered
 to frames on a stack, variables with their offsets in memory, basic blocks with live-in registers

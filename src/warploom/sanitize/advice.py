@@ -32,7 +32,7 @@ def race_advice(
         what = "Wait for the copy" if copies & 2 else "Order the access before the copy"
         return (
             f"{what}: use cp.async.wait_group with a count small enough to include the copy, or "
-            "wait for the copy's mbarrier phase. If another thread makes the access, add a "
+            "wait for the copy's mbarrier phase. If another thread performs the access, add a "
             "barrier."
         )
     if narrow:
@@ -44,8 +44,8 @@ def race_advice(
         return _update_advice(update)
     if kind == "unpromised":
         return (
-            "volatile does not order accesses of different threads: use cuda::atomic_ref, or a "
-            "release and an acquire."
+            "volatile does not order accesses by different threads: use cuda::atomic_ref, or "
+            "release and acquire operations."
         )
     if kind == "same-value":
         return "Both accesses write the same value, but this is still a data race in C++."

@@ -228,7 +228,7 @@ class _FindingRow:
             own_access = self._access(DetectorFinding.instruction, words.LOAD, 1)
             other = ACCESSES[1 + (detail & 1)]
         if kind == "stale":
-            own_access, other = "Read by a texture or a surface", ACCESSES[detail & 3]
+            own_access, other = "Texture or surface read", ACCESSES[detail & 3]
         remedy = race_advice(
             kind,
             self._space_name,

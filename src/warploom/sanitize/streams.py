@@ -37,9 +37,10 @@ WEAK = (words.T_READ_AT, words.T_WRITTEN_AT)
 STREAMS = (
     "streams",
     "streams",
-    "Nothing orders the two operations. Record an event after the first operation and let the "
-    "stream of the second wait for the event (cudaEventRecord, cudaStreamWaitEvent), use one "
-    "stream, or synchronize the first stream before the second operation starts.",
+    "Nothing orders the two operations. Record an event after the first operation and make "
+    "the stream of the second operation wait for the event (cudaEventRecord, "
+    "cudaStreamWaitEvent), use one stream for both operations, or synchronize the first stream "
+    "before the second operation starts.",
 )
 DEPENDENT = (
     "dependent launch",

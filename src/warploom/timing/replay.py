@@ -139,8 +139,9 @@ class Replay:
         )
         if not all(np.array_equal(mine, theirs) for mine, theirs in pairs):
             raise WarploomError(
-                "this state belongs to another replay: the launch, the device and its figures, the "
-                "scheduler, the sample, the caches and the timeline must be the same in both"
+                "this state belongs to another replay: the launch, the device and its timing "
+                "parameters, the scheduler, the sample, the caches and the timeline must be the "
+                "same in both"
             )
         self.now = state.now
         self.sms[:], self.memory[:] = state.sms, state.memory
@@ -189,8 +190,9 @@ class Replay:
         for name in (name for name, policy_failed in failed.items() if policy_failed):
             count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
             raise WarploomError(
-                f"the {name} raised an exception, perhaps because of an index beyond its {count} "
-                "words, or a division by zero; call it as a Python function to find the cause"
+                f"the {name} raised an exception, perhaps because of an index beyond the end "
+                f"of its {count} words, or a division by zero; call it as a Python function to "
+                "find the cause"
             )
 
     def _set_words(self, words: Words, at: int, sets: int) -> Words:

@@ -40,7 +40,7 @@ def expression(
     for node in ast.walk(tree):
         if not isinstance(node, _PLAIN):
             raise WarploomError(
-                f"the {what} {text!r} may only contain arithmetic and comparisons of parameters; "
+                f"the {what} {text!r} can contain only arithmetic and comparisons of parameters; "
                 "for anything else, pass a function (restrictions=[lambda p: ...])"
             )
         if isinstance(node, ast.Name) and node.id not in known:

@@ -55,7 +55,7 @@ class Tuned:
         """Returns the best by the first objective. Raises WarploomError where none ran."""
         if not self.ranked:
             raise WarploomError(
-                f"none of {len(self.trials)} configurations ran. The first was refused: "
+                f"none of the {len(self.trials)} configurations ran. The first was refused: "
                 f"{self.trials[0].refused}"
             )
         return self.ranked[0]
@@ -108,7 +108,7 @@ class Tuned:
         they are for several devices."""
         ran = self.ranked
         if not ran:
-            raise WarploomError(f"none of {len(self.trials)} configurations ran")
+            raise WarploomError(f"none of the {len(self.trials)} configurations ran")
         devices = {trial.configuration.get("device") for trial in ran}
         if len(devices) > 1:
             raise WarploomError(

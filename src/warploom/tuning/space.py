@@ -87,7 +87,7 @@ def configurations(
     holding = conditions(restrictions, space)
     found = [one for one in every if all(holds(dict(one)) for holds in holding)]
     if not found:
-        raise WarploomError(f"none of {len(every)} configurations satisfies all restrictions")
+        raise WarploomError(f"none of the {len(every)} configurations satisfies all restrictions")
     return found
 
 
@@ -142,7 +142,9 @@ def geometry(
     if not problem_size:
         return _shape("grid", configuration.get("grid", 1)), block
     if min(block) < 1:
-        raise WarploomError(f"a block must have at least one thread in each dimension, not {block}")
+        raise WarploomError(
+            f"a block must have at least one thread in each dimension; this block is {block}"
+        )
     x, y, z = (
         -(-size // _share(configuration, threads, texts))
         for size, threads, texts in zip(_three(problem_size), block, division.divisors, strict=True)

@@ -158,7 +158,7 @@ def _judged(lesson: Lesson, task: Task, request: LaunchRequest) -> list[Judged]:
     names = tuple(name for check in task.checks for name in check.results)
     for variant in task.also:
         again = [Launched(changed(one.request, variant), one.part) for one in (mine, right)]
-        label = f"the same results on {variant.label or variant.device or variant.schedule}"
+        label = f"the same results with {variant.label or variant.device or variant.schedule}"
         found.append(_results(label, names, *again))
     return found
 

@@ -49,7 +49,7 @@ def summaries(rows: Sequence[Row], code: str) -> list[Summary]:
 
 def as_markdown(rows: Sequence[Row]) -> Iterator[str]:
     """Yields the lines of both tables."""
-    yield "| device | figure | published | by PTX | by machine code |"
+    yield "| device | figure | published | with PTX | with machine code |"
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
         figure = row.figure
@@ -57,7 +57,7 @@ def as_markdown(rows: Sequence[Row]) -> Iterator[str]:
         published = f"{figure.published:,g} {figure.unit}"
         yield f"| {figure.device} | {figure.title} | {published} | {' | '.join(errors)} |"
     yield ""
-    yield "| device | figures | MAPE | worst | median ratio | least Spearman |"
+    yield "| device | figures | MAPE | worst | median ratio | lowest Spearman coefficient |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for ptx, machine in zip(*(summaries(rows, code) for code in CODES), strict=True):
         cells = [

@@ -26,7 +26,7 @@ export function BlockLayout({ model }: { model: Model }) {
         {[wide, high, deep].slice(0, deep > 1 ? 3 : high > 1 ? 2 : 1).join(" × ")} threads{" "}
         <em>
           {warps} {warps === 1 ? "warp" : "warps"} of {size}
-          {empty > 0 && `, ${empty} lanes of the last warp without a thread`}
+          {empty > 0 && `; ${empty} lanes of the last warp have no thread`}
         </em>
       </h3>
       {planes.map((z) => (

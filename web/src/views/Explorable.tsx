@@ -43,11 +43,11 @@ function Origin({ id }: { id: string }) {
   if (gone.value) {
     return (
       <p class="origin refused" role="status">
-        ✕ The server does not answer. The recorded values remain; for all values, start <code>warploom learn {id}</code> again.
+        ✕ The server does not answer. You can still choose the recorded values; for all values, start <code>warploom learn {id}</code> again.
       </p>
     );
   }
-  return <p class="origin">{shown.value!.live ? "Run on the server for this value." : "Recorded beforehand; other values are run on the server."}</p>;
+  return <p class="origin">{shown.value!.live ? "Run on the server for this value." : "Recorded beforehand. For other values, the kernel runs on the server."}</p>;
 }
 
 function Choice({ control, index }: { control: Control; index: number }) {

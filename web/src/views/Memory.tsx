@@ -9,24 +9,24 @@ const TOP = 26;
 const BELOW = 118;
 
 const RULES: Record<string, string> = {
-  global_by_sectors: "32-byte sectors, compute capability 5.0 and later",
-  global_by_segments: "32-byte segments that bypass L1, on 2.x and 3.x",
-  global_by_lines: "128-byte lines through L1, on 2.x and 3.x",
-  global_in_order: "coalesced within a half-warp if lane k accesses word k of an aligned segment, else one transaction per lane: 1.0 and 1.1",
-  global_by_halves: "segments by half-warp, reduced to the part that is used: 1.2 and 1.3",
-  local_by_sectors: "32-byte sectors in the layout of local memory",
-  local_by_lines: "128-byte lines in the layout of local memory",
-  local_in_order: "coalesced within a half-warp if lane k accesses word k of an aligned segment, else one transaction per lane, in the layout of local memory: 1.0 and 1.1",
-  local_by_halves: "segments by half-warp: 1.2 and 1.3",
-  shared_32_banks: "32 banks of 4 bytes, compute capability 5.0 and later",
-  shared_32_banks_read: "32 banks of 4 bytes, compute capability 5.0 and later",
-  shared_32_banks_quarters: "32 banks of 4 bytes: 2.x",
-  shared_wide_banks: "32 banks of 8 bytes: 3.x",
-  shared_wide_banks_of_words: "32 banks of 8 bytes, in 4-byte mode: 3.x",
-  shared_16_banks_read: "16 banks by half-warp: 1.x",
-  shared_16_banks_write: "16 banks by half-warp: 1.x",
+  global_by_sectors: "in 32-byte sectors (compute capability 5.0 and later)",
+  global_by_segments: "in 32-byte segments that bypass L1 (compute capability 2.x and 3.x)",
+  global_by_lines: "in 128-byte lines through L1 (compute capability 2.x and 3.x)",
+  global_in_order: "coalesced within a half-warp if lane k accesses word k of an aligned segment, otherwise one transaction per lane (compute capability 1.0 and 1.1)",
+  global_by_halves: "in segments, separately for each half-warp, reduced to the part that is used (compute capability 1.2 and 1.3)",
+  local_by_sectors: "in 32-byte sectors, in the layout of local memory",
+  local_by_lines: "in 128-byte lines, in the layout of local memory",
+  local_in_order: "coalesced within a half-warp if lane k accesses word k of an aligned segment, otherwise one transaction per lane, in the layout of local memory (compute capability 1.0 and 1.1)",
+  local_by_halves: "in segments, separately for each half-warp (compute capability 1.2 and 1.3)",
+  shared_32_banks: "in 32 banks of 4 bytes (compute capability 5.0 and later)",
+  shared_32_banks_read: "in 32 banks of 4 bytes (compute capability 5.0 and later)",
+  shared_32_banks_quarters: "in 32 banks of 4 bytes (compute capability 2.x)",
+  shared_wide_banks: "in 32 banks of 8 bytes (compute capability 3.x)",
+  shared_wide_banks_of_words: "in 32 banks of 8 bytes in 4-byte mode (compute capability 3.x)",
+  shared_16_banks_read: "in 16 banks, separately for each half-warp (compute capability 1.x)",
+  shared_16_banks_write: "in 16 banks, separately for each half-warp (compute capability 1.x)",
   constant_by_warp: "one address per pass, for all lanes",
-  constant_by_halves: "one address per pass, for a half-warp: 1.x",
+  constant_by_halves: "one address per pass, separately for each half-warp (compute capability 1.x)",
 };
 
 export function Memory({ model, warp, time, compact = false }: { model: Model; warp: number; time: number; compact?: boolean }) {
@@ -51,7 +51,7 @@ function One({ model, access, compact }: { model: Model; access: Access; compact
       <Summary model={model} access={access} />
       {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} labels={compact || narrow() ? 3 : 8} />}
       <figcaption>
-        {site.rule ? `Rule of this device: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
+        {site.rule ? `How this device counts the access: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
         {count(shape.lanes) < LANES ? ` Accessed by ${named(shape.lanes)}.` : ""}
       </figcaption>
     </figure>

@@ -45,7 +45,7 @@ export function Multiprocessor({ model, sizes, sm, resident, beside, moments }: 
         <Row name="Threads" used={threads} total={sizes.max_threads} />
         <Row name="Registers" used={resident.length * warps * trace.occupancy.warp_registers} total={sizes.registers} />
         <Row name="Shared memory" used={resident.length * trace.occupancy.shared_bytes} total={sizes.shared_bytes} unit="bytes" />
-        {sizes.l1_bytes > 0 && <Row name={sizes.l1_holds_shared ? "L1 cache, with shared memory" : "L1 cache"} total={sizes.l1_bytes} unit="bytes" />}
+        {sizes.l1_bytes > 0 && <Row name={sizes.l1_holds_shared ? "L1 cache, including shared memory" : "L1 cache"} total={sizes.l1_bytes} unit="bytes" />}
         {sizes.texture_cache_bytes > 0 && <Row name="Texture cache" total={sizes.texture_cache_bytes} unit="bytes" />}
         <Row name="Constant cache" total={sizes.constant_cache_bytes} unit="bytes" />
       </div>

@@ -62,7 +62,7 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
         {part && ` The first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks were replayed; the cycles of the launch are extrapolated.`}
       </p>
       {model.trace.device.independent && model.diverges && (
-        <p class="note">The model executes the sides of a divergent branch one after the other. From compute capability 7.0 on, hardware may overlap them, but no published source contains measurements of this overlap.</p>
+        <p class="note">The model executes the sides of a divergent branch one after the other. On compute capability 7.0 and later, hardware may overlap the sides, but no published source contains measurements of this overlap.</p>
       )}
       {facts.left_out > 0 && (
         <p class="note">
@@ -85,10 +85,10 @@ function Tools({ made }: { made: Modelled }) {
       <button aria-label="Zoom out" title="Zoom out (−)" onClick={() => zoomBy(made, 2)} disabled={cycles.value === null}>
         −
       </button>
-      <button aria-label="Earlier" title="Earlier" onClick={() => panBy(made, -0.5)} disabled={cycles.value === null}>
+      <button aria-label="Earlier cycles" title="Earlier cycles" onClick={() => panBy(made, -0.5)} disabled={cycles.value === null}>
         ←
       </button>
-      <button aria-label="Later" title="Later" onClick={() => panBy(made, 0.5)} disabled={cycles.value === null}>
+      <button aria-label="Later cycles" title="Later cycles" onClick={() => panBy(made, 0.5)} disabled={cycles.value === null}>
         →
       </button>
       <button onClick={() => (cycles.value = null)} title="All cycles (0)" disabled={cycles.value === null}>

@@ -172,14 +172,14 @@ def order_dependence(instruction: Instruction) -> str:
     if any(name.startswith(ORDER_DEPENDENT) for name in special_names):
         return "the kernel reads a value that depends on block order"
     if instruction.operation.has(Effect.USES_TMA):
-        return "the addresses of a tensor map are not known"
+        return "the addresses that a tensor map describes are not known"
     for space, op in accesses(instruction):
         if space in NOT_SHARED:
             continue
         if op == "atomic":
             return ATOMIC_ORDER
         if instruction.operation.kind not in BY_LANE:
-            return "lanes of a warp access memory together"
+            return "the kernel has instructions that access memory for a whole warp"
     return ""
 
 

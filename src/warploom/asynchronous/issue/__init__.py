@@ -1,4 +1,4 @@
-"""Issues asynchronous instructions for both machines (interpreter and compiled kernels): checks
+"""Issues asynchronous instructions for both the compiled engine and the reference machine: checks
 their operands, counts their accesses, and either executes them immediately or queues them until a
 thread waits for them.
 

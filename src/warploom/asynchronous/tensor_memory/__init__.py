@@ -1,5 +1,5 @@
-"""Implements tensor memory and the fifth-generation tensor cores (`tcgen05`) for both machines:
-layouts, descriptors, checks, and matrix products.
+"""Implements tensor memory and the fifth-generation tensor cores (`tcgen05`) for both the compiled
+engine and the reference machine: layouts, descriptors, checks, and matrix products.
 
 PTX ISA, "TensorCore 5th Generation Family Instructions". Instructions are issued by
 `asynchronous.issue.tensor_memory`.

@@ -46,8 +46,8 @@ def _saves(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
         name, _, target = text.partition("=")
         if not target or name not in names:
             raise WarploomError(
-                f"--save {text!r} must be NAME=FILE.npy with the name of a buffer (here: "
-                f"{', '.join(names) or 'none'})"
+                f"--save {text!r} must have the form NAME=FILE.npy, where NAME is one of this "
+                f"launch's buffers ({', '.join(names) or 'none'})"
             )
         folder = Path(target).absolute().parent
         if not folder.is_dir():

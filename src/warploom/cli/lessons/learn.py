@@ -87,7 +87,8 @@ def learn(
     """
     if machine is not None and export is None:
         raise WarploomError(
-            "--machine requires --export: without it, a server on this computer runs edited kernels"
+            "--machine requires --export: without --export, a server on this computer runs edited "
+            "kernels"
         )
     if check is not None and check.is_dir():
         grades = grades_of_class(check, name, lambda one: _verdict(one, page.limits()))

@@ -22,8 +22,8 @@ def differences(expected: Sequence[str], buffers: Mapping[str, Buffer]) -> Itera
         name, equals, content = text.partition("=")
         if not equals or name not in buffers:
             raise WarploomError(
-                f"--expect {text!r} must be NAME=FILE.npy or NAME=CONTENT with the name of a "
-                f"buffer (here: {', '.join(buffers) or 'none'})."
+                f"--expect {text!r} must have the form NAME=FILE.npy or NAME=CONTENT, where NAME "
+                f"is one of this launch's buffers ({', '.join(buffers) or 'none'})."
             )
         got = buffers[name].view
         try:

@@ -291,8 +291,9 @@ class State:
         if thread in self._launching:
             raise DriverError(
                 Result.NOT_PERMITTED,
-                "a signal handler or a finalizer launched a kernel while another launch of the "
-                "same thread was running. Launch the kernel after the other launch has returned.",
+                "a signal handler or a finalizer launched a kernel while another launch from "
+                "the same thread was running. Launch the kernel after the other launch has "
+                "returned.",
             )
         self._launching.add(thread)
 

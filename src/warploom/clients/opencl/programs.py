@@ -135,7 +135,8 @@ def check_resolved(ptx: Module) -> None:
         message = (
             "error: the program calls functions that none of its sources define: "
             f"{', '.join(missing)}. "
-            "Each is either only declared, or a built-in function that this device does not support"
+            "Each of them is only declared, or is a built-in function that this device does not "
+            "support"
         )
         raise CompileError(message, message)
 
@@ -289,7 +290,7 @@ def compile_program(
     _notified(notify, data)
     same = bool(header_count) == bool(headers) == bool(names)
     demand(
-        same, Status.INVALID_VALUE, "headers, their names and their number must be given together"
+        same, Status.INVALID_VALUE, "headers, their names and their count must be given together"
     )
     demand(program.has_source, Status.INVALID_OPERATION, "the program was not created from source")
     given = get_all(list_at(headers, header_count, Status.INVALID_VALUE), Program)

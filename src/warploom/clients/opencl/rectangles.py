@@ -35,13 +35,13 @@ def pitches(row: int, slice: int, region: Triple) -> tuple[int, int]:
     """Returns the bytes of a row and of a slice, which 0 stands for where they lie close."""
     width, height, _ = region
     fits = not row or row >= width
-    demand(fits, Status.INVALID_VALUE, f"rows of {width} bytes do not fit a row pitch of {row}")
+    demand(fits, Status.INVALID_VALUE, f"rows of {width} bytes do not fit in a row pitch of {row}")
     row = row or width
     close = not slice or (slice >= height * row and slice % row == 0)
     demand(
         close,
         Status.INVALID_VALUE,
-        f"a slice of {height} rows does not fit a slice pitch of {slice}",
+        f"a slice of {height} rows does not fit in a slice pitch of {slice}",
     )
     return row, slice or height * row
 

@@ -1,5 +1,5 @@
-"""Runs PyTorch programs on the software GPU: computes ATen's operators on the host, in the memory
-of the device.
+"""Runs PyTorch programs on the software GPU. ATen's operators are computed on the host CPU, on data
+in the memory of the software GPU.
 
 PyTorch's wheels hold machine code for GPUs and no PTX, so that ATen's own CUDA kernels cannot be
 executed. Device memory is memory of this process: an operator on CUDA tensors is computed by

@@ -144,7 +144,7 @@ def _cpu_attention(name: str) -> Function:
 def _refuse_dropout(probability: float) -> None:
     if probability:
         raise NotImplementedError(
-            "the CPU's fused attention does not support dropout: allow SDPBackend.MATH"
+            "fused attention on the CPU does not support dropout: allow SDPBackend.MATH"
         )
 
 
@@ -199,7 +199,7 @@ def efficient_attention_backward(*args: Any, scale: float | None = None) -> tupl
     _refuse_dropout(dropout_p)
     if wanted[3]:
         raise NotImplementedError(
-            "the CPU's fused attention does not compute gradients of the mask: allow "
+            "fused attention on the CPU does not compute gradients of the mask: allow "
             "SDPBackend.MATH"
         )
     attention, tensors = _cpu_attention("_backward"), (grad, query, key, value, result, sums)

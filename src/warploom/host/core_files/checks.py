@@ -54,7 +54,8 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
         )
     if any(index >= len(program.instructions) for index in launch.interrupts):
         raise WarploomError(
-            f"an interrupt is not at one of its {len(program.instructions)} instructions"
+            "the instruction index of an interrupt must be less than the number of "
+            f"instructions, {len(program.instructions)}"
         )
 
 
@@ -84,12 +85,12 @@ def check_gaps(memory: CoreMemory) -> None:
     """Raises WarploomError unless the free ranges of memory are in order, and no allocation is in
     one."""
     if list(memory.gaps) != sorted(memory.gaps):
-        raise WarploomError("gaps are not in the order of their addresses")
+        raise WarploomError("its free ranges of memory are not sorted by address")
     own = ((each.address, each.address + each.size) for each in memory.allocations if not each.lent)
     end = memory.base
     for start, stop in sorted([*memory.gaps, *own]):
         if not end <= start <= stop:
-            raise WarploomError(f"gaps or allocations overlap at {start:#x}")
+            raise WarploomError(f"free ranges or allocations overlap at {start:#x}")
         end = stop
 
 

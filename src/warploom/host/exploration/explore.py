@@ -172,7 +172,10 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
         reason = str(error)
     points = tuple(sorted(conflicting.union(strong)))
     if len(points) > MOST_POINTS:
-        return (), f"{len(points)} instructions conflict, but at most {MOST_POINTS} are tried"
+        return (), (
+            f"{len(points)} instructions access memory in conflict, but the search supports at most"
+            f" {MOST_POINTS}"
+        )
     return points, reason
 
 

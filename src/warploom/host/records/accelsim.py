@@ -30,14 +30,15 @@ def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
         raise WarploomError(f"cannot trace machine code: {kernel.assembly.reason}")
     if record.blocks < launch.blocks:
         raise WarploomError(
-            f"{kernel.program.title} exceeds the limit of a trace: only {record.blocks} of "
+            f"the trace of {kernel.program.title} exceeds the size limit: only {record.blocks} of "
             f"{launch.blocks} blocks fit. Launch fewer blocks, or give them less work."
         )
     ways = record.entries[:, 0] >= len(kernel.program.blocks)
     if ways.any() or record.poll_counts.any() or record.phases or record.copies:
         raise WarploomError(
-            f"the machine code of {kernel.program.title} cannot be traced: its warps poll "
-            "memory, only some lanes of a warp wait at a barrier, or it has bulk copies"
+            f"the machine code of {kernel.program.title} cannot be traced: the kernel's "
+            "warps poll memory, only some lanes of a warp wait at a barrier, or the kernel "
+            "executes bulk copies"
         )
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -65,20 +65,18 @@ def _machine_code(
     if isinstance(kernel.assembly, NoAssembly):
         return Basis("ptx", reason=kernel.assembly.reason)
     if (record.entries[:, 0] >= len(kernel.program.blocks)).any():
-        return Basis("ptx", reason="parts of warps arrive at barriers separately")
+        return Basis("ptx", reason="some lanes of a warp arrive at a barrier separately")
     if record.poll_counts.any():
-        return Basis("ptx", reason="its warps wait for each other in memory")
+        return Basis("ptx", reason="warps wait for each other by polling memory")
     if kernel.program.has_tensor_memory:
-        return Basis("ptx", reason="its use of tensor memory can be modelled only from PTX")
+        return Basis("ptx", reason="tensor memory can be modelled only from PTX")
     counts = machine()
     changed = machine_code_record(record, counts)
     if changed.record.phase_accesses != record.phase_accesses:
-        return Basis(
-            "ptx", reason="some of its mbarrier arrivals were not found in its machine code"
-        )
+        return Basis("ptx", reason="some mbarrier arrivals were not found in the machine code")
     share = min(changed.agreement, counts.confidence)
     if share < LEAST_FOUND:
-        reason = f"only {100 * share:.0f} % of the executed PTX was found in its machine code"
+        reason = f"only {100 * share:.0f} % of the executed PTX was found in the machine code"
         return Basis("ptx", share, reason)
     work = machine_work(counts.matching, costs, changed.starts, changed.stops)
     return Replayed(changed.record, work, Basis("machine code", share))

@@ -232,8 +232,8 @@ def replaying(
     policies, timeline = options.policies(timing), options.timeline
     if record.blocks == 0:
         raise WarploomError(
-            f"{kernel.program.title} exceeds the limit of a record; launch fewer blocks, or give "
-            "them less work"
+            f"the record of {kernel.program.title} exceeds the size limit; launch fewer blocks, or "
+            "give them less work"
         )
     if timeline and options.code == "machine":
         raise WarploomError(

@@ -83,7 +83,7 @@ def _least_seconds(run: Run) -> float:
 
 def _beaten(least: float, limit: float) -> str:
     return (
-        f"It cannot be the fastest: issuing its instructions alone takes {least * 1000000.0:,.3f} "
+        f"It cannot be the fastest: just issuing its instructions takes {least * 1000000.0:,.3f} "
         f"us, but the best configuration takes {limit * 1000000.0:,.3f} us."
     )
 

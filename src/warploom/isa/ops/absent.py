@@ -10,7 +10,7 @@ from __future__ import annotations
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Since, Unit, declare
 
-BETWEEN_DEVICES = "it accesses the memory of other devices, but a launch has only one device"
+BETWEEN_DEVICES = "it accesses the memory of other devices, but a launch uses only one device"
 REPORTS = "mbarriers of layout v1, which record the reports of copies, are not modelled"
 SEVERAL_BARRIERS = "arrivals at mbarriers of several thread blocks are not modelled"
 EXCLUSIVE = "exclusive allocations of up to 576 columns are not modelled"

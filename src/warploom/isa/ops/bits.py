@@ -181,7 +181,7 @@ def prmt(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
     mode=("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"),
 )
 def prmt_mode(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
-    """d = four bytes of {b, a}, in the pattern of the mode that c[1..0] selects
+    """d = four bytes of {b, a}, in the pattern that the mode and c[1..0] select
     PTX ISA, Data Movement and Conversion: prmt"""
     pair, start = joined((a, b)), c & 3
     return assembled([byte_of(pair, chosen(m.text("mode", ""), start, i)) for i in range(4)])

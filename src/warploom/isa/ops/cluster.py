@@ -43,7 +43,7 @@ def _mapped(address: Term, rank: Term) -> Term:
     type=("u32", "u64"),
 )
 def mapa(m: Modifiers, address: Term, rank: Term) -> Term:
-    """d = the address of a in the shared memory of the cluster's block rank   PTX ISA: mapa"""
+    """d = the address that a has in the block of this rank in the cluster   PTX ISA: mapa"""
     type = m.scalar()
     found = _mapped(extend(address, U64), rank)
     return found if type is U64 else truncate(found, type)

@@ -45,7 +45,7 @@ declare(
     dst="ptr:type",
     src="size:type, alignment:alignment?",
     unit=Unit.CONTROL,
-    doc="ptr = the address of size new bytes on the thread's stack   PTX ISA: alloca",
+    doc="allocates size bytes on the thread's stack; ptr = their address   PTX ISA: alloca",
     type=("u32", "u64"),
 )
 declare(

@@ -187,7 +187,7 @@ declare(
     dst="d:size",
     src="a:size",
     unit=Unit.CONVERT,
-    doc="""d = a as a generic address; with .to, the generic address a as an address of the space
+    doc="""d = the address a, converted to a generic address; with .to, converted from one
     PTX ISA, Data Movement and Conversion: cvta""",
     space=(
         *("const", "global", "local", "param", "param::entry"),

@@ -23,8 +23,8 @@ declare(
     OpKind.LAUNCH_CANCEL,
     src="d:address, barrier:address",
     unit=Unit.MEMORY,
-    doc="cancels a cluster that has not started; [d] = its first block; then reports 16 bytes to an"
-    " mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
+    doc="cancels a cluster that has not started; [d] = the index of its first block; then reports"
+    " 16 bytes to an mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
     space=("shared::cta",),
 )
 

@@ -243,7 +243,7 @@ def createpolicy(_: Modifiers, *operands: Term) -> Term:
     space=("global", "local", "shared", "shared::cta", "shared::cluster"),
 )
 def isspacep(m: Modifiers, a: Term) -> Term:
-    """p = whether the generic address a is in the space   PTX ISA, Data Movement: isspacep
+    """p = whether the generic address a is in this space   PTX ISA, Data Movement: isspacep
 
     What lies in no window is global memory."""
     windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
@@ -277,7 +277,7 @@ declare(
     unit=Unit.MEMORY,
     semantics=None,
     doc="""[d] = size bytes at [a]; bytes beyond count are 0; if the predicate is true, all are 0
-    PTX ISA, Data Movement and Conversion: cp.async. It is complete when the next copy begins.""",
+    PTX ISA, Data Movement and Conversion: cp.async. Each copy is complete when the next begins.""",
     needs=(SOURCE_SIZE.name, SOURCE_ALIGNMENT.name),
     cop=("ca", "cg"),
     to=("shared", "shared::cta"),
@@ -285,7 +285,7 @@ declare(
 )
 BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
 BULK_DOC = """[d] = size bytes at [a], 16 bytes at a time; then reports the bytes to an mbarrier
-PTX ISA, Data Movement and Conversion: cp.async.bulk. It is complete when the next copy begins."""
+PTX ISA, Data Movement and Conversion: cp.async.bulk. Each copy is complete when the next begins."""
 declare(
     "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.mbarrier::report::disabled}{.L2::cache_hint}",
     OpKind.BULK_COPY,

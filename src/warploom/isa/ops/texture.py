@@ -80,7 +80,7 @@ declare(
     dst="d:b32",
     src="a:handle, lod:s32",
     unit=Unit.TEXTURE,
-    doc="d = the queried size of a level of a texture   PTX ISA, Texture Instructions: txq",
+    doc="d = the queried size of a texture level   PTX ISA, Texture Instructions: txq",
     query=("width", "height", "depth"),
 )
 declare(

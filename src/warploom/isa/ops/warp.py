@@ -13,10 +13,13 @@ SHUFFLES = ("up", "down", "bfly", "idx")
 VOTES = ("all", "any", "uni")
 
 SHUFFLE_DOC = (
-    "d = a of the lane that b and c select; p is true if that lane is in range   PTX ISA: shfl"
+    "d = a in the lane that b and c select; p is true if that lane is in range   PTX ISA: shfl"
 )
-VOTE_DOC = "d = whether a is true in all lanes, in any lane, or equal in all lanes   PTX ISA: vote"
-BALLOT_DOC = "bit i of d = a of lane i   PTX ISA: vote"
+VOTE_DOC = (
+    "d = whether a is true in all lanes, is true in any lane, or is equal in all lanes"
+    "   PTX ISA: vote"
+)
+BALLOT_DOC = "bit i of d = a in lane i   PTX ISA: vote"
 REDUX_DOC = "d = the reduction of a over the lanes   PTX ISA: redux.sync"
 
 declare(
@@ -79,7 +82,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="d = the mask of the lanes that have the same a              PTX ISA: match.sync",
+    doc="d = the mask of the lanes that have the same value of a     PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 declare(
@@ -88,7 +91,8 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    doc="p is true if all lanes have the same a; d = their mask if p, else 0   PTX ISA: match.sync",
+    doc="p is true if all lanes have the same value of a; d = their mask if p, else 0"
+    "   PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 for operations, types in (

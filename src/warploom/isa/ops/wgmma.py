@@ -125,7 +125,7 @@ declare(
     "wgmma.fence.sync.aligned",
     OpKind.GROUP_FENCE,
     unit=Unit.MATRIX,
-    doc="orders register accesses before those of later wgmma.mma_async   PTX ISA: wgmma.fence",
+    doc="orders earlier register accesses before later wgmma.mma_async   PTX ISA: wgmma.fence",
 )
 declare(
     "wgmma.commit_group.sync.aligned",

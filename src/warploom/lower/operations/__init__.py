@@ -1,5 +1,5 @@
 """Lowers instructions that compute values or communicate within a warp: affine arithmetic,
-comparisons that produce prefix masks, moves, shuffles, votes, and calls of the host. Also emits the
+comparisons that produce prefix masks, moves, shuffles, votes, and calls to the host. Also emits the
 checks of their operands.
 
 In: an instruction and the frame. Out: its results, in the frame's registers. Elementwise terms are

@@ -37,7 +37,7 @@ from warploom.program.tracking import Tracking
 CONFLICTED = (
     "when several workers ran the blocks, some blocks accessed memory that other blocks wrote"
 )
-OVERDUE = "several workers took several times as long as one worker would"
+OVERDUE = "several workers took several times as long as one worker would have taken"
 
 COST = 1.3
 """The expected time of code that records accesses, over that of code that does not."""

@@ -196,10 +196,11 @@ def deadlock_error(
     if len(groups) > SHOWN:
         lines.append(f"    and {len(groups) - SHOWN} more groups")
     lines += _barrier_lines(launch, waiting)
-    if started < launch.blocks:
+    if left := launch.blocks - started:
         lines.append(
-            f"    {launch.blocks - started} blocks have not started: they start only when others "
-            "end, so waiting for them requires a cooperative launch"
+            f"    {left} {'block has' if left == 1 else 'blocks have'} not started: another block "
+            "starts only when a running block ends. A kernel whose blocks wait for each other "
+            "requires a cooperative launch"
         )
     if queued := launch.cancellation.queued_after:
         lines.append(
@@ -209,9 +210,9 @@ def deadlock_error(
         )
     if crowded_out := launch.cancellation.crowded_out:
         lines.append(
-            f"    launches that do not fit on the device together with its blocks: {crowded_out}. "
-            "A kernel can wait for another kernel only if the device holds blocks of both: launch "
-            "fewer blocks"
+            f"    launches that do not fit on the device together with the blocks of this launch: "
+            f"{crowded_out}. A kernel can wait for another kernel only if the device can hold "
+            "blocks of both kernels at once: launch fewer blocks"
         )
     text = "\n".join(lines)
     # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.

@@ -15,8 +15,8 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
     """Returns the error of a launch that exceeded `max_instructions`, with the source lines of the
     kernel's loops."""
     return InstructionLimit(
-        f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
-        f" instructions (max_instructions).\n    {_loop_advice(program)}"
+        f"kernel {program.title} did not end within its limit of {launch.max_instructions:,}"
+        f" warp instructions (max_instructions).\n    {_loop_advice(program)}"
     )
 
 

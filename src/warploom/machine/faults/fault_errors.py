@@ -299,11 +299,11 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
         warps = launch.warps_per_block
         return (
             f"{opcode} {fault.address}: the warps of the block need {32 * number:,} registers, but "
-            f'it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": a '
-            "warp waits until other warps have released enough registers, but no other warp will "
-            f"do so here. The block was launched with {launch.registers} registers for each thread "
-            f"of its {warps} warps: request fewer registers in one warp group, or release more in "
-            "another."
+            f"the block has {32 * launch.registers * warps:,}\n    {at}\n    "
+            'PTX ISA, "setmaxnreg": a warp waits until other warps have released '
+            "enough registers, but no other warp will do so here. The block was launched with "
+            f"{launch.registers} registers for each thread of its {warps} warps: "
+            "request fewer registers in one warp group, or release more in another."
         )
     verb, less, opposite = (
         ("releases", "fewer", "inc") if code == HAS_LESS else ("requests", "more", "dec")
@@ -329,9 +329,9 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
     if fault.kind is FaultKind.TOO_MANY_IN_FLIGHT:
         return (
             f"{opcode} while {CAPACITY} products of the warp are in flight\n    {at}\n    With "
-            "this schedule, a product completes only when the warp waits for it, and no more "
-            "products can be in flight. Wait for some products (wgmma.wait_group), or use the "
-            "default schedule."
+            "this schedule, a product completes only when the warp waits for it, and at most "
+            f"{CAPACITY} products can be in flight. Wait for some products (wgmma.wait_group), or "
+            "use the default schedule."
         )
     return None
 

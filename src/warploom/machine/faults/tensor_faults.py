@@ -71,8 +71,7 @@ TITLES = {
     UNSUPPORTED_TENSOR: "{name} with a tensor map of several interleaved slices of channels",
     PACKED_RULE: "{name} with elements of type {type}: {rule}",
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
-    NEW_VALUES: "{name} with the global address {address:#x}, a size of 0 or a coordinate that is"
-    " not 0",
+    NEW_VALUES: "{name} with the global address {address:#x}, a size of 0, or a nonzero coordinate",
     OPEN_HALO: "{name} with a halo of {address} pixels that extends beyond the bounding box, which "
     "ends at W = {size}",
     NO_BLOCK: "{name} accesses block {address} of the cluster, which does not exist or is not"
@@ -98,8 +97,8 @@ ADVICE = {
     "cuTensorMapEncodeTiled.\n    Create the map and choose the coordinates according "
     "to these rules.",
     COLUMN_OPERANDS: 'PTX ISA, "cp.async.bulk.tensor": wHalo must be less than 512 in .im2col::w '
-    "and less than 32 in .im2col::w::128, and wOffset less than 32.",
-    OPEN_HALO: 'PTX ISA, "wHalo", specifies only in figures which pixels these halo pixels are, so '
+    "and less than 32 in .im2col::w::128, and wOffset must be less than 32.",
+    OPEN_HALO: 'PTX ISA, "wHalo", shows the positions of these halo pixels only in figures, so '
     "such copies are not supported.\n    Choose a number of pixels per column and a "
     "first coordinate for which each halo lies inside the bounding box, or copy the halo "
     "separately.",
@@ -110,7 +109,7 @@ ADVICE = {
     "ended.\n    Synchronize all blocks (barrier.cluster) before a block accesses "
     "the shared memory of another block, and before a block ends.",
     BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": size and addresses must be multiples of 16.\n    '
-    "Align the buffer (alignas(16)), and copy the rest with loads and stores.",
+    "Align the buffer (alignas(16)), and copy any remaining bytes with loads and stores.",
 }
 """The rule and a remedy, by kind."""
 

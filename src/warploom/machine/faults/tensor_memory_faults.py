@@ -57,13 +57,14 @@ ADVICE = {
         "one.\n    Allocate the largest first."
     ),
     c.NO_COLUMNS: (
-        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no code that '
-        "can run before then frees any.\n    Free columns that are no longer needed "
+        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no warp that '
+        "can still run frees any.\n    Free columns that are no longer needed "
         "(tcgen05.dealloc), or allocate fewer columns."
     ),
     c.NOT_AN_ALLOCATION: (
-        'PTX ISA, "tcgen05.dealloc": the address and nCols must be those of one tcgen05.alloc '
-        "that has not been freed.\n    Free each allocation once, as a whole."
+        'PTX ISA, "tcgen05.dealloc": the address and nCols must be those of a single '
+        "allocation (tcgen05.alloc) that has not been freed.\n    Free each allocation once, as a "
+        "whole."
     ),
     c.OTHER_LANES: (
         'PTX ISA, "Access restrictions": warp n of the block can access lanes 32 * (n % 4) to 32 '
@@ -80,12 +81,12 @@ ADVICE = {
     ),
     c.NO_SUCH_LANE: (
         'PTX ISA, "Tensor Memory Addressing": bits 16 to 31 of an address are the lane, 0 to 127.\n'
-        "    Choose a first lane after which enough lanes follow for the access."
+        "    Choose a first lane that leaves enough lanes for the access."
     ),
     c.NO_PAIR: (
         'PTX ISA, "CTA pair": with .cta_group::2, the two blocks of a cluster whose ranks differ '
         "in the lowest bit work together.\n    Launch clusters with an even number of blocks, and "
-        "do not let a block end before its peer is done."
+        "do not let a block end before its peer has finished."
     ),
 }
 """The rule that was broken and how to comply, by fault kind."""

@@ -42,7 +42,8 @@ def texel_fault(
         actual = f"{GEOMETRIES[geometry]} {'surface' if is_surface else 'texture'}"
         title = f"`{operation.text}` cannot access a {actual}"
         advice = (
-            "Use the function for the texture's or surface's geometry (layers, cube, dimensions)."
+            "Use the function that matches the geometry of the texture or surface (layers, cube, "
+            "dimensions)."
         )
     elif kind == OUTSIDE_SURFACE:
         unit = "bytes" if "b" in operation.modifiers else "texels"

@@ -58,8 +58,8 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
         yield (
-            "it has a fast version but no group that exits to the slow version, or such a group "
-            "but no fast version"
+            "it has a fast version but no group that exits to the slow version, or a group that "
+            "exits to the slow version but no fast version"
         )
     stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
     if exiting and not all(group in exiting for group in stays):

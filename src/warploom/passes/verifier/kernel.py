@@ -81,7 +81,7 @@ def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
         if can_diverge(last) and point not in facts.points:
             yield f"lanes do not reconverge in b{point}, after b{block.index}"
     if facts.resumable and not facts.suspends:
-        yield "lanes may resume, but warps are never suspended"
+        yield "it lists blocks at which lanes resume, but its warps are never suspended"
 
 
 def _branch_errors(

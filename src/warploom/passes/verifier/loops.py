@@ -73,11 +73,11 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
         yield "one of its blocks is not a successor of the previous block"
         return
     if path.site not in (None, *range(program.exit)):
-        yield "it begins at a block that does not exist"
+        yield "its site is a block that does not exist"
         return
     entry_block = 0 if path.site is None else program.blocks[path.site].successors[-1]
     if path.before[0] != entry_block:
-        yield "it does not begin after its site block"
+        yield "its first block is not the block after its site"
     if body and not _follow(program, (path.before[-1], *body, *path.after[:1])):
         yield "its body does not follow its condition"
     inside = [program.blocks[index] for index in (*path.before, *body, *path.after)]

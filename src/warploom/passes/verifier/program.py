@@ -96,12 +96,12 @@ def _block_errors(program: Program) -> Iterator[str]:
     for index, (block, start) in enumerate(zip(program.blocks, starts, strict=False)):
         if (block.index, block.start) != (index, start) or block.stop <= start:
             yield (
-                f"block {index} has the number {block.index} and the range {block.start} to "
+                f"block {index} has the index {block.index} and the range {block.start} to "
                 f"{block.stop}"
             )
             return
     if len(program.local_successors) != len(program.blocks):
-        yield "not every block has local successors"
+        yield "its list of local successors does not have one entry for each block"
         return
     ends = (program.exit, *program.targets.values())
     if not all(0 <= target <= program.exit for target in ends):
@@ -193,14 +193,14 @@ def _memory_errors(program: Program) -> Iterator[str]:
         if slot.space in (Space.GLOBAL, Space.CONST):
             at_end = name == PARAMETERS and slot.offset == len(program.globals)
             if slot.frame or not (at_end or _global(program, slot.offset) == name):
-                yield f"the global variable {name} does not have the number {slot.offset}"
+                yield f"the global variable {name} does not have the index {slot.offset}"
         elif storage not in taken:
             yield f"the variable {name} cannot be in {slot.space.value} memory"
         elif slot.space is Space.SHARED and slot.size == 0:
             if slot.offset not in (taken[storage], program.dynamic_shared_offset):
                 yield f"the array {name} does not begin at the start of dynamic shared memory"
         elif not taken[storage] <= slot.offset < taken[storage] + MOST_ALIGNED:
-            yield f"the variable {name} does not follow the previous variable"
+            yield f"the variable {name} does not start where the previous variable ends"
         else:
             taken[storage] = slot.offset + slot.size
     for (space, _), end in ends.items():
@@ -208,7 +208,7 @@ def _memory_errors(program: Program) -> Iterator[str]:
             yield f"the variables in {space.value} memory occupy {taken[space, _]} bytes, not {end}"
     declared_end, begin = program.shared_bytes, program.dynamic_shared_offset
     if not declared_end <= begin < declared_end + MOST_ALIGNED or begin % DYNAMIC_SHARED_ALIGNMENT:
-        yield "dynamic shared memory does not follow static shared memory"
+        yield "dynamic shared memory does not start where static shared memory ends"
     if program.reserved_shared_bytes != reserved_bytes(program.instructions):
         yield (
             f"it reserves {program.reserved_shared_bytes} bytes of shared memory, but must reserve "

@@ -31,7 +31,7 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
         if not declared.issuperset(registers):
             yield f"its list `{name}` contains a register that is not declared"
     if not all(ir.shapes.keys() >= block.varying for block in ir.blocks):
-        yield "a register is varying in a block, but has no shape elsewhere"
+        yield "a block lists a register as varying, but the register has no shape in the kernel"
     yield from _shape_errors(ir)
     lasting = {r: shape for r, shape in ir.shapes.items() if r in ir.uniformity.lasting}
     # The set only chooses between ways to access memory that are both correct; another one is an

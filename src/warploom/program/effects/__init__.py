@@ -1,4 +1,4 @@
-"""Determines which effects an instruction has in addition to those on registers and memory:
+"""Determines which effects an instruction has in addition to its effects on registers and memory:
 synchronization, asynchronous copies, accesses to the shared memory of other blocks in a cluster,
 and events for observers. The effects depend only on the instruction.
 

@@ -1,7 +1,7 @@
 """Encodes instructions for special units of the GPU (tensor copies, tensor memory, textures) as
 requests. A request consists of operands and of an integer with packed fields (operation and
-modifiers). Each operand has a row in the record that the unit's functions read. Both machines
-execute requests.
+modifiers). Each operand has a row in the record that the unit's functions read. The compiled engine
+and the reference machine execute requests.
 
 In: instructions of a program. Out: `Request`s. Executing one is left to `asynchronous.issue` and
 `texture.requests`.

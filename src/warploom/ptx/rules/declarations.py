@@ -80,7 +80,7 @@ def check_constants(module: Module) -> None:
             taken = -(-taken // variable.alignment) * variable.alignment + variable.size
             if taken > CONSTANT_BYTES:
                 message = (
-                    f"the constants up to here take {taken} bytes, but the limit is "
+                    f"the constants up to this one take {taken} bytes, but the limit is "
                     f"{CONSTANT_BYTES}"
                 )
                 raise PtxSyntaxError(message, variable.span)
@@ -182,7 +182,7 @@ def check_parameters(module: Module, kernel: Function) -> None:
         if taken > limit:
             hint = "" if many else f" (PTX 8.1 for sm_70 or later: {MANY_PARAMETER_BYTES:,})"
             message = (
-                f"the parameters of {kernel.name} take {taken:,} bytes up to here, but a kernel "
-                f"has at most {limit:,}{hint}. Pass a pointer to a buffer"
+                f"the parameters of {kernel.name} up to this one take {taken:,} bytes, but the "
+                f"limit is {limit:,}{hint}. Pass a pointer to a buffer"
             )
             raise PtxSyntaxError(message, parameter.span)

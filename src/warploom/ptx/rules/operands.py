@@ -95,7 +95,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
     packs = operation.kind is OpKind.MOVE and "vec" not in operation.modifiers
     if packs and all(isinstance(operand, Vector) for operand in given):
         message = (
-            f"`{operation.text}` packs or unpacks a vector; write `mov.v2` or `mov.v4` to copy one"
+            f"`{operation.text}` packs or unpacks a vector; to copy a vector, write `mov.v2` or "
+            "`mov.v4`"
         )
         raise scope.error(message, instruction.span)
     if operation.kind is OpKind.GROUP_PRODUCT:
@@ -235,7 +236,7 @@ def check_transpositions(scope: Scope, instruction: Instruction) -> None:
         where = "in registers" if wanted == 1 else "in shared memory"
         message = (
             f"`{instruction.operation.text}` takes {wanted} "
-            f"transposition{'s' if wanted > 1 else ''} if A is {where}, not {given}"
+            f"transpose operand{'s' if wanted > 1 else ''} if A is {where}, not {given}"
         )
         raise scope.error(message, instruction.span)
 
@@ -385,7 +386,7 @@ def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
         return
     if type in PACKED or (type.is_float and type.bits == 16):
         raise scope.error(
-            f"a {type} operand must be a register; move the bits into one", operand.span
+            f"a {type} operand must be a register; move the bits into a register", operand.span
         )
     if type.is_float:
         raise scope.error(

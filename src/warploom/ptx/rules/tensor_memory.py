@@ -34,7 +34,7 @@ def check_matrix(scope: Scope, operation: Operation, operand: Operand) -> None:
     if not fits and not (isinstance(base, Immediate) and base is operand):
         message = (
             f"`{operation.text}` requires A as a 64-bit descriptor of a matrix in shared memory, "
-            "or as [address] in tensor memory in a 32-bit register"
+            "or as a tensor memory address, which is a 32-bit register in brackets"
         )
         raise scope.error(message, operand.span)
 
@@ -71,7 +71,7 @@ def check_switches(scope: Scope, instruction: Instruction) -> None:
     if not given or not _is_predicate(given[0]):
         span = given[0].span if given else instruction.span
         raise scope.error(
-            f"`{operation.text}` requires a predicate here that specifies whether D is added", span
+            f"`{operation.text}` requires a predicate here that selects whether D is added", span
         )
     for scale in given[1:]:
         scales = operation.modifiers["kind"] in SCALED_KINDS

@@ -99,7 +99,7 @@ def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:
 def check_map_axis(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check an axis whose field `tensormap.replace` sets: a constant number below 5."""
     if not isinstance(operand, Immediate) or operand.value not in range(5):
-        message = f"`{operation.text}` requires the number of an axis here: a constant from 0 to 4"
+        message = f"`{operation.text}` requires the index of an axis here: a constant from 0 to 4"
         raise scope.error(message, operand.span)
 
 

@@ -1,5 +1,5 @@
-"""Derives advice from counts by rules. Each piece of advice includes its evidence and the expected
-gain.
+"""Derives advice from the counters of a launch with fixed rules. Each piece of advice states its
+evidence and the expected gain.
 
 In: a `Case`: counters, program, launch and device. Out: pieces of advice, each with numbers and
 source lines, those that gain most first. How they are shown is left to `report`.

@@ -63,7 +63,7 @@ def double_precision(case: Case) -> Iterator[Advice]:
         if not work.executed or (ratio < SLOW and not work.is_on_floats):
             continue
         converted = work.widened + work.narrowed
-        around = f", with {converted:,} conversions of floats to double and back"
+        around = f", with {converted:,} conversions from float to double or back"
         yield Advice(
             "double precision",
             line,
@@ -171,7 +171,7 @@ def _division_remedy(case: Case, indices: Sequence[int]) -> str:
     name = found[1] if (found := re.search(r"%\s*([A-Za-z_][\w.]*)", text)) else "w"
     return (
         f"{constant}, or compute the remainder only once, before the loop (j = ... % {name} for "
-        "the first iteration), and update the remainder in the loop by the step of the index: j "
+        "the first iteration), and add the step of the index to the remainder in the loop: j "
         f"+= step; while (j >= {name}) j -= {name};"
     )
 

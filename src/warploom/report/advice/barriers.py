@@ -58,8 +58,8 @@ def idle_barriers(case: Case) -> Iterator[Advice]:
                 "thread wrote"
             )
             + kept,
-            "Remove the barrier: __syncthreads() is needed only between accesses of different "
-            "threads to the same bytes, at least one of which is a write."
+            "Remove the barrier: __syncthreads() is needed only between accesses by different "
+            "threads to the same bytes, if at least one of the accesses is a write."
             f"{own or (freed if kept else '')}",
             executed,
             LEAST_OF_BARRIERS if shares_memory else 0.0,

@@ -117,7 +117,7 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
                 f"numbers of iterations{_sharing(case, region, loads)}."
                 if by_data
                 else "Assign elements with similar numbers of iterations to the lanes of a warp, "
-                "or let each lane begin its next element as soon as it finishes one."
+                "or let each lane begin its next element as soon as it finishes the current one."
             )
         )
     controlled = {i: list(_instructions(case.program, one.blocks)) for i, one in regions.items()}

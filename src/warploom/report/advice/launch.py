@@ -71,8 +71,8 @@ def small_blocks(case: Case) -> Iterator[Advice]:
         "small blocks",
         None,
         f"{case.threads_per_block} threads per block; an SM holds at most "
-        f"{case.spec.max_blocks_per_sm} blocks, and so only {occupancy.active_warps} of its "
-        f"{occupancy.max_warps} warps{cost}",
+        f"{case.spec.max_blocks_per_sm} blocks, which fill only {occupancy.active_warps} of its "
+        f"{occupancy.max_warps} warp slots{cost}",
         f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs ({blocks:,} blocks of {size} "
         f"threads instead of {case.blocks:,} of {case.threads_per_block}).",
         saves={} if cost else latency_saved(case, occupancy.max_warps),

@@ -82,9 +82,9 @@ def _of_atomics(
     passes = sum(counts.atomic_passes for _, counts in found)
     first = found[0][0]
     name = array_of(case, first)
-    where = f"one address of global memory{f' ({name})' if name else ''}"
+    where = f"one address in global memory{f' ({name})' if name else ''}"
     if not is_total:
-        where = f"the same addresses in a warp{f' ({name})' if name else ''}"
+        where = f"addresses that lanes of a warp share{f' ({name})' if name else ''}"
     saved: dict[str, float] = {"wavefronts": passes - requests}
     if space is Space.GLOBAL:
         left = case.blocks if is_total else case.blocks * _sectors(case, first)

@@ -87,13 +87,13 @@ def parse_line(
         width = int(next(parts))
         if opcode.partition(".")[0] in BULK:
             raise WarploomError(
-                f"{text!r} is a bulk copy; the time of bulk copies is not modelled from traces"
+                f"{text!r} is a bulk copy; the time of bulk copies in traces is not modelled"
             )
         addresses = _addresses(parts, mask) if width else ()
     except (StopIteration, ValueError, IndexError):
         raise WarploomError(
-            f"{text!r} is not an instruction of a trace, which has a PC, a mask, destinations, "
-            "an opcode, sources, a width and addresses"
+            f"{text!r} is not a trace instruction: a trace instruction has a PC, a mask, "
+            "destinations, an opcode, sources, a width and addresses"
         ) from None
     if not 0 <= mask < 1 << LANES:
         raise WarploomError(f"{text!r} has a mask of more than {LANES} lanes")

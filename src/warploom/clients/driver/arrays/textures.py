@@ -36,7 +36,7 @@ def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
     if not linear and resource.pitch != resource.width * texel:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            "the rows of a texture must be contiguous in Warploom, with a pitch of "
+            "Warploom requires the rows of a texture to be contiguous, with a pitch of "
             f"{resource.width * texel} bytes, not {resource.pitch}",
         )
     size = texel
