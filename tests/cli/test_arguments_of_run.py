@@ -87,8 +87,8 @@ def test_contents_are_read_from_files(tmp_path: Path, suffix: str) -> None:
     ("text", "reason"),
     [
         ("i8[2]=300", "a number that does not fit int8"),
-        ("i32[3]=1,2", "2 numbers for 3 elements"),
-        ("f32[2]=uniform:1", "is not one of zeros, ones"),
+        ("i32[3]=1,2", "2 numbers, but the buffer has 3 elements"),
+        ("f32[2]=uniform:1", "is neither one of zeros, ones"),
         ("f32[2]=none.csv", "none.csv cannot be loaded"),
         ("{f99:1}", "a member's type is not one of"),
         ("{i8:300}", "does not fit its type"),
