@@ -190,6 +190,34 @@ def test_graphs_replay_on_new_data():
         x.sum().item()
 
 
+def test_graphs_capture_lists_sizes_and_random_numbers():
+    graph, x = torch.cuda.CUDAGraph(), torch.ones(6, 3, device="cuda")
+    parts = [torch.zeros(4, device="cuda") for _ in range(3)]
+    with torch.cuda.graph(graph):
+        rows = torch.arange(len(x), device="cuda")  # writes a tensor that it gives its size
+        torch._foreach_add_(parts, 1.0)
+        drawn = torch.rand(1000, device="cuda")
+        kept = torch.nn.functional.dropout(x, 0.5)
+    assert parts[0].tolist() == [0] * 4
+    graph.replay()
+    first = drawn.clone()
+    graph.replay()
+    assert rows.tolist() == [0, 1, 2, 3, 4, 5]
+    assert [part.tolist() for part in parts] == [[2] * 4] * 3
+    assert 0.4 < drawn.mean().item() < 0.6
+    assert not torch.equal(drawn, first)
+    assert {*kept.flatten().tolist()} == {0, 2}
+
+
+def test_a_stream_that_sleeps_goes_on():
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(1_000_000)
+        x = torch.ones(3, device="cuda") * 2
+    stream.synchronize()
+    assert x.tolist() == [2, 2, 2]
+
+
 def test_a_kernel_from_source():
     source = """extern "C" __global__ void add(float *x, int y, int n) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;

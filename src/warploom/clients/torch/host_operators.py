@@ -165,7 +165,9 @@ def _compute_or_capture(
     before = [(tensor, host_view(tensor).clone()) for tensor in tensors_in(written)]
     results = _compute(schema, operator, args, kwargs)
     for tensor, elements in before:
-        host_view(tensor).copy_(elements)
+        # A tensor that got its size from the operator had no elements before.
+        if tensor.shape == elements.shape:
+            host_view(tensor).copy_(elements)
 
     def replay() -> None:
         with torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from warploom.clients.driver.state import state
-from warploom.clients.torch.random_state import cuda_generator, host_generator
+from warploom.clients.torch.random_state import cuda_generator, host_generator, next_draw
 
 Words = npt.NDArray[np.uint64]
 
@@ -99,10 +99,9 @@ def _scaled(word: Words, unit: float) -> npt.NDArray[np.float32]:
 
 def _drawn(numbers: Callable[[list[Words]], Any], count: int, generator: Any) -> Any:
     """Returns so many numbers, and moves a generator on as far as the kernel does."""
-    generator = cuda_generator(generator)
-    drawing, offset = Drawing.of(count), generator.get_offset()
-    generator.set_offset(offset + AT_ONCE * drawing.times)
-    return drawing.ordered(numbers(drawing.words(generator.initial_seed(), offset)))
+    drawing = Drawing.of(count)
+    drawn = next_draw(cuda_generator(generator), AT_ONCE * drawing.times)
+    return drawing.ordered(numbers(drawing.words(*drawn)))
 
 
 def _is_plain(tensor: Any) -> bool:

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from warploom.clients.driver.graphs.captures import capture_of
+
 STEP = 4
 """What an operator adds to the offset; PyTorch wants multiples of 4."""
 
@@ -35,12 +37,21 @@ def cuda_generator(generator: Any) -> Any:
 def host_generator(generator: Any) -> Any:
     """Returns the CPU generator for the next operator that draws from a CUDA generator (None: the
     default one), and moves that on."""
-    generator = cuda_generator(generator)
-    offset = generator.get_offset()
-    generator.set_offset(offset + STEP)
+    seed, offset = next_draw(cuda_generator(generator), STEP)
     made = torch.Generator()
-    made.manual_seed(_mixed(generator.initial_seed(), offset))
+    made.manual_seed(_mixed(seed, offset))
     return made
+
+
+def next_draw(generator: Any, step: int) -> tuple[int, int]:
+    """Returns the seed and the offset of a CUDA generator, and moves the offset on by `step`. While
+    a graph captures the current stream, the generator must not be asked, and what is drawn is
+    discarded: both are 0 then."""
+    if capture_of(torch.cuda.current_stream().cuda_stream) is not None:
+        return 0, 0
+    offset = generator.get_offset()
+    generator.set_offset(offset + step)
+    return generator.initial_seed(), offset
 
 
 def _mixed(seed: int, offset: int) -> int:

@@ -29,14 +29,17 @@ class Schema:
         """Reads the schema of an OpOverload."""
         arguments = operator._schema.arguments
         places: dict[str, int | str] = {}
+        written: list[int | str] = []
         for position, argument in enumerate(arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
-                for alias in argument.alias_info.before_set:
-                    places[alias] = argument.name if argument.kwarg_only else position
+                place = argument.name if argument.kwarg_only else position
+                written.append(place)
+                # A list of tensors has no alias of its own.
+                places |= dict.fromkeys(argument.alias_info.before_set, place)
         return Schema(
             name,
             tuple(n for n, a in enumerate(arguments) if "Tensor" in str(a.type)),
-            tuple(places.values()),
+            tuple(written),
             any("Tensor" in str(returned.type) for returned in operator._schema.returns),
             frozenset(argument.name for argument in arguments if argument.is_out),
             tuple(_source(returned, places) for returned in operator._schema.returns),
