@@ -11,6 +11,7 @@ contradict each other. Exit status: the greatest of pytest's.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
+
+from warploom.core.user_folders import user_folder
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,7 +34,8 @@ class Home(Enum):
     OWN = auto()
     """That of whoever runs them."""
     READ_ONLY = auto()
-    """An empty folder that they cannot write to."""
+    """A folder that they cannot write to, in which nothing is but the compiled code that earlier
+    runs of whoever runs them have cached."""
     NONE = auto()
     """None: HOME is unset, and the user is on no list of users."""
 
@@ -176,10 +180,20 @@ def _variables(environment: Environment, folder: Path) -> dict[str, str]:
         if variable in ("HOME", "USER", "LOGNAME") or variable.startswith("XDG_"):
             del variables[variable]
     if environment.home is Home.READ_ONLY:
-        home = folder / "home"
-        home.mkdir(mode=0o555)
-        variables["HOME"] = str(home)
+        variables["HOME"] = str(_make_read_only_home(folder))
     return variables
+
+
+def _make_read_only_home(folder: Path) -> Path:
+    """Makes a home folder for a user who can read all of it and write nothing."""
+    home = folder / "home"
+    home.mkdir()
+    cache = user_folder("XDG_CACHE_HOME", ".cache") / "warploom"
+    if cache.is_dir():
+        shutil.copytree(cache, home / ".cache" / "warploom")
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    return home
 
 
 def _make_locale(name: str, encoding: str, folder: Path) -> Path:
