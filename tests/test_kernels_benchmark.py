@@ -77,7 +77,7 @@ def test_figures_by_hand() -> None:
     # (1 x 1/4 x 1/2 x 1) ^ (1/4) = 2 ^ (-3/4) = 0.59
     assert lines[2].endswith("geometric mean 0.59, worst 0.25 (fast in 8x8)")
     assert lines[4] == "compile: median 2.00 s, 90th percentile 2.80 s"
-    assert lines[5] == "optimise: median 3.50 s, 90th percentile 4.70 s"
+    assert lines[5] == "optimize: median 3.50 s, 90th percentile 4.70 s"
     assert lines[6].endswith("1 kernels: geometric mean 0.50, worst 0.50 (fast)")
 
 

@@ -180,7 +180,7 @@ def test_doubles_round_once(value: float) -> None:
 
 def test_halves_to_integers_and_integral_halves() -> None:
     assert one("cvt.rni.s32.f16", 0xC100) == (-2) % (1 << 32)  # -2.5
-    assert one("cvt.rmi.s8.bf16", 0xC020) == (-3) % 256  # -2.5
+    assert one("cvt.rmi.s16.bf16", 0xC020) == (-3) % (1 << 16)  # -2.5
     assert one("cvt.rzi.u8.f16", 0x7BFF) == 255
     assert one("cvt.rzi.s32.f16", 0x7E00) == 0
     assert one("cvt.rpi.f16.f16", 0x3C01) == 0x4000

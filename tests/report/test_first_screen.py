@@ -392,13 +392,13 @@ def test_atomics_in_a_branch_are_combined_outside_of_it() -> None:
 
 
 def test_atomics_on_few_bins_are_bound_by_one_slice_of_l2() -> None:
-    """8 bins are one sector. Each of 8,448 warps has 4 lanes for each bin: 4 passes, of 3 cycles in
+    """8 bins are one sector. Each of 8,448 warps has 4 lanes for each bin: 4 passes, of 2 cycles in
     that slice. Counted per block, 8 additions for each of 1,056 blocks are left."""
     n = 1056 * 256
     made = report("tally", 1056, 256, integers(n), integers(8))
     first = ceilings(made)[0]
     assert first.part == "atomics in L2"
-    assert first.seconds == pytest.approx(4 * 8448 * 3 / 1.98e9)
+    assert first.seconds == pytest.approx(4 * 8448 * 2 / 1.98e9)
     assert "First count in shared memory per block" in screen(made)
 
 

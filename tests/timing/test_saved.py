@@ -65,7 +65,8 @@ def test_state_of_an_older_version_has_no_slots() -> None:
 
 
 def test_state_of_an_older_version_lacks_the_newest_parameters() -> None:
-    """Those of translation and of combined loads are 0 on devices without such figures."""
+    """Those of translation, of combined loads and of atomics are 0 on devices without such
+    figures."""
     run = launched("gtx-480")
     whole, replaying = run.time(), run.replay()
     replaying.advance(600)
@@ -73,12 +74,12 @@ def test_state_of_an_older_version_lacks_the_newest_parameters() -> None:
     checksums = state.fingerprint.copy()
     checksums[1] += 1
     resumed = run.replay()
-    resumed.restore(replace(state, parameters=state.parameters[:-5], fingerprint=checksums))
+    resumed.restore(replace(state, parameters=state.parameters[:-7], fingerprint=checksums))
     same(resumed.time(), whole)
     on_hopper = launched("h100").replay()
     hopper_state = on_hopper.state
     with pytest.raises(WarploomError, match="belongs to another replay"):
-        on_hopper.restore(replace(hopper_state, parameters=hopper_state.parameters[:-5]))
+        on_hopper.restore(replace(hopper_state, parameters=hopper_state.parameters[:-7]))
 
 
 def test_state_is_a_copy() -> None:

@@ -120,7 +120,9 @@ def serve(
         begins = occupy_slice(params, memory, request, sectors & ~joined, atomic_ticks)
         ready = access_l2(params, memory, request, sectors & ~joined, begins)
     # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
-    port_ticks = params.atomic_port_ticks if kind == w.ATOMIC else params.port_ticks
+    port_ticks = params.port_ticks
+    if kind == w.ATOMIC:
+        port_ticks = max(port_ticks, params.atomic_port_ticks)
     port, ticks = params.at_ports + sm, count_sectors(sectors) * port_ticks
     memory.words[port] = max(memory.words[port], begins) + ticks
     port_start = max(begins, memory.words[port] - ticks)

@@ -219,7 +219,7 @@ def _set_cache_parameters(
     params.turn_ticks = TICKS * timing.dram_turn_cycles
     params.atomic_ticks = round(TICKS * timing.atomic_cycles)
     params.atomic_sector_ticks = round(TICKS * timing.l2_atomic_cycles)
-    params.atomic_port_ticks = max(params.port_ticks, round(TICKS * timing.atomic_sector_cycles))
+    params.atomic_port_ticks = round(TICKS * timing.atomic_sector_cycles)
     # A request is made a cycle before the quantum at the earliest, so its answer, `min_latency`
     # later, must not fall into the quantum itself.
     params.quantum = min_latency - 2
