@@ -125,7 +125,7 @@ def test_copies_over_modelled_cycles(page: Any, trace: Trace) -> None:
     assert (until > since).all()
     page.keyboard.press("5")
     label = page.locator(".copies canvas").get_attribute("aria-label")
-    assert "4 copies were in flight, at most 2 together" in label
+    assert "4 copies were in flight, at most 2 at the same time" in label
     assert f"for up to {int((until - since).max()):,} cycles each" in label
 
 
