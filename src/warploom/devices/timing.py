@@ -148,6 +148,9 @@ class TimingSpec:
     """Cycles of an L2 slice for each further lane at the same address."""
     atomic_sector_cycles: float
     """Cycles of an SM for each sector of an atomic on global memory; 0: as for a load."""
+    blocks_in_turn: bool
+    """Whether each block of an SM begins at the scheduler after the one at which the block before
+    began, where its warps are a multiple of the schedulers; else at the same one."""
     block_launch_cycles: int
     """From the launch of a block into a free slot of an SM to its first issue."""
     fetch_instructions: int

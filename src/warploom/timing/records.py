@@ -214,6 +214,7 @@ class EngineParameters(WordRecord):
     at_translations: int
     atomic_port_ticks: int  # of an SM's port for a sector of an atomic
     atomic_sector_ticks: int  # of a slice of L2 for one, beyond those of a load
+    blocks_in_turn: int  # 1 if blocks begin at the schedulers in turn
 
 
 class SmState(WordRecord):

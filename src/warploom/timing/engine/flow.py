@@ -236,10 +236,9 @@ def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) 
     SM's ring buffer of reserved blocks; counts it and its warps as live, after the residency so far
     has been accounted; resets the slot's barriers and mbarrier phases; and starts its warps.
     `block.launch_number`, which identifies this launch in the slot, is how many warps the SM had
-    launched before; `block.grid` is the block's number in the grid. If the number of its warps is a
-    multiple of that of the schedulers, the block begins at the scheduler after the one at which the
-    SM's previous block began; otherwise its slots begin there. Source: slots of warps on an H100
-    (validation/hardware/h100_slots.json)."""
+    launched before; `block.grid` is the block's number in the grid. With `blocks_in_turn`, and if
+    the number of its warps is a multiple of that of the schedulers, the block begins at the
+    scheduler after the one at which the SM's previous block began."""
     head = sm.reserved_head
     number = sm.words[arrays.params.at_reserved + head]
     sm.reserved_head = (head + 1) % arrays.params.reserved
@@ -260,7 +259,8 @@ def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) 
     sm.live_blocks += 1
     sm.live_warps += warps
     schedulers = arrays.params.schedulers
-    turn = sm.launched // warps % schedulers if warps % schedulers == 0 else 0
+    turns = arrays.params.blocks_in_turn > 0 and warps % schedulers == 0
+    turn = sm.launched // warps % schedulers if turns else 0
     for index in range(warps):
         slot = WarpSlot(sm, first, (turn + index) % warps)
         start_warp(arrays, sm, slot, number * warps + index, block.at, now)

@@ -157,6 +157,7 @@ def _set_device_parameters(params: EngineParameters, timing: TimingSpec) -> None
     params.lsu_queue = timing.lsu_queue
     params.mshrs = timing.mshrs
     params.block_launch_cycles = timing.block_launch_cycles
+    params.blocks_in_turn = timing.blocks_in_turn
     params.fetch_line_bits = INSTRUCTIONS_PER_LINE.bit_length() - 1
     params.fetch_lines = max(1, timing.fetch_instructions // INSTRUCTIONS_PER_LINE)
 
