@@ -9,11 +9,9 @@ import subprocess
 from pathlib import Path
 
 from needs import NEEDS_PTXAS
+from taken_modules import is_taken
 
-from warploom.core.errors import PtxError
 from warploom.host.programs.ptxas import find_tool
-from warploom.ptx.parser import parse
-from warploom.ptx.verify import verify
 
 REGISTERS = {
     **dict.fromkeys(("u8", "s8", "u16", "s16", "f16", "bf16"), "%h"),
@@ -50,15 +48,6 @@ def drawn() -> list[str]:
         names = {"target": REGISTERS[to], "source": REGISTERS[of]}
         modules.append(MODULE.format(line=line, to=to, of=of, **names))
     return modules
-
-
-def is_taken(text: str) -> bool:
-    """Returns whether a module is legal here."""
-    try:
-        verify(parse(text))
-    except PtxError:
-        return False
-    return True
 
 
 @NEEDS_PTXAS

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from mutated_texts import mutated
 from needs import NEEDS_PTXAS
+from taken_modules import is_taken
 
-from warploom.core.errors import PtxError
 from warploom.host.programs.ptxas import find_tool
-from warploom.ptx.parser import parse
-from warploom.ptx.verify import verify
 
 SAMPLES = Path(__file__).parent / "samples"
 PER_SAMPLE = 60
@@ -21,15 +19,6 @@ PER_SAMPLE = 60
 
 ON_PURPOSE = ("info_string", ".file")
 """Parts of lines that are taken and that ptxas refuses: debug information is skipped."""
-
-
-def is_taken(text: str) -> bool:
-    """Returns whether a module is legal here."""
-    try:
-        verify(parse(text))
-    except PtxError:
-        return False
-    return True
 
 
 @NEEDS_PTXAS

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from needs import NEEDS_PTXAS
 from small_forms import drawn, module
+from taken_modules import is_taken
 
-from warploom.core.errors import PtxError
 from warploom.host.programs.ptxas import find_tool
-from warploom.ptx.parser import parse
-from warploom.ptx.verify import verify
 
 SAMPLES = 4
 PER_SAMPLE = 40
@@ -26,15 +24,6 @@ KNOWN = re.compile(
     r"|<3>|\[0\]|\{r, w\.y\}|(mov\.u32|add\.f32) _|\.extern.* cell|\.param.*\.v[24]"
 )
 """What differs on purpose, or as yet."""
-
-
-def is_taken(text: str) -> bool:
-    """Returns whether a module is legal here."""
-    try:
-        verify(parse(text))
-    except PtxError:
-        return False
-    return True
 
 
 @NEEDS_PTXAS

@@ -25,7 +25,6 @@ const highlight = HighlightStyle.define([
   { tag: [tags.keyword, tags.controlKeyword, tags.modifier], class: "h-key" },
   { tag: [tags.typeName, tags.standard(tags.typeName)], class: "h-type" },
   { tag: [tags.comment, tags.lineComment, tags.blockComment], class: "h-note" },
-  { tag: [tags.number, tags.bool, tags.string, tags.character], class: "h-value" },
   { tag: [tags.processingInstruction, tags.macroName, tags.meta], class: "h-meta" },
 ]);
 

@@ -42,8 +42,8 @@ def bounds_advice(space: Space, address: int, program: Program, nearest: Allocat
     if space is Space.LOCAL:
         return "Guard the index of the thread's local array, or make the array larger."
     return (
-        "Guard the access (for a tail: `if (i < n)`), or make the buffer large enough for all "
-        "threads of the grid."
+        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
+        " covers."
     )
 
 
