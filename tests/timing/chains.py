@@ -28,6 +28,18 @@ cvta.to.global.u64 %d2, %d1;
 mov.u32 %r9, s;
 """
 TAIL = "ret;\n}\n"
+POINTERS = """
+extern "C" __global__ void chain(const unsigned *a, unsigned *out, unsigned step, unsigned count)
+{
+    unsigned at = 0;
+    for (unsigned i = 0; i < count; i++)
+        at += step + a[at];
+    out[0] = at;
+}
+"""
+"""A kernel of dependent loads: each of `count` begins `step` elements after the last one; `a` holds
+zeros."""
+
 LINES = 32
 """Lines of 128 bytes in the chain of pointers."""
 

@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from chains import POINTERS
 
 import warploom as wl
 from warploom.devices.timing import find_timing
 
-CHAIN = """
-extern "C" __global__ void chain(const unsigned *a, unsigned *out, unsigned step, unsigned count)
-{
-    unsigned at = 0;
-    for (unsigned i = 0; i < count; i++)
-        at += step + a[at];
-    out[0] = at;
-}
-"""
 MIB = 1 << 20
 
 
@@ -26,7 +18,7 @@ def cycles(step: int, count: int, latency: int) -> int:
     with a latency of translation."""
     gpu = wl.Device("h100", record=True)
     a, out = gpu.zeros(64 * MIB // 4, np.uint32), gpu.zeros(1, np.uint32)
-    run = gpu.compile(CHAIN)["chain"][1, 1](a, out, step // 4, count)
+    run = gpu.compile(POINTERS)["chain"][1, 1](a, out, step // 4, count)
     spec = replace(find_timing(wl.Device("h100").spec), latency_translation=latency)
     return run.time(spec=spec).cycles
 
@@ -46,7 +38,7 @@ def test_older_devices_have_no_figure_for_it() -> None:
 def test_in_the_middle_of_a_long_run_pages_are_translated() -> None:
     gpu = wl.Device("h100", record=True)
     a, out = gpu.zeros(64 * MIB // 4, np.uint32), gpu.zeros(1, np.uint32)
-    run = gpu.compile(CHAIN)["chain"][1, 1](a, out, MIB, 16)
+    run = gpu.compile(POINTERS)["chain"][1, 1](a, out, MIB, 16)
     spec = replace(find_timing(wl.Device("h100").spec), latency_translation=0)
     warm = wl.CacheModel(dirty=0.5)
     assert run.time(l2=warm).cycles == run.time(l2=warm, spec=spec).cycles

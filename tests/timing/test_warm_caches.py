@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from chains import POINTERS
 
 import warploom as wl
 from warploom.devices.timing import find_timing
@@ -16,15 +17,6 @@ extern "C" __global__ void copy(const float *a, float *b, int n)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
         b[i] = a[i];
-}
-"""
-CHAIN = """
-extern "C" __global__ void chain(const unsigned *a, unsigned *out, unsigned step, unsigned count)
-{
-    unsigned at = 0;
-    for (unsigned i = 0; i < count; i++)
-        at += step + a[at];
-    out[0] = at;
 }
 """
 SKIPPED = f"""
@@ -78,7 +70,7 @@ def test_translated_pages_are_not_translated_again() -> None:
     in L2: each is faster by the latency of translation and by that of DRAM beyond L2's."""
     gpu = wl.Device("h100", record=True)
     a, out = gpu.zeros(64 * MIB // 4, np.uint32), gpu.zeros(1, np.uint32)
-    run = gpu.compile(CHAIN)["chain"][1, 1](a, out, 4 * MIB // 4, 16)
+    run = gpu.compile(POINTERS)["chain"][1, 1](a, out, 4 * MIB // 4, 16)
     figures = find_timing(gpu.spec)
     faster = figures.latency_translation + figures.latency_dram - figures.latency_l2
     saved = run.time().cycles - run.time(caches="warm").cycles

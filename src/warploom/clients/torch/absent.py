@@ -23,7 +23,8 @@ def leave_out_libraries() -> None:
 
 
 def _sleep(cycles: int) -> None:
-    """Does what `torch.cuda._sleep` does, but for its kernel of machine code, which only waits."""
+    """Returns at once, in place of launching `torch.cuda._sleep`'s kernel, which only waits and is
+    machine code."""
 
 
 def _leave_out_nccl() -> None:
