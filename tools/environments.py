@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -185,12 +186,15 @@ def _variables(environment: Environment, folder: Path) -> dict[str, str]:
 
 
 def _make_read_only_home(folder: Path) -> Path:
-    """Makes a home folder for a user who can read all of it and write nothing."""
+    """Makes a home folder for a user who can read all of it and write nothing. What this user's
+    earlier runs compiled is in it."""
     home = folder / "home"
-    home.mkdir()
-    cache = user_folder("XDG_CACHE_HOME", ".cache") / "warploom"
-    if cache.is_dir():
-        shutil.copytree(cache, home / ".cache" / "warploom")
+    cache = home / ".cache" / "warploom"
+    cache.mkdir(parents=True)
+    for file in user_folder("XDG_CACHE_HOME", ".cache").glob("warploom/*"):
+        # A test that runs meanwhile may remove a file that is listed.
+        with suppress(FileNotFoundError, IsADirectoryError):
+            shutil.copyfile(file, cache / file.name)
     for path in (home, *home.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     return home

@@ -109,7 +109,7 @@ def test_a_launch_is_recorded_when_it_is_chosen(
     choice.select_option("1")
     page.wait_for_function("() => document.querySelector('h1').textContent.includes('scale')")
     assert traces.read == [0, 1]
-    assert "x[threadIdx.x] *= 2" in page.locator(".cm-content").first.text_content()
+    page.locator(".cm-content", has_text="x[threadIdx.x] *= 2").first.wait_for()
     page.wait_for_function("() => location.hash.includes('launch=1')")
     page.context.close()
 

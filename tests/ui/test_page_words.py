@@ -120,6 +120,6 @@ def test_a_numba_kernel_is_shown_under_its_lines(page: Any, tmp_path: Path) -> N
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     page.goto(f"{file.as_uri()}#step=5")
     page.wait_for_selector(".lanes", state="attached")
-    assert "y[i] = a * x[i] + y[i]" in page.locator(".cm-content").first.inner_text()
+    page.locator(".cm-content", has_text="y[i] = a * x[i] + y[i]").first.wait_for()
     assert "numba_saxpy.py" in page.locator("#app").inner_text()
     assert re.search(r"line \d+", page.locator("#app").inner_text())
