@@ -61,6 +61,8 @@ export class Model {
   readonly #warpSteps: Uint32Array;
   readonly #accessStart: Uint32Array;
   readonly #accessSite: Uint32Array;
+  /** Instructions that access shared memory. */
+  readonly #shared: ReadonlySet<number>;
   readonly #accessShape: Uint32Array;
   readonly #accessBase: BigUint64Array;
   #writes: Map<number, { step: number[]; value: number[] }> | null = null;
@@ -82,6 +84,7 @@ export class Model {
     this.marks = steps.marks;
     const made = trace.accesses;
     this.#accessSite = u32(made.site);
+    this.#shared = new Set(trace.sites.filter((site) => site.space === "shared").map((site) => site.instruction));
     this.#accessShape = u32(made.shape);
     this.#accessBase = u64(made.base);
     this.#narrow = u32(trace.writes.narrow);
@@ -106,6 +109,15 @@ export class Model {
 
   code(step: number): Code {
     return this.trace.code[this.instruction[step]!]!;
+  }
+
+  /** The unit that executes an instruction, by the name of its colour in the style. */
+  unitOf(instruction: number): "arithmetic" | "memory" | "shared" | "control" | "wait" {
+    const code = this.trace.code[instruction]!;
+    if (code.is_barrier) return "wait";
+    if (code.unit === "control") return "control";
+    if (code.unit === "texture" || this.#shared.has(instruction)) return "shared";
+    return code.unit === "memory" || code.unit === "atomic" ? "memory" : "arithmetic";
   }
 
   stateOf(step: number): State {

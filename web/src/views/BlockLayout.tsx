@@ -1,5 +1,5 @@
-// A block's two views: its threads where the program has them, by threadIdx, coloured by the warp
-// to which the hardware assigns them; darker halves are half-warps.
+// A block's threads where the program has them, by threadIdx: every other warp is darker, and
+// hatched halves are the second half-warps.
 
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
@@ -7,8 +7,6 @@ import { choose, warp as chosen } from "../state.ts";
 
 /** Blocks of more threads in a row have no room for the numbers of warps. */
 const LABELLED = 32;
-
-const HUES = 5;
 
 export function BlockLayout({ model }: { model: Model }) {
   const { trace } = model;
@@ -38,7 +36,7 @@ export function BlockLayout({ model }: { model: Model }) {
             return (
               <i
                 key={number}
-                class={`hue-${warp % HUES}${lane >= size / 2 ? " second" : ""}${shown?.warp === warp ? " chosen" : ""}`}
+                class={`${warp % 2 ? "odd" : ""}${lane >= size / 2 ? " second" : ""}${shown?.warp === warp ? " chosen" : ""}`}
                 data-tip={`${place}: thread ${number} of the block.\nWarp ${warp}, lane ${lane}; ${lane < size / 2 ? "first" : "second"} half-warp, quarter-warp ${Math.floor((4 * lane) / size)}.\n`}
                 onClick={() => chooseOf(model, warp)}
               >

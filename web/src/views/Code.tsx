@@ -1,4 +1,4 @@
-// The source beside the PTX that it became; colours link lines to instructions.
+// The source beside the PTX that it became, with the line that each instruction comes from.
 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
@@ -12,14 +12,13 @@ import { useEffect, useRef } from "preact/hooks";
 import { byInstruction, together, type LineCount } from "../counters.ts";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
+import type { Code as InstructionCode } from "../schema.ts";
 import { kernels, listed } from "../kernels.ts";
 import { ownMachine, took } from "../machine.ts";
 import { editing, editingPtx, model as first, moment, other, otherTime, otherWarp, policy, ptxOpen, refusal, request, runs, show, wrapped } from "../state.ts";
 
 /** The editors' keys; Ctrl Enter runs what was edited (`keys.ts`), and inserts no line. */
 const editingKeymap = defaultKeymap.filter(({ key }) => key !== "Mod-Enter");
-
-const HUES = 6;
 
 const highlight = HighlightStyle.define([
   { tag: [tags.keyword, tags.controlKeyword, tags.modifier], class: "h-key" },
@@ -114,6 +113,25 @@ function column(name: string, cell: (row: LineCount) => Count | null): Extension
   });
 }
 
+/** A column of the source lines that instructions come from, each beside the first of its
+ * instructions. */
+function sourceLines(code: readonly InstructionCode[]): Extension {
+  return gutter({
+    class: "count c-source",
+    lineMarker: (view, line) => {
+      const index = view.state.doc.lineAt(line.from).number - 1;
+      const its = sourceLineOf(code[index]);
+      return its && its !== sourceLineOf(code[index - 1]) ? new Count(`line ${its}`) : null;
+    },
+    initialSpacer: () => new Count("line 888"),
+  });
+}
+
+/** The line of the shown source that an instruction comes from; 0 if it comes from another file. */
+function sourceLineOf(code: InstructionCode | undefined): number {
+  return code?.file === 0 && !code.hidden ? code.line : 0;
+}
+
 function compact(value: number): string {
   if (value < 10000) return String(value);
   return value < 1e6 ? `${Math.round(value / 1000)}k` : `${(value / 1e6).toFixed(1)}M`;
@@ -155,17 +173,13 @@ function Heading({ name, children }: { name: string; children?: preact.Component
   );
 }
 
-/** Where each line of the shown source is in the program: its instructions, and its colour. */
+/** The instructions of each line of the shown source. */
 function linesOf(model: Model, file: number): Map<number, number[]> {
   const found = new Map<number, number[]>();
   model.trace.code.forEach((code, index) => {
     if (code.file === file && !code.hidden) found.set(code.line, [...(found.get(code.line) ?? []), index]);
   });
   return found;
-}
-
-function hue(line: number, lines: Map<number, number[]>): string {
-  return `hue-${[...lines.keys()].sort((a, b) => a - b).indexOf(line) % HUES}`;
 }
 
 function Source({ model }: { model: Model }) {
@@ -210,7 +224,7 @@ function Source({ model }: { model: Model }) {
       effect(() => {
         const now = first.value === model ? moment.value : null;
         const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
-        const made: [number, string][] = [...lines.keys()].map((line) => [line, hue(line, lines)]);
+        const made: [number, string][] = [...lines.keys()].map((line) => [line, "has-code"]);
         const beside = besideLine(model);
         if (pointed.value) made.push([pointed.value, "is-linked"]);
         if (beside) made.push([beside, "is-beside"]);
@@ -319,8 +333,11 @@ function Ptx({ model }: { model: Model }) {
     const lines = linesOf(model, 0);
     const blocks = new Set(model.trace.basic_blocks.map((block) => block.start));
     const fixed: [number, string][] = [];
+    let [line, other] = [0, false];
     model.trace.code.forEach((code, index) => {
-      if (code.file === 0) fixed.push([index + 1, hue(code.line, lines)]);
+      const its = sourceLineOf(code);
+      if (its !== line) [line, other] = [its, !other];
+      if (its) fixed.push([index + 1, other ? "has-code other" : "has-code"]);
       if (blocks.has(index) && index > 0) fixed.push([index + 1, "is-block"]);
     });
     const view = new EditorView({
@@ -329,6 +346,7 @@ function Ptx({ model }: { model: Model }) {
         doc: model.trace.code.map((code) => code.text).join("\n"),
         extensions: [
           lineNumbers({ formatNumber: (n) => String(n - 1) }),
+          sourceLines(model.trace.code),
           ...margin,
           marks,
           counts,

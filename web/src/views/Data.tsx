@@ -195,7 +195,7 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
     const canvas = place.current;
     if (!canvas) return;
     layout.current = layoutOf(array, cells, canvas.parentElement!.clientWidth);
-    drawCells(canvas, { type: array.type, cells, first, at, time, raced }, layout.current);
+    drawCells(canvas, { array, cells, first, at, time, raced }, layout.current);
   };
   useLayoutEffect(() => draw.current(), [array, cells, at, time]);
   useEffect(() => {
@@ -248,7 +248,7 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
 const SHADES = 24;
 
 interface Drawn {
-  readonly type: string;
+  readonly array: ArrayView;
   readonly cells: readonly Cell[];
   readonly first: number;
   readonly at: number;
@@ -256,7 +256,7 @@ interface Drawn {
   readonly raced: ReadonlySet<number>;
 }
 
-function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time, raced }: Drawn, { columns, width, height }: Layout): void {
+function drawCells(canvas: HTMLCanvasElement, { array, cells, first, at, time, raced }: Drawn, { columns, width, height }: Layout): void {
   const rows = Math.ceil(cells.length / columns);
   const [wide, high] = [LEFT + columns * width + 2, TOP + rows * height + 4];
   const size = [Math.round(wide * devicePixelRatio), Math.round(high * devicePixelRatio)] as const;
@@ -270,7 +270,7 @@ function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time, ra
   pen.clearRect(0, 0, wide, high);
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(name).trim();
-  const [ink, soft, line, accent, wait, memory, bad] = ["--ink", "--soft", "--line", "--accent", "--wait", "--memory", "--bad"].map(colour) as [string, string, string, string, string, string, string];
+  const [ink, soft, line, memory, bad] = ["--ink", "--soft", "--line", array.space === "shared" ? "--shared" : "--memory", "--bad"].map(colour) as [string, string, string, string, string];
   const numbers = cells.map((cell) => (cell.value === null ? NaN : Number(cell.value)));
   const finite = numbers.filter(Number.isFinite);
   const low = finite.reduce((a, b) => Math.min(a, b), 0);
@@ -289,7 +289,7 @@ function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time, ra
     pen.beginPath();
     levels.forEach((own, index) => own === level && pen.rect(...place(index), width - 1, height - 1));
     pen.globalAlpha = level ? 0.1 + (0.3 * level) / SHADES : 1;
-    pen.fillStyle = level ? accent : line;
+    pen.fillStyle = level ? soft : line;
     pen.fill();
   }
   pen.globalAlpha = 1;
@@ -301,7 +301,7 @@ function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time, ra
       pen.fillRect(x + 1, y + height - 4, width - 3, 3);
     }
     if (cell.written?.step === time) {
-      pen.strokeStyle = wait;
+      pen.strokeStyle = memory;
       pen.lineWidth = 2;
       pen.strokeRect(x + 1, y + 1, width - 3, height - 3);
     }
@@ -322,7 +322,7 @@ function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time, ra
     }
     if (labelled) {
       pen.fillStyle = ink;
-      const text = cell.value === null ? "?" : elementShown(cell.value, type);
+      const text = cell.value === null ? "?" : elementShown(cell.value, array.type);
       if (text.length * LETTER <= width - 1) pen.fillText(text, x + width / 2 - 0.5, y + height / 2);
     }
   });

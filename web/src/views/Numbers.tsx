@@ -132,7 +132,7 @@ function ActiveLanes({ model, warp, time }: { model: Model; warp: number; time: 
         cursor: { y: false, points: { show: false } },
         scales: { x: { time: false }, y: { range: [0, 32] } },
         axes: [{ ...axis, size: 22 }, { ...axis, splits: () => [0, 8, 16, 24, 32] }],
-        series: [{}, { stroke: colour("--accent"), fill: colour("--accent-soft"), width: 1.5, paths: uPlot.paths.stepped!({ align: 1 }), points: { show: false } }],
+        series: [{}, { stroke: colour("--active"), fill: colour("--active-soft"), width: 1.5, paths: uPlot.paths.stepped!({ align: 1 }), points: { show: false } }],
       },
       [xs, ys],
       place.current!,

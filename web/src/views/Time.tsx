@@ -156,7 +156,7 @@ function Legend({ made }: { made: Modelled }) {
         const share = own / whole < 0.0005 ? "< 0.1 %" : `${((100 * own) / whole).toFixed(1)} %`;
         return (
           <li key={name} data-state={name} tabIndex={0} {...tip(stateHelp(name), `${readable(name)}: ${share} of these warps' cycles.`)}>
-            <i class={look.hatched ? "hatched" : ""} style={{ "--state": `var(${look.colour})`, height: `${12 * look.tall}px`, opacity: look.faint ? FAINT : 1 }} />
+            <i class={look.pattern ?? ""} style={{ "--state": `var(${look.colour})`, height: `${12 * look.tall}px`, opacity: look.faint ? FAINT : 1 }} />
             {readable(name)} <b>{share}</b>
           </li>
         );

@@ -28,10 +28,11 @@ interface Look {
   readonly ink: string;
   readonly soft: string;
   readonly line: string;
-  readonly accent: string;
+  readonly arithmetic: string;
   readonly memory: string;
+  readonly shared: string;
   readonly control: string;
-  readonly barrier: string;
+  readonly wait: string;
   readonly bad: string;
   readonly ground: string;
 }
@@ -43,10 +44,11 @@ function look(): Look {
     ink: of("--ink"),
     soft: of("--soft"),
     line: of("--line"),
-    accent: of("--accent"),
+    arithmetic: of("--arithmetic"),
     memory: of("--memory"),
+    shared: of("--shared"),
     control: of("--control"),
-    barrier: of("--wait"),
+    wait: of("--wait"),
     bad: of("--bad"),
     ground: of("--ground"),
   };
@@ -157,8 +159,9 @@ export function Timeline({ model }: { model: Model }) {
 }
 
 const UNITS: readonly (readonly [string, string])[] = [
-  ["accent", "arithmetic"],
-  ["memory", "memory"],
+  ["arithmetic", "arithmetic"],
+  ["memory", "global and local memory"],
+  ["shared", "shared memory, textures"],
   ["control", "control"],
   ["wait", "barrier"],
 ];
@@ -319,20 +322,12 @@ function drawRow(pen: CanvasRenderingContext2D, model: Model, row: number, at: R
     }
     const x = Math.floor((spins.position(step) - at.from) * at.scale);
     const lanes = count(model.stateOf(step).active) / 32;
-    pen.fillStyle = colourOf(model, step, at.colours);
+    pen.fillStyle = at.colours[model.unitOf(model.instruction[step]!)];
     const tall = Math.max(1.5, lanes * at.height);
     pen.fillRect(LEFT + x, at.y + at.height - tall, bar, tall);
     // Steps that fall into the same pixel are passed over: their warp is drawn here already.
     nth = at.scale >= 1 ? nth + 1 : Math.max(nth + 1, upper(steps, spins.stepAt(Math.ceil(at.from + (x + 1) / at.scale - 1e-9) - 1)));
   }
-}
-
-function colourOf(model: Model, step: number, colours: Look): string {
-  const code = model.code(step);
-  if (code.is_barrier) return colours.barrier;
-  if (code.unit === "memory" || code.unit === "atomic" || code.unit === "texture") return colours.memory;
-  if (code.unit === "control") return colours.control;
-  return colours.accent;
 }
 
 function drawMarks(pen: CanvasRenderingContext2D, model: Model, from: number, to: number, scale: number, colours: Look): void {
@@ -348,7 +343,7 @@ function drawMarks(pen: CanvasRenderingContext2D, model: Model, from: number, to
     if (x - last < 9 && !fault) continue;
     last = x;
     const name = EVENTS[kind[i]!]!;
-    pen.fillStyle = name === "fault" || name === "conflict" || name === "uncoalesced" ? colours.bad : name === "barrier" ? colours.barrier : colours.ink;
+    pen.fillStyle = name === "fault" || name === "conflict" || name === "uncoalesced" ? colours.bad : name === "barrier" ? colours.wait : colours.ink;
     pen.fillText(GLYPHS[name], x, MARKS / 2);
   }
   pen.textAlign = "start";
@@ -369,7 +364,7 @@ function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scrol
   pen.save();
   clipRows(pen, box);
   if (warp < model.trace.warps.length) {
-    pen.strokeStyle = colours.accent;
+    pen.strokeStyle = colours.ink;
     pen.lineWidth = 1.5;
     pen.strokeRect(4, MARKS + warp * height - scrolled + 0.5, box.width - 8, height - 1);
   }

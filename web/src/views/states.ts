@@ -1,10 +1,13 @@
 // How each state of a warp looks: as high as the warp is far from waiting, its colour by what it
-// waits for, hatched where two share one.
+// waits for, its pattern where several wait for the same.
+
+export type Pattern = "hatched" | "upright" | "level";
 
 export interface StateLook {
   /** A variable of the style. */
   readonly colour: string;
-  readonly hatched?: boolean;
+  /** Plain if there is none. */
+  readonly pattern?: Pattern;
   /** How much of its row it fills. */
   readonly tall: number;
   readonly faint?: boolean;
@@ -13,22 +16,22 @@ export interface StateLook {
 const WAITS = 0.55;
 
 export const LOOKS: Readonly<Record<string, StateLook>> = {
-  selected: { colour: "--accent", tall: 1 },
-  not_selected: { colour: "--accent", tall: 0.8, faint: true },
-  wait: { colour: "--control", tall: WAITS },
-  dispatch_stall: { colour: "--control", tall: WAITS, hatched: true },
-  short_scoreboard: { colour: "--hue-0", tall: WAITS },
-  drain: { colour: "--hue-0", tall: WAITS, hatched: true },
+  selected: { colour: "--active", tall: 1 },
+  not_selected: { colour: "--active", tall: 0.8, faint: true },
+  wait: { colour: "--arithmetic", tall: WAITS },
+  math_pipe_throttle: { colour: "--arithmetic", tall: WAITS, pattern: "hatched" },
+  dispatch_stall: { colour: "--arithmetic", tall: WAITS, pattern: "upright" },
   long_scoreboard: { colour: "--memory", tall: WAITS },
-  membar: { colour: "--memory", tall: WAITS, hatched: true },
+  membar: { colour: "--memory", tall: WAITS, pattern: "hatched" },
+  drain: { colour: "--memory", tall: WAITS, pattern: "upright" },
+  lg_throttle: { colour: "--memory", tall: WAITS, pattern: "level" },
+  short_scoreboard: { colour: "--shared", tall: WAITS },
+  mio_throttle: { colour: "--shared", tall: WAITS, pattern: "hatched" },
+  tex_throttle: { colour: "--shared", tall: WAITS, pattern: "upright" },
   barrier: { colour: "--wait", tall: WAITS },
-  sleeping: { colour: "--wait", tall: WAITS, hatched: true },
-  branch_resolving: { colour: "--hue-2", tall: WAITS },
-  no_instruction: { colour: "--hue-2", tall: WAITS, hatched: true },
-  math_pipe_throttle: { colour: "--hue-4", tall: WAITS },
-  mio_throttle: { colour: "--hue-3", tall: WAITS },
-  tex_throttle: { colour: "--hue-3", tall: WAITS, hatched: true },
-  lg_throttle: { colour: "--bad", tall: WAITS },
+  sleeping: { colour: "--wait", tall: WAITS, pattern: "hatched" },
+  branch_resolving: { colour: "--control", tall: WAITS },
+  no_instruction: { colour: "--control", tall: WAITS, pattern: "hatched" },
 };
 
 export const FAINT = 0.42;
@@ -39,18 +42,21 @@ export function fillsOf(pen: CanvasRenderingContext2D, states: readonly string[]
   return states.map((name) => {
     const look = LOOKS[name]!;
     const colour = style.getPropertyValue(look.colour).trim();
-    return { look, fill: look.hatched ? hatching(pen, colour) : colour };
+    return { look, fill: look.pattern ? patterned(pen, colour, look.pattern) : colour };
   });
 }
 
-function hatching(pen: CanvasRenderingContext2D, colour: string): CanvasPattern {
+function patterned(pen: CanvasRenderingContext2D, colour: string, pattern: Pattern): CanvasPattern {
   const tile = document.createElement("canvas");
-  tile.width = tile.height = 4;
+  tile.width = 4;
+  tile.height = pattern === "level" ? 3 : 4;
   const own = tile.getContext("2d")!;
   own.fillStyle = colour;
   own.globalAlpha = 0.35;
-  own.fillRect(0, 0, 4, 4);
+  own.fillRect(0, 0, tile.width, tile.height);
   own.globalAlpha = 1;
-  for (let i = 0; i < 4; i++) own.fillRect(i, 3 - i, 1.4, 1);
+  if (pattern === "hatched") for (let i = 0; i < 4; i++) own.fillRect(i, 3 - i, 1.4, 1);
+  else if (pattern === "upright") own.fillRect(0, 0, 1.5, 4);
+  else own.fillRect(0, 0, 4, 1);
   return pen.createPattern(tile, "repeat")!;
 }
