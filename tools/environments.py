@@ -197,6 +197,12 @@ def _make_read_only_home(folder: Path) -> Path:
             shutil.copyfile(file, cache / file.name)
     for path in (home, *home.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
+    # PyOpenCL needs a cache of its own that it can write (pytools.persistent_dict).
+    writable = home / ".cache" / "pytools"
+    cache.parent.chmod(0o755)
+    writable.mkdir()
+    writable.chmod(0o777)
+    cache.parent.chmod(0o555)
     return home
 
 

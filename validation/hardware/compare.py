@@ -15,14 +15,14 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 from recorded import ROOT, case_of
-from records import HERE, Record, Recorded, read_record
+from records import HERE, Record, read_record
 
 import warploom as wl
 
@@ -124,23 +124,28 @@ def run_case(name: str) -> wl.Run:
 
 def compared(name: str, timed: bool = True) -> Compared:
     """Returns a kernel's comparison, without its cycles where it is not `timed`."""
-    run = run_case(name)
-    theirs = record().launches[f"families/{name}"]
-    counters = {key: pair for key, pair in _pairs(run, theirs) if any(pair)}
+    metrics = record().launches[f"families/{name}"].metrics
+    return compare_run(name, run_case(name), metrics, timed)
+
+
+def compare_run(name: str, run: wl.Run, metrics: Mapping[str, float], timed: bool) -> Compared:
+    """Returns a run beside the metrics that were recorded of the same launch."""
+    counters = {key: pair for key, pair in _pairs(run, metrics) if any(pair)}
     if not timed:
         return Compared(name, counters)
     by_ptx, by_code = (run.time(code=code) for code in ("ptx", "machine"))
     modelled = by_ptx.cycles, by_code.cycles, by_code.elapsed_cycles, by_code.seconds * 1e9
     times = {
-        title: (ours, theirs.metrics[metric])
+        title: (ours, metrics[metric])
         for (title, metric), ours in zip(TIMES.items(), modelled, strict=True)
     }
     return Compared(name, counters, times)
 
 
-def _pairs(run: wl.Run, theirs: Recorded) -> Iterator[tuple[str, tuple[float, float]]]:
+def _pairs(run: wl.Run, recorded: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float]]]:
     for key, (counted, metrics) in COUNTERS.items():
-        yield key, (counted(run), sum(theirs.metrics[metric] for metric in metrics))
+        if all(metric in recorded for metric in metrics):
+            yield key, (counted(run), sum(recorded[metric] for metric in metrics))
 
 
 def names(pattern: str = "") -> list[str]:

@@ -14,6 +14,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from warploom.core.user_folders import temporary_folder
 from warploom.llvm.disk_cache import cache_directory
 
 PARTS = {
@@ -50,20 +51,29 @@ def wheel_toolkit() -> Path | None:
 
 def front_toolkit() -> Path:
     """Returns the folder of a toolkit with Warploom's nvcc, for programs that look for CUDA by its
-    path. Raises OSError where the cache cannot be written."""
+    path. Raises OSError where no folder can be written."""
     return _toolkit([PROGRAMS])
 
 
 def _toolkit(programs: list[Path]) -> Path:
-    """Returns the toolkit with the programs of these folders."""
+    """Returns the toolkit with the programs of these folders, in the cache or, where the cache
+    cannot be written, among temporary files."""
     roots = _roots()
     parts = map(str, (*programs, *roots, _libraries()))
-    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    target = cache_directory() / "toolkits" / key
+    name = Path("toolkits", hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16])
+    try:
+        return _made(cache_directory() / name, programs)
+    except OSError:
+        return _made(temporary_folder() / name, programs)
+
+
+def _made(target: Path, programs: list[Path]) -> Path:
+    """Returns a toolkit's folder, made where it does not exist."""
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=target.parent))
-        _lay_out({"bin": programs} | {name: [r / name for r in roots] for name in FOLDERS}, made)
+        folders = {name: [root / name for root in _roots()] for name in FOLDERS}
+        _lay_out({"bin": programs} | folders, made)
         try:
             made.rename(target)
         except OSError:  # another process was first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -17,5 +18,22 @@ def user_folder(variable: str, *below: str) -> Path:
     try:
         return Path.home().joinpath(*below)
     except RuntimeError:
-        user = os.getuid() if hasattr(os, "getuid") else "user"
-        return Path(tempfile.gettempdir(), f"warploom-{user}", *below)
+        return _temporary().joinpath(*below)
+
+
+def temporary_folder() -> Path:
+    """Returns the user's own folder of temporary files, made where it does not exist. Raises
+    OSError where it cannot be made, or others can write to it."""
+    folder = _temporary()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if hasattr(os, "getuid") and (
+        found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o22
+    ):
+        raise PermissionError(f"{folder} can be written by other users: remove it")
+    return folder
+
+
+def _temporary() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir(), f"warploom-{user}")
