@@ -68,8 +68,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const="",
         metavar="COMMANDS",
-        help="stop in the debugger at the first error of a launch; if commands are given, "
-        "separated by semicolons, run them there instead of prompting",
+        help="stop in the debugger at the first error of a launch; with COMMANDS (separated by "
+        "semicolons), run them there instead of prompting",
     )
 
 
@@ -125,9 +125,9 @@ def _chosen_tools(given: str | None, args: list[str]) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "warploom(device=None, schedules=1, check=None): the device of the fixture `gpu`, the "
-        "number of legal execution orders under which the test runs, and the tools that check its "
-        "launches (comma-separated; empty for none)",
+        "warploom(device=None, schedules=1, check=None): set the device of the fixture `gpu`, run "
+        "the test under this number of legal execution orders, and check its launches with these "
+        "tools (comma-separated; empty for none)",
     )
 
 

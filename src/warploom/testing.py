@@ -40,7 +40,7 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
                     _line_text(line, f"{sectors / requests:.2f} sectors per {op}{_why(run, line)}")
                 )
     limit = f"{max_sectors_per_request:g} sectors per request"
-    _fail_if(found, f"global memory accesses are not coalesced (at most {limit})")
+    _fail_if(found, f"global memory accesses are not coalesced (more than {limit})")
 
 
 def assert_no_bank_conflicts(run: Run) -> None:

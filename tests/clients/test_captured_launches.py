@@ -136,7 +136,7 @@ def test_the_list_of_launches_begins_with_the_costliest(app: Path) -> None:
     assert times == [f"≥ {max(2.57, counts[0] / 32 / 1.98):.3g} ns"]
     assert "Duration is modelled" in outcome.stderr
     assert "warploom run --timeline" in outcome.stderr
-    assert "Showing the most expensive one: launch 1, scale." in outcome.stderr
+    assert "Showing launch 1 (scale), the most expensive launch." in outcome.stderr
     assert "makes" not in succeeded("profile", "--launch", "3", str(app)).stderr
 
 
@@ -288,7 +288,7 @@ def test_launches_that_there_are_not(app: Path, options: tuple[str, ...], error:
     [
         ("profile", ("--block", "64"), "--block: .* already specifies the launch"),
         ("time", ("--kernel", "scale"), "--kernel: .* has only one launch"),
-        ("sass", ("--launch", "1"), "--launch is for programs, and .* is a saved launch"),
+        ("sass", ("--launch", "1"), "--launch applies only to programs, but .* is a saved launch"),
         ("tune", ("--space", "TILE=1,2"), "the kernels of .* are already compiled"),
     ],
 )

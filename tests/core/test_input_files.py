@@ -113,7 +113,7 @@ def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than 1,000 bytes"):
         read_limited(Path("/dev/zero"), 1000)
     file.write_bytes(b"ab\xff")
-    with pytest.raises(InputFileError, match="its byte 2 is not valid UTF-8"):
+    with pytest.raises(InputFileError, match="the byte at offset 2 is not valid UTF-8"):
         read_text(file)
     with pytest.raises(InputFileError, match="none cannot be read: No such file"):
         read_text(tmp_path / "none")

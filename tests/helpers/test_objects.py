@@ -119,5 +119,5 @@ def test_a_helper_that_needs_numba_when_it_runs_is_refused(functions: Functions)
         return len(np.zeros(size)) + least
 
     wanted = HelperObject("arrays", (("add", "int64(int64, int64)"),), lambda: {"add": length})
-    with pytest.raises(WarploomError, match=r"Numba left calls to .*NRT_"):
+    with pytest.raises(WarploomError, match=r"calls undefined functions: .*NRT_"):
         wanted.code()

@@ -187,7 +187,7 @@ def test_launch_configurations_that_make_no_sense(plain: wl.Device) -> None:
     ):
         with pytest.raises(wl.LaunchError, match=message):
             kernel[grid, block](1, 1.0, x, x)
-    with pytest.raises(wl.LaunchError, match="takes grid, block"):
+    with pytest.raises(wl.LaunchError, match="takes a grid, a block"):
         kernel[1]
     with pytest.raises(wl.LaunchError, match="third value must be a stream"):
         kernel[1, 32, 4096]

@@ -62,5 +62,5 @@ def test_exploring_says_why_warps_were_not_interrupted() -> None:
     gpu = wl.Device()
     found = wl.explore(gpu.compile(source)["k"][2, 32], np.zeros(1, np.int32), runs=2)
     assert found.uninterrupted == (
-        "65 instructions access memory in conflict, but the search supports at most 64"
+        "65 instructions make conflicting memory accesses, but the search supports at most 64"
     )

@@ -67,7 +67,7 @@ def test_files(tmp_path: Path) -> None:
     [
         ("abc", "neither a number nor a buffer"),
         ("f31[4]=ones", "its type is not one of f16"),
-        ("f32[x]=ones", "its shape is not numbers"),
+        ("f32[x]=ones", "its shape must be numbers"),
         ("f32[-4]=ones", "its shape is negative"),
         ("f32[4]=twos", "neither one of zeros, ones, arange"),
         ("f32[4]=randm", "neither one of zeros, ones, arange"),

@@ -102,7 +102,7 @@ def test_operators(axiom: str, holds: bool) -> None:
         ("M let a = ", "where an operand is required"),
         ("M let a = (po", "where ')' is required"),
         ("M empty po", "where 'as' is required"),
-        ("M wrong po as A", "does not start a statement"),
+        ("M wrong po as A", "no statement starts with"),
         ("M let a = po % po", "is not valid syntax"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
             "'fense': litmus tests do not support this instruction",
         ),
         (BUFFERING.replace("P1:r1 ==", "P2:r1 =="), "there is no thread P2"),
-        (BUFFERING.replace("@cta 1", ""), "is not a thread, such as"),
+        (BUFFERING.replace("@cta 1", ""), "does not name a thread"),
         (BUFFERING.replace("{ }", "{ x: 3 }"), "is not an initial value"),
         (BUFFERING.replace("/\\", "&"), "is not part of a condition"),
         (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns instead of 2"),

@@ -92,7 +92,7 @@ def test_ptxas_says_the_same(tmp_path: Path) -> None:
     [
         (".version 8.0\n.target sm_1025\n", "there is no target sm_1025"),
         (".version 8.0\n.target sm_90\n.address_size 64\n.address_size 64\n", "occurs twice"),
-        (".version 8.0\n.target sm_90\n.global .align 4294967296 .b8 c;\n", "fits 32 bits"),
+        (".version 8.0\n.target sm_90\n.global .align 4294967296 .b8 c;\n", "fits in 32 bits"),
     ],
 )
 def test_directives_that_ptxas_refuses_are_refused(text: str, message: str) -> None:

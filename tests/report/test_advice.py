@@ -236,7 +236,7 @@ def test_padding_is_the_least_that_ends_the_conflicts() -> None:
 
 def test_strides_are_reported_in_bytes() -> None:
     found = advice("strided", 2, 256, floats(N), N // 8)["strided access"]
-    assert "lanes are 32 bytes apart and use 4" in found.evidence
+    assert "lane addresses are 32 bytes apart, but each lane uses only 4" in found.evidence
     assert "12 % of the bytes moved" in found.evidence
 
 

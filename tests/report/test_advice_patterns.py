@@ -303,27 +303,27 @@ PIXELS = small(np.uint8)
         (
             "narrow block",
             ("col_by_x", (1024, 8), (1, 128), floats(), floats(), WIDTH),
-            "the block is 1 thread wide, so lanes are 4,096 bytes apart",
+            "the block is 1 thread wide, so lane addresses are 4,096 bytes apart",
             "(32x4 instead of 1x128)",
         ),
         # Each thread walks along its own row of 256 floats.
         (
             "strided access",
             ("row_sum", 16, 256, floats(), floats(), 256),
-            "lanes are 1,024 bytes apart, and each thread accesses consecutive elements",
+            "lane addresses are 1,024 bytes apart, and each thread accesses consecutive elements",
             "Give each row to a warp",
         ),
         (
             "strided access",
             ("row_of_4", 64, 256, floats(), floats()),
-            "lanes are 32 bytes apart, and each thread loads 8 elements in a row",
+            "lane addresses are 32 bytes apart, and each thread loads 8 elements in a row",
             "Give each row to 8 lanes",
         ),
         (
             "strided access",
             ("transpose", (32, 128), (32, 8), floats(), floats(), WIDTH),
-            "lanes are 4,096 bytes apart, as in a column of a matrix",
-            "Stage a tile of 32 rows of 33 elements in shared memory",
+            "lane addresses are 4,096 bytes apart, as in a column of a matrix",
+            "Stage a 32x33 tile in shared memory",
         ),
         (
             "strided access",
@@ -334,13 +334,13 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("every_second", 256, 256, floats(), floats()),
-            "lanes are 8 bytes apart and use 4",
+            "lane addresses are 8 bytes apart, but each lane uses only 4",
             "load both elements of a pair at once (float2)",
         ),
         (
             "strided access",
             ("reals", 256, 256, floats(), floats()),
-            "lanes are 8 bytes apart",
+            "lane addresses are 8 bytes apart",
             "(float2)",
         ),
         (
@@ -430,13 +430,13 @@ PIXELS = small(np.uint8)
         (
             "narrow access",
             ("invert", 256, 256, PIXELS, PIXELS),
-            "4,096 requests of 1 byte per lane, but a 4-byte register has space for 4 elements",
+            "4,096 requests of 1 byte per lane, but a 4-byte register can hold 4 elements",
             "uchar4",
         ),
         (
             "narrow access",
             ("halves", 256, 256, small(np.int16), small(np.int16)),
-            "4,096 requests of 2 bytes per lane, but a 4-byte register has space for 2 elements",
+            "4,096 requests of 2 bytes per lane, but a 4-byte register can hold 2 elements",
             "short2",
         ),
         # 32 warps store in each of 64 iterations.

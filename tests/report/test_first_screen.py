@@ -317,7 +317,7 @@ def test_the_remedy_for_a_tail_is_a_launch_that_was_calculated() -> None:
     has a second wave, since 132 SMs hold 270,336 threads."""
     [found] = [one for one in tail().advice if one.rule == "tail effect"]
     assert "265 blocks run in 2 waves of 264" in found.evidence
-    assert found.text.startswith("Use blocks of 64 threads, each of which processes 2 elements")
+    assert found.text.startswith("Use blocks of 64 threads, and process 2 elements per thread")
     assert "2,120 blocks, at most 17 on an SM, all in one wave" in found.text
     run = module()[1]["iterate"]
     assert run[2120, 64](ones(135680), ones(135680), 135680).occupancy.active_blocks == 32
@@ -363,7 +363,7 @@ def test_divergence_shows_its_condition_and_moves_the_data_too() -> None:
     text = screen(made)
     assert "| if (threadIdx.x % 2 == 0) {" in text
     assert "compute both" not in text
-    assert "use that index in the condition, the loads and the stores" in text
+    assert "Use that index in the condition, the loads and the stores" in text
 
 
 def test_divergence_by_data_is_not_mended_by_another_condition() -> None:
@@ -372,7 +372,7 @@ def test_divergence_by_data_is_not_mended_by_another_condition() -> None:
     values = module()[0].to_device(np.where(np.arange(n) % 2, 1, -1).astype(np.float32))
     made = report("by_value", 528, 256, values, ones(n))
     [found] = [one for one in made.advice if one.rule == "divergence within warps"]
-    assert found.text.startswith("Only some elements take the long side")
+    assert found.text.startswith("Only some elements need the long side")
 
 
 def test_the_work_of_one_thread_is_named_as_such() -> None:
@@ -399,7 +399,7 @@ def test_atomics_on_few_bins_are_bound_by_one_slice_of_l2() -> None:
     first = ceilings(made)[0]
     assert first.part == "atomics in L2"
     assert first.seconds == pytest.approx(4 * 8448 * 2 / 1.98e9)
-    assert "First count in shared memory per block" in screen(made)
+    assert "First count in shared memory in each block" in screen(made)
 
 
 def test_a_reversed_access_is_not_strided() -> None:
@@ -523,7 +523,7 @@ def test_lanes_that_skip_elements_are_not_padded() -> None:
     made = report("pairs", 1056, 256, ones(n), ones(n))
     [found] = [one for one in made.advice if one.rule == "bank conflicts"]
     assert "lanes 0, 16 access" in found.evidence
-    assert "Lanes are 2 elements apart" in found.text
+    assert "Lane addresses are 2 elements apart" in found.text
     assert "split buf into 2 arrays" in found.text
 
 
@@ -591,8 +591,8 @@ def test_a_warp_for_each_row_needs_a_larger_grid(width: int, lanes: str) -> None
     number = 32 if lanes == "a warp" else 8
     assert "each thread accesses consecutive elements" in found.evidence
     assert f"Give each row to {lanes}, so that" in found.text
-    assert f"element of row i / {number}, starting at element i % {number})" in found.text
-    assert f"launch {number} times as many blocks ({16 * number:,})" in found.text
+    assert f"element of row i / {number}, starting at element i % {number}. Launch" in found.text
+    assert f"Launch {number} times as many blocks ({16 * number:,})" in found.text
 
 
 def test_a_sorted_index_keeps_the_positions_of_the_results() -> None:
@@ -615,7 +615,7 @@ def test_iterations_are_shared_only_if_they_are_independent(name: str, is_shared
     made = report(name, 1056, 256, integers(n), ones(n + 128), ones(n))
     [found] = [one for one in made.advice if one.rule == "divergence within warps"]
     assert "First sort a list of the elements' indices by number of iterations" in found.text
-    assert ("share the iterations of one element" in found.text) is is_shared
+    assert ("divide the iterations for one element" in found.text) is is_shared
 
 
 def test_consecutive_threads_add_in_a_reduction() -> None:
@@ -646,7 +646,7 @@ def test_one_block_more_than_sms_is_a_tail() -> None:
     n = 133 * 1024
     made = report("iterate", 133, 1024, ones(n), ones(n), n)
     [found] = [one for one in made.advice if one.rule == "tail effect"]
-    assert "1 SM has 2 of them, the other SMs have 1" in found.evidence
+    assert "1 SM has 2 of them, and each of the other SMs has 1" in found.evidence
     assert found.text.startswith("Use blocks of 64 threads: 2,128 blocks, at most 17 on an SM")
 
 
@@ -703,7 +703,7 @@ def test_a_search_is_not_shared_by_lanes() -> None:
     values = module()[0].to_device(np.random.default_rng(2).integers(0, 2, n).astype(np.uint8))
     made = report("runs", n // 256, 256, values, integers(n), n)
     assert any(one.rule == "divergence within warps" for one in made.advice)
-    assert not any("share the iterations" in one.text for one in made.advice)
+    assert not any("divide the iterations" in one.text for one in made.advice)
 
 
 def test_a_thread_that_walks_along_bytes_needs_no_wider_loads() -> None:

@@ -76,7 +76,7 @@ def test_sample_of_a_stream_includes_write_back() -> None:
 
 
 def test_impossible_dirty_share_is_refused() -> None:
-    with pytest.raises(WarploomError, match="the dirty share of L2 is 2"):
+    with pytest.raises(WarploomError, match="the share of dirty lines in L2 is 2"):
         copy().time(l2=wl.CacheModel(dirty=2))
     with pytest.raises(WarploomError, match="L1 has no dirty lines"):
         copy().time(l1=wl.CacheModel(dirty=0.5))

@@ -208,7 +208,7 @@ def test_accesses_are_those_of_the_launch() -> None:
         ("[(0, 32), (32, 32), (64, 32)]", "byte 96 is in no transaction"),
         ("[(16, 128)]", "(16, 128) is not an aligned transaction"),
         ("[(0, 256)]", "(0, 256) is not an aligned transaction"),
-        ("[0]", "0 is not a pair"),
+        ("[0]", "0 is not a (start, length) pair"),
         ("None", "not iterable"),
     ],
 )

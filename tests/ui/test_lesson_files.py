@@ -95,7 +95,7 @@ def test_wrong_and_right_kernels_are_distinguished(tmp_path: Path) -> None:
         ('results = ["out"]', 'results = ["outt"]', "check 1 of the task: results: there is no"),
         ('findings = ["race"]', 'findings = ["races"]', "Did you mean 'race'?"),
         ('counter = "barriers"', 'counter = "barrier"', "Did you mean 'barriers'?"),
-        ('counter = "barriers"', "", "must measure one of"),
+        ('counter = "barriers"', "", "must have exactly one of"),
         ('counter = "barriers"', 'counter = "barriers"\noccupancy = true', "counter and occupancy"),
         ("most = 30", "", "has no bound"),
         ("hints =", "hint =", "unknown field `hint` - at `task`"),

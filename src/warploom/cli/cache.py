@@ -12,7 +12,7 @@ from warploom.report.console import terminal
 
 KINDS = {
     "kernel": "machine code of kernels",
-    "function": "functions shared by the code of many kernels",
+    "function": "functions shared by many kernels",
     "seconds": "execution counts of baseline code, used to select the kernels to optimize",
     "ptx": "PTX of CUDA C++ sources",
     "ptxas": "register counts from NVIDIA's assembler",
@@ -56,7 +56,7 @@ def cache(
         )
     terminal().print(table)
     total = sum(map(sum, held.values()))
-    print(f"{folder}: {_mib(total)} of at most {MOST_BYTES >> 20:,} MiB")
+    print(f"{folder}: {_mib(total)} MiB used of at most {MOST_BYTES >> 20:,} MiB")
 
 
 def _mib(size: int) -> str:

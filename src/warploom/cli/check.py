@@ -90,7 +90,10 @@ class ShownOptions:
 
     view: Annotated[
         bool,
-        typer.Option("--view", help="Open a page that shows the last access in the first finding."),
+        typer.Option(
+            "--view",
+            help="Open a page that shows the launch step by step, starting at the first finding.",
+        ),
     ] = False
     export: Export = None
 

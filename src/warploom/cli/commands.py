@@ -68,7 +68,9 @@ COMMANDS = {
     ),
     "tour": Command("lessons.tour", "tour", WATCH, "Watch lessons as narrated, captioned videos."),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
-    "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
+    "sass": Command(
+        "sass", "sass", LOOK, "Show source, PTX and machine code with execution counts."
+    ),
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
     "kernels": Command(
         "starting.kernels", "kernels", LOOK, "List a file's kernels and how to run them."

@@ -28,8 +28,8 @@ Run = Annotated[
     Path,
     typer.Argument(
         help="A report (.json, from `warploom profile --json` or `warploom run --json FILE "
-        "program`), a saved launch (.wlcore), or a file with kernels, one of which is "
-        "launched with the given options."
+        "program`), a saved launch (.wlcore), or a file with kernels. For a file with kernels, "
+        "the launch options specify the launch."
     ),
 ]
 

@@ -26,7 +26,7 @@ Ex = Annotated[
 ]
 Script = Annotated[
     Path | None,
-    typer.Option("-x", "--script", help="Run the commands in a file before all others."),
+    typer.Option("-x", "--script", help="Run the commands in this file before any other commands."),
 ]
 Batch = Annotated[bool, typer.Option("--batch", help="Exit after the commands have run.")]
 Optimized = Annotated[

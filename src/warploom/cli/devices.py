@@ -78,7 +78,7 @@ def _multiprocessors(spec: DeviceSpec) -> str:
         f"{spec.title}: {spec.sms} multiprocessors (SMs), each with {timing.schedulers} "
         f"scheduler{'s' * (timing.schedulers > 1)}, {timing.lanes_fp32:g} cores, "
         f"{spec.registers_per_sm:,} registers and {spec.shared_bytes_per_sm >> 10} KiB of shared "
-        f"memory, for up to {spec.max_warps_per_sm} warps ({threads:,} threads). The whole "
+        f"memory. Each SM can hold {spec.max_warps_per_sm} warps ({threads:,} threads). The whole "
         f"device can hold {spec.sms * threads:,} resident threads."
     )
 
@@ -101,8 +101,8 @@ def opencl(
         bool,
         typer.Option(
             "--icd",
-            help="Write a file that registers the platform with OpenCL's loader, and print the "
-            "file's path.",
+            help="Write a file that registers the platform with the OpenCL ICD loader, and print "
+            "the file's path.",
         ),
     ] = False,
 ) -> None:

@@ -132,8 +132,8 @@ def _cuda_wheels() -> Iterator[Finding]:
         yield Finding(
             "CUDA wheels",
             False,
-            f"nvcc refuses wheels of different versions ({others}): pip install"
-            f' "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
+            f"the CUDA wheels have different versions ({others}), which nvcc does not support: pip "
+            f'install "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
         )
 
 

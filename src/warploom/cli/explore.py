@@ -20,7 +20,7 @@ from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
 from warploom.observe.origins import Cause
 
-COMPLETE = "The kernel was run in every order of conflicting accesses that can change the result."
+COMPLETE = "The conflicting accesses were run in every order that can change the result."
 
 RUNS = 100
 """How many orders of a launch are run where the user does not say."""
@@ -48,8 +48,8 @@ def explore(
         bool,
         typer.Option(
             "--streams",
-            help="Run the whole program several times, with the work in its streams in different "
-            "orders, and compare the outputs.",
+            help="Run the whole program several times, each time with a different order of the "
+            "work in its streams, and compare the outputs.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
@@ -121,7 +121,7 @@ def _as_text(found: Exploration) -> str:
 
 def _uninterrupted(found: Exploration) -> str:
     """Returns what was left out, and why."""
-    return f"  Warps were not interrupted before conflicting accesses: {found.uninterrupted}."
+    return f"  No run switched between warps before a conflicting access: {found.uninterrupted}."
 
 
 def _again(order: Order) -> str:
@@ -140,7 +140,7 @@ def _cause(cause: Cause) -> str:
     )
     if cause.reader:
         return f"{cause.reader} reads\n      {first},\n      or {second}"
-    return f"the last write is by\n      {cause.first},\n      or {cause.second}"
+    return f"the final value comes from\n      {cause.first},\n      or {cause.second}"
 
 
 def _as_json(found: Exploration) -> dict[str, Any]:

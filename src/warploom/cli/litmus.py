@@ -24,7 +24,9 @@ HOLDS_NOT = 1
 
 File = Annotated[
     Path,
-    typer.Argument(help="A litmus test (.litmus), or a kernel (.cu, .ptx) with a small launch."),
+    typer.Argument(
+        help="A litmus test (.litmus), or a kernel (.cu, .ptx) that few threads execute."
+    ),
 ]
 
 

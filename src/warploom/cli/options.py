@@ -25,9 +25,9 @@ from warploom.machine.launch import ORDERS, POLICIES
 from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
-    "One kernel argument; repeat the option in the order of the kernel's parameters. An "
-    "argument is a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT where TYPE is one of f16 f32 "
-    "f64 i8..i64 u8..u64, or a buffer FILE.npy. CONTENT is zeros, ones, arange, a number, "
+    "One kernel argument. Give this option once for each parameter of the kernel, in order. An "
+    "argument is a number (42, 2.5), a buffer TYPE[SHAPE]=CONTENT, or a buffer FILE.npy. TYPE is "
+    "one of f16 f32 f64 i8..i64 u8..u64. CONTENT is zeros, ones, arange, a number, "
     "comma-separated numbers, random[:SEED], uniform:LOW:HIGH[:SEED], normal:MEAN:SD[:SEED], or "
     "a file (.npy .csv .txt .bin). {f32:1.5,i32:3} is a structure; local:BYTES is local memory "
     "for an OpenCL kernel. A buffer can have a name (y:f32[64]=ones); its default name is its "
@@ -77,12 +77,12 @@ MaxInstructions = Annotated[
 ]
 StrictTarget = Annotated[
     bool,
-    typer.Option(help="Refuse PTX with a .target newer than the device, as a CUDA driver does."),
+    typer.Option(help="Reject PTX whose .target is newer than the device, as a CUDA driver does."),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
-        help="Refuse arguments whose types differ from the parameter types in the source."
+        help="Reject arguments whose types differ from the parameter types in the source."
     ),
 ]
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
@@ -129,15 +129,16 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Maximum number of host threads that run blocks in parallel. More than one is used "
-        "only if this saves time and does not change the results. Default: one per core.",
+        help="Maximum number of host threads that run blocks in parallel. Warploom uses several "
+        "threads only if they save time and do not change the results. Default: one per core.",
     ),
 ]
 AnyOrder = Annotated[
     bool,
     typer.Option(
         "--any-order",
-        help="Run blocks on several host threads even if accesses of the blocks may conflict. "
+        help="Run blocks on several host threads even if accesses of different blocks may "
+        "conflict. "
         "The results are legal, but may differ from run to run.",
     ),
 ]
@@ -155,12 +156,13 @@ Code = Annotated[
 CacheState = Annotated[
     str,
     typer.Option(
-        help=f"State of the caches when the launch begins: {' or '.join(CACHES)} (as an identical "
-        "launch leaves them)."
+        help=f"State of the caches when the launch begins: {' or '.join(CACHES)} (as left by an "
+        "identical previous launch)."
     ),
 ]
 Sample = Annotated[
-    int | None, typer.Option(min=1, help="Replay only this number of waves of blocks.")
+    int | None,
+    typer.Option(min=1, help="Simulate only this number of waves of blocks, from the first wave."),
 ]
 Processes = Annotated[
     int | None,

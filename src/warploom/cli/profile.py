@@ -34,8 +34,8 @@ def profile(
     terms: Annotated[
         str | None,
         typer.Option(
-            help=f"The vocabulary of the report: {', '.join(VOCABULARIES)}. Default: the "
-            "vocabulary of the program's language."
+            help=f"Language whose terms the report uses: {', '.join(VOCABULARIES)}. Default: the "
+            "language of the program."
         ),
     ] = None,
     time: Annotated[

@@ -47,8 +47,8 @@ Timeline = Annotated[
     bool,
     typer.Option(
         "--timeline",
-        help="Model the time of each launch and copy. At the end, report when each one ran in "
-        "its stream and which ones overlapped.",
+        help="Model the time of each launch and copy. At the end, report when each "
+        "launch or copy ran in its stream, and which ones overlapped.",
     ),
 ]
 TimelinePage = Annotated[
@@ -62,9 +62,9 @@ TimelinePage = Annotated[
 StreamOrder = Annotated[
     str,
     typer.Option(
-        help=f"When work in streams runs: {', '.join(STREAM_ORDERS)}. issued: in call order; "
-        "late: only when the host waits for the work; random: when the host waits for any "
-        "work, in an order that the seed selects."
+        help=f"Order of the work in streams: {', '.join(STREAM_ORDERS)}. issued runs work in call "
+        "order. late runs work only when the host waits for this work. random runs work when the "
+        "host waits for any work, in an order that the seed selects."
     ),
 ]
 ReportKind = Annotated[

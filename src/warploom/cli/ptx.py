@@ -29,7 +29,10 @@ def ptx(
     ] = False,
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Print only the access plans of a kernel."),
+        typer.Option(
+            "--plan",
+            help="Print only how each memory access of a kernel is compiled (its access plan).",
+        ),
     ] = False,
     ir: Annotated[
         bool,

@@ -47,7 +47,8 @@ class Outputs:
         Path | None,
         typer.Option(
             metavar="FILE.pftrace",
-            help="Write the activity of each warp of an SM, cycle by cycle, for ui.perfetto.dev.",
+            help="Write a trace of the activity of each warp on one SM, cycle by cycle. Open the "
+            "trace at ui.perfetto.dev.",
         ),
     ] = None
     trace: Annotated[
@@ -152,9 +153,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
             'a trace for Perfetto requires the perfetto package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
-    left_out = (
-        ("; the rest was omitted because the limit was reached") if count >= MOST_STATES else ""
-    )
+    left_out = " (the maximum; all further states are omitted)" if count >= MOST_STATES else ""
     print(f"{file}: {count:,} warp states of SM {sm}{left_out}", file=sys.stderr)
 
 

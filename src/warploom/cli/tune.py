@@ -36,9 +36,10 @@ from warploom.tuning.result import OBJECTIVES, Tuned
 from warploom.tuning.space import AXES, LAUNCH, parse_space
 
 SPACE_HELP = (
-    "The search space: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE, separated by commas. NAME is "
-    "block, grid (values such as 16 or 16x8), block_size_x, _y, _z, shared, regs, device or a "
-    "macro in the source. Alternatively, give a .json file with a dictionary of lists."
+    "The search space, such as block=64:1024:32,regs=32,64. Write each parameter as "
+    "NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE. NAME is block, grid (values such as 16 or 16x8), "
+    "block_size_x, _y, _z, shared, regs, device or a macro in the source. Alternatively, give a "
+    ".json file with a dictionary of lists."
 )
 
 
@@ -82,15 +83,15 @@ class SearchOptions:
         int | None,
         typer.Option(
             min=1,
-            help="Replay only this number of waves of blocks, and execute only the blocks that "
-            "are needed for these waves.",
+            help="Simulate only this number of waves of blocks, from the first wave, and execute "
+            "only the blocks that the simulation of these waves needs.",
         ),
     ] = None
     stop_early: Annotated[
         bool,
         typer.Option(
             "--stop-early",
-            help="Skip the replay of configurations that cannot beat the best one found so far.",
+            help="Do not simulate a configuration that cannot beat the best one found so far.",
         ),
     ] = False
 

@@ -31,7 +31,7 @@ def validate(
         bool,
         typer.Option(
             "--counts",
-            help="Compare executed machine instructions and registers instead of times.",
+            help="Compare counts of executed machine instructions and of registers, not times.",
         ),
     ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes to use.")] = 1,

@@ -50,7 +50,7 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
             "Warploom's versions of NVIDIA's libraries were not built: an installation from source "
             "builds them only on Linux with a C compiler. Install gcc or clang, then run `pip "
             "install --force-reinstall --no-deps` for Warploom (in a checkout: `python "
-            "tools/build_driver.py`). `from warploom import cuda` works without them."
+            "tools/build_driver.py`). `from warploom import cuda` works without these libraries."
         )
     preloaded = [str(LIBRARIES / name) for name in PRELOADED]
     return {

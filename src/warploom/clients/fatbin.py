@@ -22,9 +22,9 @@ PTX, MACHINE = 1, 2
 LZ4, ZSTD = 0x2000, 0x8000
 
 MACHINE_CODE = (
-    "this is GPU machine code (a cubin), which Warploom cannot run: make the compiler include PTX "
-    "(nvcc -arch=compute_80 or -gencode arch=compute_80,code=compute_80; NVRTC with "
-    "--gpu-architecture=compute_80), or load the PTX itself"
+    "this is GPU machine code (a cubin), which Warploom cannot run. Load PTX instead, or make the "
+    "compiler include PTX: for nvcc, -arch=compute_80 or -gencode "
+    "arch=compute_80,code=compute_80; for NVRTC, --gpu-architecture=compute_80"
 )
 
 MOST_BYTES = 1 << 28
@@ -148,10 +148,10 @@ def _entries(data: bytes, at: int) -> Iterator[_Entry]:
     Damaged."""
     while data.startswith(_MAGIC, at):
         if at + _HEADER.size > len(data):
-            raise Damaged("its header is cut off")
+            raise Damaged("its header is truncated")
         _, _, header, size = _HEADER.unpack_from(data, at)
         if header < _HEADER.size:
-            raise Damaged(f"its header states a header size of {header} bytes, which is too small")
+            raise Damaged(f"its header size is {header} bytes, which is too small")
         at, end = at + header, at + header + size
         while at + _ENTRY.size <= min(end, len(data)):
             entry, at = _entry(data, at)
@@ -165,11 +165,11 @@ def _entry(data: bytes, at: int) -> tuple[_Entry, int]:
     kind, _, offset, length, compressed, _, _, _, architecture = found[:9]
     flags, plain = found[11], found[13]
     if offset < _ENTRY.size:
-        raise Damaged(f"an entry states a header size of {offset} bytes, which is too small")
+        raise Damaged(f"the header size of an entry is {offset} bytes, which is too small")
     stored = compressed if flags & (LZ4 | ZSTD) else length
     start = at + offset
     if start + stored > len(data):
-        raise Damaged(f"an entry of {stored:,} bytes is cut off")
+        raise Damaged(f"an entry of {stored:,} bytes is truncated")
     payload = memoryview(data)[start : start + stored]
     return _Entry(kind, architecture, flags, plain, payload), start + length
 

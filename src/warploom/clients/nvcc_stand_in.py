@@ -84,8 +84,9 @@ def compile_kernels(request: Request) -> None:
     if not request.kind or len(request.sources) != 1:
         raise CompileError(
             "nvcc is not installed; this is Warploom's replacement, which compiles only the "
-            "kernels in one file (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need "
-            f"NVIDIA's nvcc, on the PATH or from its wheels: pip install {INSTALL}"
+            "kernels in one file (nvcc --cubin, --fatbin or --ptx FILE.cu). To compile a whole "
+            "program, put NVIDIA's nvcc on the PATH or install its wheels: pip install "
+            f"{INSTALL}"
         )
     [source] = request.sources
     text = read_source(source)

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     sources = [a for a in arguments if a.endswith(".ptx")]
     if target is None or len(sources) != 1:
         print(
-            f"ptxas (Warploom's): cannot tell the input from the output in {arguments}",
+            f"ptxas (Warploom's): expected one .ptx file and -o FILE, not {arguments}",
             file=sys.stderr,
         )
         return 1

@@ -88,8 +88,8 @@ class Settings:
         schedule_of(find_device(self.device), self.schedule, self.seed, ORDERS[self.any_order])
         if self.timeline and (self.engine != "compiled" or self.sanitize):
             raise WarploomError(
-                "a timeline requires the compiled engine without checks: omit --timeline, or omit "
-                "--engine and the checks"
+                "a timeline requires the compiled engine, without sanitizers: omit --timeline, or "
+                "use `warploom run` without --engine"
             )
         return self
 

@@ -108,7 +108,7 @@ def read_text(file: Path, most_bytes: int = MOST_BYTES) -> str:
             return read_limited(file, most_bytes).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"its byte {error.start} is not valid UTF-8; save it as UTF-8"
+                f"the byte at offset {error.start} is not valid UTF-8; save the file as UTF-8"
             ) from None
 
 

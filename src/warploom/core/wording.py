@@ -18,12 +18,12 @@ OPENCL = {
     "atomicAdd()": "atomic_add() or atomic_fetch_add()",
     "atomicAdd, not atomicAdd_block": "memory_scope_device, not memory_scope_work_group",
     "cudaMemset": "clEnqueueFillBuffer",
-    "Kernels cannot write to constant memory; use __device__ memory. They also cannot write to the "
-    "device copy of a read-only host array, because the results could not be copied back; pass a "
-    "copy, x.copy().": "Kernels cannot write to"
+    "Kernels cannot write to constant memory; use __device__ memory. Kernels also cannot write to "
+    "the device copy of a read-only host array, because the results could not be copied back; pass "
+    "a copy, x.copy().": "Kernels cannot write to"
     " __constant memory, or to a buffer that was created with CL_MEM_READ_ONLY.",
-    "Record an event after the first operation and make the stream of the second operation wait for"
-    " the event (cudaEventRecord, cudaStreamWaitEvent)": "Put the event of the first operation in"
+    "Record an event after the first operation, and make the second operation's stream wait for the"
+    " event (cudaEventRecord, cudaStreamWaitEvent)": "Put the event of the first operation in"
     " the wait list of the second operation",
     "use one stream": "use one in-order queue",
     "synchronize the first stream": "call clFinish for the first queue",

@@ -27,7 +27,7 @@ try:
     from numba import cuda as _numba
 except ImportError as missing:
     raise ImportError(
-        '`from warploom import cuda` compiles with numba-cuda: pip install "warploom[numba]"'
+        '`from warploom import cuda` requires numba-cuda: run `pip install "warploom[numba]"`'
     ) from missing
 
 from warploom.clients.numba.arrays import (

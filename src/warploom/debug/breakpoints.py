@@ -75,7 +75,7 @@ class Breaking(Inspection):
         if not sites:
             raise DebugError(f"the sanitizer has found no `{event}` in this launch")
         if number > len(sites):
-            raise DebugError(f"this launch has only {len(sites)} findings of the kind `{event}`")
+            raise DebugError(f"this launch has only {len(sites)} `{event}` findings")
         return sites[number - 1]
 
     def watch(self, text: str, kind: str = "write") -> Breakpoint:
@@ -174,7 +174,9 @@ class Breaking(Inspection):
             try:
                 index = int(text[1:], 0)
             except ValueError:
-                raise DebugError(f"{text} is not * followed by an instruction number") from None
+                raise DebugError(
+                    f"expected * and an instruction number, such as *12, not {text}"
+                ) from None
             if not 0 <= index < len(self.program.instructions):
                 last = len(self.program.instructions) - 1
                 raise DebugError(f"instructions are numbered from 0 to {last}")

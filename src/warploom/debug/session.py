@@ -198,7 +198,7 @@ class Session(Breaking):
             return self.timeline.backward(stops, position)
         except (Interrupted, KeyboardInterrupt):
             self._stand(self.timeline.at(position))
-            raise DebugError("interrupted; the launch remains at its position") from None
+            raise DebugError("interrupted; the launch is still at the same position") from None
 
     def _reverse_step(self, kind: str) -> Stop:
         focus, end = self.focus, self.position

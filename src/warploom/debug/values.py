@@ -82,7 +82,7 @@ class Value:
         )
         data = self.member("data", thread)
         if not isinstance(data.type, Pointer) or data.type.to is None:
-            raise EvaluationError(f"the type of the elements of {self.type.name} is not known")
+            raise EvaluationError(f"the element type of {self.type.name} is unknown")
         start = Place(Space.GENERIC, int(data.number(thread)) + index * strides[0])
         if len(shape) == 1:
             return Value(data.type.to, place=start)
@@ -146,7 +146,10 @@ class Value:
             return Value(type, place=self.place.moved(offset))
         data = self.data or b""
         if offset < 0 or offset + type.size > len(data):
-            raise EvaluationError(f"it has only {len(data)} bytes, and is not in memory")
+            raise EvaluationError(
+                f"this element or member is outside the value, which has only {len(data)} bytes "
+                "and is not in memory"
+            )
         return Value(type, data[offset : offset + type.size])
 
 

@@ -29,8 +29,8 @@ def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -
     limit = spec.shared_bytes_per_block_optin
     if not 0 <= shared_bytes <= limit:
         raise LaunchError(
-            f"a block with {shared_bytes:,} bytes of shared memory is not possible, because "
-            f"{spec.title} (compute capability {spec.cc}) allows 0 to {limit:,} bytes per block. "
+            f"a block cannot have {shared_bytes:,} bytes of shared memory: {spec.title} (compute "
+            f"capability {spec.cc}) allows 0 to {limit:,} bytes per block. "
             "Use smaller tiles, or a device with more shared memory.",
             resource="shared",
             requested=shared_bytes,

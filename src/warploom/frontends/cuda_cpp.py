@@ -182,10 +182,10 @@ def _refusal(name: str, log: str) -> CompileError:
     if _names_host_code(log):
         program = Path(name).name
         advice += (
-            " NVRTC compiles only device code. If this is a whole program, compile its kernels to "
-            f"a .ptx file with `warploom nvcc -ptx -lineinfo {program}` and use that file in place "
-            f"of the .cu file, or run the whole program with `warploom nvcc {program} -o app && "
-            "warploom run ./app`. Otherwise, put host code and its #includes inside `#ifndef "
-            "__CUDACC_RTC__`; add include directories with the option -I."
+            " NVRTC compiles only device code. If this is a whole program, run it with `warploom "
+            f"nvcc {program} -o app && warploom run ./app`. To run only one of its kernels, "
+            f"compile the file with `warploom nvcc -ptx -lineinfo {program}` and use the .ptx file "
+            "instead of the .cu file. In any other file, put host code and its #includes inside "
+            "`#ifndef __CUDACC_RTC__`; add include directories with the option -I."
         )
     return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

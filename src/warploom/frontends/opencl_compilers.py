@@ -51,10 +51,10 @@ def clang() -> Command:
         if _usable(command):
             return command
     raise CompileError(
-        f"OpenCL C is compiled by clang ({OLDEST_CLANG} or later, with the NVPTX target), but none"
-        f" is installed: run `{INSTALL}` (which installs the wheel ziglang), or install your "
-        "Linux distribution's clang (Debian: apt-get install clang-19), or set WARPLOOM_CLANG to "
-        "the path of a clang executable."
+        f"OpenCL C requires clang {OLDEST_CLANG} or later with the NVPTX target, but none is "
+        f"installed. Install one with `{INSTALL}` (in the ziglang wheel) or from your Linux "
+        "distribution (Debian: apt-get install clang-19). Or set WARPLOOM_CLANG to the path of a "
+        "clang executable."
     )
 
 
@@ -78,8 +78,8 @@ def libdevice() -> Path:
         if (found := Path(root) / "nvvm" / "libdevice" / "libdevice.10.bc").exists():
             return found
     raise CompileError(
-        "OpenCL C needs NVIDIA's libdevice for mathematical functions, but it is not installed:"
-        f" run `{INSTALL}` (which installs the wheel nvidia-nvvm)."
+        "OpenCL C needs NVIDIA's libdevice for mathematical functions, but libdevice is not "
+        f"installed. Run `{INSTALL}`, which installs the nvidia-nvvm wheel."
     )
 
 

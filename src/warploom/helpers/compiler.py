@@ -62,7 +62,10 @@ def compile_object(module: llvm.ModuleRef, processor: Processor) -> bytes:
     undefined = {item.name for item in copy.functions if item.is_declaration}
     missing = sorted(name for name in undefined - _OUTSIDE if not name.startswith("llvm."))
     if missing:
-        raise WarploomError(f"Numba left calls to {', '.join(missing)} in the helpers.")
+        raise WarploomError(
+            "Numba's code for the helper functions calls undefined functions: "
+            f"{', '.join(missing)}."
+        )
     return target_machine(processor=processor).emit_object(copy)
 
 

@@ -79,5 +79,6 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
     if any(n % part for n, part in zip(grid, cluster, strict=True)):
         raise LaunchError(
             f"a grid of {list(grid)} blocks cannot be divided into clusters of {list(cluster)}: "
-            "make each dimension of the grid a multiple of the same dimension of the cluster."
+            "make each dimension of the grid a multiple of the corresponding dimension of the "
+            "cluster."
         )

@@ -24,8 +24,8 @@ class Kernel(LaunchableKernel):
         given = _tuple(configuration)
         if not 2 <= len(given) <= 4:
             raise LaunchError(
-                f"{self.name}[...] takes grid, block and, optionally, a stream and a "
-                f"number of bytes of dynamic shared memory; it got {len(given)} values. Try "
+                f"{self.name}[...] takes a grid, a block and, optionally, a stream and the size of "
+                f"dynamic shared memory in bytes, but {len(given)} values were given. Try "
                 f"{self.name}[blocks, threads]."
             )
         grid, block, stream, shared = given + (None, None, None, 0)[len(given) :]
@@ -38,7 +38,7 @@ class Kernel(LaunchableKernel):
             self.context.memory.check_owner(stream.memory, f"{self.name}[...]", "its stream")
         [dynamic] = _integers("shared memory", "a number of bytes", shared, 1)
         if dynamic < 0:
-            raise LaunchError(f"{self.name}[...]: invalid size of shared memory: {dynamic} bytes")
+            raise LaunchError(f"{self.name}[...]: invalid shared memory size: {dynamic} bytes")
         return Launcher(self, _dims("grid", grid), _dims("block", block), stream or None, dynamic)
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ def _dims(what: str, given: Any) -> Dim3:
     """Returns an integer, or one to three of them, as (x, y, z)."""
     if type(given) is int:
         return given, 1, 1
-    numbers = _integers(what, "an integer or a tuple of one to three", given, 3)
+    numbers = _integers(what, "an integer or a tuple of one to three integers", given, 3)
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 

@@ -51,7 +51,7 @@ def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:
     for one in given:
         if len(one) != 2:
             raise LaunchError(
-                "turns must identify each warp by two numbers, the index of its block and its "
-                f"own index in the block, such as (0, 3), not {tuple(one)}"
+                "each entry of turns must be a block index and the index of a warp in that block, "
+                f"such as (0, 3), not {tuple(one)}"
             )
     return tuple((block, number) for block, number in given)

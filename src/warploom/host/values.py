@@ -140,7 +140,7 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
     try:
         dims = tuple(int(n) for n in re.split("[x,]", shape))
     except ValueError:
-        raise _unreadable(text, "its shape is not numbers separated by x") from None
+        raise _unreadable(text, "its shape must be numbers separated by x") from None
     if min(dims) < 0:
         raise _unreadable(text, "its shape is negative")
     try:

@@ -50,7 +50,7 @@ class Guard(Enum):
     STEP = "a hit in the range cache, and a constant stride between lanes in each run"
     ELEMENT = "a hit in the range cache, and consecutive elements in each run"
     LANES = "a hit in the range cache, with each lane treated as a run"
-    COMPARED = "the stores do not overlap the loads that are between them"
+    COMPARED = "the stores do not overlap any load between them"
     WINDOW = "all lanes access words in one window of 1 KiB"
     BOUNDS = "a bounds check of every lane's address"
 
@@ -69,7 +69,7 @@ class Move(Enum):
     GATHER = "a gather"
     SCATTER = "a scatter"
     BY_STEP = "vectors if the stride is one element, otherwise a gather or a scatter"
-    ROWS = "one row of 128 bytes for each word of an element"
+    ROWS = "a 128-byte vector for each word of an element"
     DEFERRED = "deferred, then stored lane by lane"
     LANE_BY_LANE = "lane by lane"
     WORDS = "a gather or a scatter for each word"
@@ -192,10 +192,7 @@ class Need(Enum):
     BACKWARDS = "consecutive elements in reverse order, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
-    NO_OVERLAP = (
-        "either no scheduling policy chooses which store takes effect, or the lanes' stores do "
-        "not overlap"
-    )
+    NO_OVERLAP = "the lanes' stores do not overlap, or take effect in a fixed order"
     STEPS = "the pass `steps` is enabled"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on loaded data"
     DEFERS = (
@@ -203,7 +200,7 @@ class Need(Enum):
         "observer requires in-order stores"
     )
     LISTS = "no scheduling policy chooses the order of lanes"
-    ON_STACK = "the access is to the stack on which calls save registers"
+    ON_STACK = "the addresses are in the stack where calls save registers"
 
 
 def _near_strides(access_type: AccessType) -> range:

@@ -134,7 +134,7 @@ class _Parser:
     def _check_regions(self, line: Line) -> None:
         """Raises ValueError if the region tree of a text is not that of its program."""
         if self._region(line.inner[0]) != regions(self._program):
-            raise ValueError("these are not the program's regions")
+            raise ValueError("the regions differ from those of the program")
 
     def _region(self, line: Line) -> Region:
         """Returns the region that a line describes, with the inner regions that its inner lines
@@ -213,9 +213,11 @@ class _Parser:
         they differ. Inner lines of other kinds are not read here."""
         index, program = self._blocks[line.words[1]], self._program
         if self._registers_of(line, "live") != program.live_in[index]:
-            raise ValueError(f"these are not the registers that are live in {line.words[1]}")
+            raise ValueError(f"the live registers of {line.words[1]} differ from the program's")
         if self._block_numbers(line, "reconvergence") != (program.reconvergence[index],):
-            raise ValueError(f"that is not the reconvergence point of {line.words[1]}")
+            raise ValueError(
+                f"the reconvergence point of {line.words[1]} differs from the program's"
+            )
         beside = {inner.words[0]: inner for inner in line.inner}
         branch = line.values.get("branch")
         return BasicBlock(

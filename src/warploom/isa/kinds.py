@@ -150,7 +150,7 @@ class OpKind(Enum):
     COPY_WAIT = "copy wait", Effect.ISSUE_ONLY
     TENSOR_COPY = "tensor copy", *_TMA
     TENSOR_PREFETCH = "tensor prefetch", *_TMA
-    TMA_BULK_COPY = "bulk copy to several blocks, or of masked bytes", *_TMA
+    TMA_BULK_COPY = "bulk copy to several blocks, or with a byte mask", *_TMA
     BULK_REDUCTION = "bulk reduction", *_TMA
     LAUNCH_CANCEL = "launch cancel", _TMA[0], _TMA[1] | Needs.LAUNCH_CANCELLATION
     TENSOR_MAP = "tensor map", *_TMA

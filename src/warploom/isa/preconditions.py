@@ -137,7 +137,7 @@ SOURCE_SIZE = Precondition(
     _source_fits,
     "{opcode} with {value} source bytes, which is more than it copies",
     'PTX ISA, "cp.async": src-size must not exceed cp-size.',
-    "Pass cp-size to copy all bytes, or less to fill the rest with zeros.",
+    "Pass cp-size to copy all bytes, or a smaller value to fill the rest with zeros.",
 )
 SOURCE_ALIGNMENT = Precondition(
     "source_alignment",

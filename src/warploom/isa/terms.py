@@ -161,7 +161,7 @@ def select(condition: Term, when_true: Term | int, when_false: Term | int) -> Te
     elif isinstance(when_false, Term):
         true_term, false_term = _lift(when_true, when_false.type), when_false
     else:
-        raise TypeError("select needs one term to take its type from")
+        raise TypeError("select requires when_true or when_false to be a term")
     return Term("select", true_term.type, (condition, true_term, false_term))
 
 

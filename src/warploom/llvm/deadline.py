@@ -41,7 +41,7 @@ class Deadline:
             f"kernel {program.title} was not compiled: compiling its {len(program.instructions):,} "
             f"instructions took longer than {self.seconds:g} s of processor time. Split the kernel "
             f"or unroll less, increase {VARIABLE} (in seconds), or run the kernel with the "
-            "device's engine 'reference', which does not compile kernels."
+            "reference engine (engine='reference'), which does not compile kernels."
         )
 
 

@@ -94,7 +94,7 @@ class _Builder:
 
     def _number(self, context: _Context, index: int) -> int:
         if index >= len(self._code):
-            raise ListingError("the machine code continues past its end")
+            raise ListingError("execution continues past the end of the machine code")
         key = context, index
         if key not in self._numbers:
             if len(self._numbers) >= MOST_NODES or len(context) > MOST_CALLS:

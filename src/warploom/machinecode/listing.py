@@ -86,7 +86,7 @@ def read_listing(kernel: str, code: str, ranges: str) -> Listing:
     not known, or do not belong together."""
     labels, functions, rows = _read_code(kernel, code)
     if not rows:
-        raise ListingError(f"nvdisasm printed no machine code of {kernel}")
+        raise ListingError(f"nvdisasm printed no machine code for {kernel}")
     registers = dict(_read_ranges(kernel, ranges))
     known = {offset for offset, *_ in rows}
     made: list[MachineInstruction] = []

@@ -92,7 +92,7 @@ class _Reader:
                 self._expect("as")
                 axioms[self._take()] = (keyword, node)
             else:
-                raise WarploomError(f"the model {name}: {keyword!r} does not start a statement")
+                raise WarploomError(f"the model {name}: no statement starts with {keyword!r}")
         return Model(name, definitions, axioms)
 
     @property

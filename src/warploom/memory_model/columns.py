@@ -93,7 +93,7 @@ def _check(cell: Cell, labels: Mapping[str, int]) -> None:
         raise WarploomError(f"{cell.text!r}: litmus tests do not support this instruction")
     jumps = cell.parts[0] in COMPARE or cell.parts[0] == "goto"
     if jumps and (not cell.operands or cell.operands[-1] not in labels):
-        raise WarploomError(f"{cell.text!r}: its thread does not have this label")
+        raise WarploomError(f"{cell.text!r}: the thread has no label with this name")
 
 
 class _Thread:

@@ -116,5 +116,5 @@ def _combined(op: str, first: Value, second: Value) -> Value:
     if isinstance(first, Relation) and isinstance(second, Relation):
         return first | second if op == "|" else first & second if op == "&" else first - second
     raise WarploomError(
-        f"the operator {op} of a model needs two sets or two relations, not one of each"
+        f"in a model, the operator {op} requires two sets or two relations, not one of each"
     )

@@ -104,7 +104,9 @@ def _start(text: str) -> _Start:
         elif found := LOCATION.fullmatch(part):
             start.memory[found[1]] = int(found[2])
         else:
-            raise WarploomError(f"{part!r} is not an initial value, such as `x = 0` or `P0:r0 = 1`")
+            raise WarploomError(
+                f"{part!r} is not an initial value: write, for example, `x = 0` or `P0:r0 = 1`"
+            )
     return start
 
 
@@ -117,7 +119,9 @@ def _table(text: str) -> tuple[list[tuple[int, Coordinates]], list[list[str]]]:
     for cell in lines[0].split("|"):
         found = HEAD.fullmatch(cell.strip())
         if found is None:
-            raise WarploomError(f"{cell.strip()!r} is not a thread, such as `P0@cta 0,gpu 0`")
+            raise WarploomError(
+                f"{cell.strip()!r} does not name a thread: write, for example, `P0@cta 0,gpu 0`"
+            )
         number, cta, cluster, gpu = (int(part or 0) for part in found.groups())
         heads.append((number, Coordinates(cta, cluster if found[3] else cta, gpu)))
     rows = [[cell.strip() for cell in line.split("|")] for line in lines[1:]]

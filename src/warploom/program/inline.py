@@ -342,7 +342,7 @@ class _Inliner:
         wanted = tuple(formals)
         if len(wanted) != len(actuals.elements):
             message = (
-                f"number of arguments: the function takes {len(wanted)}, but the call passes "
+                f"the function has {len(wanted)} parameters (or results), but the call lists "
                 f"{len(actuals.elements)}"
             )
             raise UnsupportedInstruction(message, call.span)

@@ -79,7 +79,7 @@ def alignment(cursor: Cursor) -> int:
     at = cursor.at
     align = integer(cursor, "an alignment in bytes")
     if not 0 < align < MOST_ALIGNMENT or align & (align - 1):
-        raise cursor.error("an alignment must be a power of two that fits 32 bits", at)
+        raise cursor.error("an alignment must be a power of two that fits in 32 bits", at)
     return align
 
 

@@ -34,7 +34,7 @@ def indexed(cursor: Cursor, names: Names) -> Indexed:
         index = _index(cursor, names)
         number = offset(cursor)
     else:
-        number = integer(cursor, "a number, a register, or a register and a number added to it")
+        number = integer(cursor, "a number, a register, or a register plus a number")
     cursor.expect("]")
     scale, span = variable.type.bytes, cursor.span(at, cursor.at)
     return Indexed(Symbol(name, number * scale, span), index, scale, span)

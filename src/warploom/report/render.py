@@ -146,7 +146,7 @@ def _print_head(report: Report, console: Console, *, is_short: bool) -> int:
     if facts.newer_target is not None:
         notes.append(
             f"The PTX targets {facts.newer_target}, which is newer than this device. The device "
-            "supports all instructions in this PTX, but a driver would refuse the PTX, as "
+            "supports all instructions in this PTX, but a driver would reject the PTX, as "
             "--strict-target does."
         )
     if facts.any_order:

@@ -122,9 +122,9 @@ def render_sass(
         _add(table, row)
     console.print(table)
     console.print(
-        "Warps were counted at PTX instructions. The counts of machine instructions are derived "
-        f"from these counts (confidence: {100 * machine.confidence:.0f} %). Stalls are modelled. "
-        "See docs/machine_code.md.",
+        "PTX instructions were counted during execution. The counts of machine instructions are "
+        f"derived from these counts (confidence: {100 * machine.confidence:.0f} %). Stalls are "
+        "modelled. See docs/machine_code.md.",
         style="dim",
     )
 

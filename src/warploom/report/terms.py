@@ -146,8 +146,8 @@ ARCHITECTURE = {
     "(quarter-warp). Before compute capability 2.0, the accesses of each half-warp were served "
     "separately. Accesses of 8 bytes per lane are still served one half-warp at a time, and "
     "accesses of 16 bytes per lane one quarter-warp at a time.",
-    "active block, active warp": "A block that is resident on a multiprocessor, or one of its "
-    "warps. The block keeps its registers and its shared memory until it ends.",
+    "active block, active warp": "A block that is resident on a multiprocessor, or a warp of "
+    "such a block. The block keeps its registers and its shared memory until it ends.",
     "selected": "A warp for which the scheduler issues an instruction in this cycle.",
     "eligible": "A warp that could issue in this cycle. The scheduler selects one of the eligible "
     "warps.",

@@ -126,11 +126,12 @@ def _print_plan(plan: Plan, console: Console) -> None:
     """Prints what to measure, and the expected loss of the best after each."""
     console.print(
         Text("Measure these configurations on the device", "bold")
-        + f" (expected loss without measurements: {100 * plan.losses[0]:.1f} %):"
+        + f" (expected slowdown without measurements: {100 * plan.losses[0]:.1f} %):"
     )
     for configuration, loss in zip(plan.configurations, plan.losses[1:], strict=True):
         console.print(
-            f"  {described(configuration)}: expected loss {100 * loss:.1f} % after this measurement"
+            f"  {described(configuration)}: expected slowdown {100 * loss:.1f} % after this "
+            "measurement"
         )
 
 

@@ -168,7 +168,7 @@ def _longest(report: Report) -> str:
     if not total:
         return "No instruction was executed"
     unit, slots = next(iter(units.items()))
-    return f"Largest cost: {unit} ({100 * slots / total:.0f} % of the counted slots)"
+    return f"Largest cost: {unit} ({100 * slots / total:.0f} % of the counted cost)"
 
 
 OF_SMS = {"instructions", "double precision", "special functions", "shared memory"}

@@ -19,9 +19,9 @@ def race_advice(
         )
     if kind == "stale":
         return (
-            "Caches of textures and surfaces are not coherent with memory during a launch: use "
-            "textures and surfaces only for data that an earlier launch wrote; otherwise, use "
-            "ordinary loads and stores."
+            "Texture and surface caches are not coherent with memory during a launch. Use textures "
+            "and surfaces only for data that an earlier launch wrote; for other data, use ordinary "
+            "loads and stores."
         )
     if space == "tensor":
         return (
@@ -31,9 +31,9 @@ def race_advice(
     if copies:
         what = "Wait for the copy" if copies & 2 else "Order the access before the copy"
         return (
-            f"{what}: use cp.async.wait_group with a count small enough to include the copy, or "
-            "wait for the copy's mbarrier phase. If another thread performs the access, add a "
-            "barrier."
+            f"{what}: use cp.async.wait_group with a count small enough that it waits for the "
+            "copy, or wait for the copy's mbarrier phase. If another thread performs the access, "
+            "add a barrier."
         )
     if narrow:
         return (
@@ -58,8 +58,8 @@ def _update_advice(update: Update) -> str:
         f"{update.atomic}()" if update.atomic else "an atomic operation, or atomicCAS() in a loop"
     )
     return (
-        "Threads read, modify and write the same element; one thread overwrites the value that "
-        f"the other wrote, and a barrier does not prevent this. Use {atomic}."
+        "Two threads read, modify and write the same element, so one thread overwrites the value "
+        f"that the other wrote. A barrier does not prevent this. Use {atomic}."
     )
 
 

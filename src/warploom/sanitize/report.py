@@ -34,7 +34,7 @@ def findings_of(detector: Detector) -> list[Finding]:
     data = detector.data
     if data[DetectorState.exhausted]:
         raise WarploomError(
-            "the sanitizer ran out of memory for recording the order of this launch's threads; "
+            "the sanitizer ran out of memory while recording the order of accesses in this launch; "
             "launch fewer blocks, or omit the tool 'race'"
         )
     return [_FindingRow(detector, row).finding() for row in _rows(detector)]

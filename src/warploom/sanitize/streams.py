@@ -37,10 +37,10 @@ WEAK = (words.T_READ_AT, words.T_WRITTEN_AT)
 STREAMS = (
     "streams",
     "streams",
-    "Nothing orders the two operations. Record an event after the first operation and make "
-    "the stream of the second operation wait for the event (cudaEventRecord, "
-    "cudaStreamWaitEvent), use one stream for both operations, or synchronize the first stream "
-    "before the second operation starts.",
+    "Nothing orders the two operations. Record an event after the first operation, and make the "
+    "second operation's stream wait for the event (cudaEventRecord, cudaStreamWaitEvent). "
+    "Alternatively, use one stream for both operations, or synchronize the first stream before "
+    "the second operation starts.",
 )
 DEPENDENT = (
     "dependent launch",
@@ -48,8 +48,8 @@ DEPENDENT = (
     "The second launch uses programmatic dependent launch: it may start while the first launch "
     "still runs, because the first launch called cudaTriggerProgrammaticLaunchCompletion() "
     "(griddepcontrol.launch_dependents). Call cudaGridDependencySynchronize() "
-    "(griddepcontrol.wait) before this access. Any launches between the two must call it before "
-    "they trigger the next launch.",
+    "(griddepcontrol.wait) before this access. Kernels launched between these two must also call "
+    "it before they trigger the next launch.",
 )
 """For each kind of finding: its name, what the works are, and the remedy."""
 

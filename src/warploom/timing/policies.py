@@ -213,7 +213,9 @@ class CacheModel:
         if self.dirty and name != "L2":
             raise WarploomError(f"{name} has no dirty lines: it writes through to L2")
         if not 0 <= self.dirty <= 1:
-            raise WarploomError(f"the dirty share of L2 is {self.dirty}; it must be from 0 to 1")
+            raise WarploomError(
+                f"the share of dirty lines in L2 is {self.dirty}; it must be from 0 to 1"
+            )
         return sets
 
 

@@ -21,7 +21,7 @@ WAITS_FOR = {
     "no_instruction": "for instructions",
     "math_pipe_throttle": "for a busy arithmetic unit",
     "mio_throttle": "for space in the queue of the memory input/output (MIO) unit",
-    "lg_throttle": "for space in the queue of global memory",
+    "lg_throttle": "for space in the queue for local and global memory accesses",
     "tex_throttle": "for the texture unit",
     "dispatch_stall": "for the dispatch unit",
     "sleeping": "because they sleep (nanosleep)",
@@ -80,9 +80,9 @@ def bound_of(timing: TimedLaunch) -> str:
     if pipeline is not None and _waits_mostly_for_copies(timing, pipeline):
         share = f"{100 * pipeline.for_copies / _waiting_cycles(timing):.0f} %"
         return (
-            f"bound by the latency of copies: in {share} of the cycles in which warps wait, they "
-            "wait at mbarriers for bytes in flight, while the Tensor Memory Accelerator is busy "
-            f"{100 * pipeline.tma_use:.0f} % of the time; more or larger stages would hide more "
+            f"bound by the latency of copies: warps spend {share} of their waiting cycles at "
+            "mbarriers, waiting for copies (the Tensor Memory Accelerator is busy "
+            f"{100 * pipeline.tma_use:.0f} % of the time); more or larger stages would hide more "
             "latency"
         )
     if main_stall[0] == "no_warp":

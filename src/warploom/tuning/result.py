@@ -160,7 +160,8 @@ class Tuned:
         """
         if self.about is None:
             raise WarploomError(
-                "only the result of tune() can be written, because other results are incomplete"
+                "only a result that tune() returned can be written, because other results do not "
+                "describe the search"
             )
         write_results(self.trials, self.about, path, form)
 

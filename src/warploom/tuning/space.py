@@ -42,8 +42,9 @@ def parse_space(text: str) -> dict[str, list[Value]]:
                 raise WarploomError(f"--space {text!r} has {name} twice")
         if not _NAME.fullmatch(name) or not (tail if equals else head).strip():
             raise WarploomError(
-                f"--space {text!r} cannot be read at {part!r}. Write NAME=FIRST:LAST:STEP or "
-                "NAME=VALUE,VALUE,... separated by commas (block=64:1024:32,regs=32,64)."
+                f"--space {text!r} cannot be read at {part!r}. Write each parameter as "
+                "NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE,..., and separate parameters by commas "
+                "(block=64:1024:32,regs=32,64)."
             )
         space.setdefault(name, []).extend(_values(text, (tail if equals else head).strip()))
     return space

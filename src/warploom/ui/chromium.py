@@ -46,7 +46,7 @@ def find_chromium() -> str:
     """Returns the path of the browser. Raises WarploomError where there is none, and on Windows,
     where it reads no pipes."""
     if sys.platform == "win32":
-        raise WarploomError("films can be written only on Linux and macOS, and in WSL on Windows")
+        raise WarploomError("films can be exported only on Linux and macOS; on Windows, use WSL")
     return find_installed("a film", "Chromium or Google Chrome", *NAMES)
 
 

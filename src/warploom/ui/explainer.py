@@ -67,7 +67,7 @@ def explainer_show(explained: Explainer, *, watch: str, gallery: bool = False) -
 def _recorded(name: str, run: int) -> Trace:
     lesson = find_lesson(name)
     if lesson is None:
-        raise WarploomError(f"the explainer has a stop in {name!r}, which is not a lesson")
+        raise WarploomError(f"the explainer refers to {name!r}, which is not a lesson")
     return record(requests_of(lesson)[run])
 
 

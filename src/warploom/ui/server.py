@@ -179,7 +179,8 @@ class Viewer:
         if self._running >= self.limits.runs:
             going.close()
             busy = (
-                f"{self._running} runs are in progress, which is the limit. Wait until a run ends."
+                f"The server already has the maximum of {self._running} runs in progress. Wait "
+                "until a run ends."
             )
             return _refused(Refusal("busy", busy), 429)
         self._running += 1

@@ -225,5 +225,5 @@ def test_check_reports_kernels_and_calls(compile_program: Callable[[str], Path])
     assert "clReleaseMemObject returned CL_INVALID_MEM_OBJECT: the buffer was released" in text
     assert re.search(r"called at \S*careless\.c:\d+", text)
     assert "1 kernel was never released" in text
-    assert "1 command never ended" in text
+    assert "1 command never completed" in text
     assert re.search(r"Leaked 256 bytes of buffer memory", text)

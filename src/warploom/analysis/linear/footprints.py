@@ -179,7 +179,7 @@ def order_dependence(instruction: Instruction) -> str:
         if op == "atomic":
             return ATOMIC_ORDER
         if instruction.operation.kind not in BY_LANE:
-            return "the kernel has instructions that access memory for a whole warp"
+            return "the kernel accesses memory with matrix, texture or surface instructions"
     return ""
 
 

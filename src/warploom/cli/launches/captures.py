@@ -34,8 +34,9 @@ MOST_NUMBERS = 4
 """The launches of each that it names."""
 
 MODELLED = """
-Instructions Executed (by warps) and Share are counted. Duration is modelled: it is the minimum
-total time of a row's launches at the device's peak rates (Nsight Compute: speed of light).
+Instructions Executed counts warp instructions, and Share is computed from these counts.
+Duration is modelled: it is a lower bound on the total time of the launches that a row lists, at
+the device's peak rates ("speed of light" in Nsight Compute).
 To model the time of each launch: warploom run --timeline {}"""
 """How to read the columns of a list of launches, and the command for other times."""
 
@@ -77,8 +78,8 @@ class ProgramRun:
         with writing(to):
             shutil.move(saved, to)
         report(
-            f"warploom: saved the launch to {to}; pass this file to a command in place of a "
-            "kernel's file"
+            f"warploom: saved the launch to {to}; you can pass this file to a command instead of a "
+            "kernel file"
         )
         return to
 
@@ -139,7 +140,7 @@ class ProgramRun:
         raise WarploomError(
             f"{self.file} launched no kernel through CUDA{ended}. To see the program's output, "
             f"run `warploom run {self.file}`. Launches on a `warploom.Device` are not captured: "
-            "for these, call run.report() and run.time() in the program."
+            "for these, call report() and time() on the object that the launch returns."
         )
 
 
@@ -183,7 +184,7 @@ def list_launches(program: str, captured: Captured) -> str:
             "configuration"
         )
     chosen = captured.launches[captured.saved - 1]
-    shown = f"Showing the most expensive one: launch {chosen.number}, {chosen.kernel}."
+    shown = f"Showing launch {chosen.number} ({chosen.kernel}), the most expensive launch."
     if len(captured.files) > 1:
         numbers = ", ".join(map(str, captured.files))
         shown = (

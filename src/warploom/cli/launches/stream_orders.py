@@ -59,11 +59,15 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
     usual = outcomes[0]
     other = next((one for one in outcomes if not one.is_like(usual)), None)
     if other is None:
-        return f"{len(outcomes)} stream orders, one output (exit status {usual.status}).", False
+        return (
+            f"The program ran in {len(outcomes)} stream orders, always with the same output (exit "
+            f"status {usual.status}).",
+            False,
+        )
     number = sum(not one.is_like(usual) for one in outcomes)
     lines = [
-        f"{len(outcomes)} stream orders: under {number} of them, the output differs from the "
-        "output in call order."
+        f"The program ran in {len(outcomes)} stream orders. In {number} of them, the output "
+        "differs from the output in call order."
     ]
     if usual.output != other.output:
         pairs = zip_longest(usual.output.splitlines(), other.output.splitlines(), fillvalue="")

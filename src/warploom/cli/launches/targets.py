@@ -31,8 +31,9 @@ LaunchNumber = Annotated[
         "--launch",
         min=1,
         metavar="N",
-        help="The launch to show, counted from 1 among launches of kernels that match --kernel "
-        "(a regular expression). Default: the launch that executes the most instructions.",
+        help="Number of the launch to show; the first launch is 1. With --kernel (a regular "
+        "expression), only launches of matching kernels are counted. Default: the launch that "
+        "executes the most instructions.",
     ),
 ]
 CaptureFile = Annotated[
@@ -40,7 +41,7 @@ CaptureFile = Annotated[
     typer.Option(
         "--capture",
         metavar=f"FILE{SUFFIX}",
-        help="Save the launch to a file that you can pass to a command in place of a kernel's "
+        help="Save the launch to a file. You can pass this file to a command instead of a kernel "
         "file.",
     ),
 ]
@@ -166,7 +167,9 @@ class Target:
         kind = "a saved launch" if self.is_saved else "a file with kernels"
         for option, value in (("--launch", captured.launch), ("--capture", captured.capture)):
             if value is not None:
-                raise WarploomError(f"{option} is for programs, and {self.file} is {kind}.")
+                raise WarploomError(
+                    f"{option} applies only to programs, but {self.file} is {kind}."
+                )
         if self.arguments:
             raise WarploomError(
                 f"{self.arguments[0]!r} is an unexpected argument: {self.file} is {kind}, not a "

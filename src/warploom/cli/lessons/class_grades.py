@@ -44,7 +44,7 @@ def grades_of_class(
     found = list(_one_lesson(folder, lesson) if lesson is not None else _all_lessons(folder))
     if not found:
         expected = f"STUDENT{KERNEL}" if lesson is not None else f"STUDENT/LESSON{KERNEL}"
-        raise WarploomError(f"{folder} has no kernels to grade: name them {expected}")
+        raise WarploomError(f"{folder} has no kernels to grade: name each kernel file {expected}")
     return [Grade(one.student, str(one.file), _graded(one, grade)) for one in found]
 
 

@@ -107,7 +107,7 @@ def learn(
     if start is not None:
         _write_new(start, starting_source(lesson))
         print(
-            f"{start} is the starting point of the task. {lesson.task.ask if lesson.task else ''}"
+            f"Wrote the task's starting kernel to {start}. {lesson.task.ask if lesson.task else ''}"
         )
         return
     if check is not None:

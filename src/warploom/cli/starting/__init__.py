@@ -1,2 +1,2 @@
-"""Implements the commands for a first launch: copies the examples, lists the kernels in a file, and
-compares buffers with expected results."""
+"""Implements the commands for getting started: copies the examples, lists the kernels in a file,
+and compares buffers with expected results."""

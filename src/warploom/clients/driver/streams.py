@@ -263,7 +263,8 @@ def _wait(word: ctypes.c_uint32 | ctypes.c_uint64, value: int, flags: int) -> No
         raise DriverError(
             Result.NOT_SUPPORTED,
             f"a stream waits for the value {wanted}, but memory contains {seen}: "
-            "operations run in the order in which they are submitted, so write the value first",
+            "operations run in the order in which they are submitted, so submit the write before "
+            "the wait",
         )
 
 

@@ -141,10 +141,9 @@ class Kernel:
         signature, or is read-only where the signature is not."""
         if actual.can_convert_to(None, wanted) is None:
             raise TypeError(
-                f"No matching definition for argument {position} of {self.py_func.__name__}: its "
-                f"signature has {wanted}, but the argument is {actual}. Convert the array, or "
-                "omit the "
-                "signature."
+                f"No matching definition for argument {position} of {self.py_func.__name__}: the "
+                f"signature specifies {wanted}, but the argument is {actual}. Convert the array, "
+                "or omit the signature."
             )
 
     def launch(self, configured: Configured, args: Sequence[Any]) -> None:

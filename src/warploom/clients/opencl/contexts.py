@@ -75,9 +75,7 @@ def create_from_type(properties: int, type: int, notify: int, data: int) -> int:
 
 
 def _properties(address: int, notify: int, data: int) -> dict[int, int]:
-    demand(
-        notify or not data, Status.INVALID_VALUE, "user data is given without a callback function"
-    )
+    demand(notify or not data, Status.INVALID_VALUE, "user data requires a callback function")
     given = properties_at(address)
     for name, value in given.items():
         known = name in (PLATFORM, USER_SYNC)
@@ -124,7 +122,7 @@ def device_list(count: int, address: int) -> None:
     demand(
         bool(count) == bool(address),
         Status.INVALID_VALUE,
-        "a list and its length must be given together",
+        "either the list of devices or its length is missing",
     )
     if count:
         get_all(sizes_at(address, count), ClDevice)

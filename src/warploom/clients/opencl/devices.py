@@ -77,7 +77,7 @@ def device_ids(at: int, type: int, capacity: int, target: int, number: int) -> N
     demand(
         not nothing,
         Status.INVALID_VALUE,
-        "there is no space for the devices: a pointer is null, or the number of entries is 0",
+        "the call can return nothing: both pointers are null, or the number of entries is 0",
     )
     demand(type & (DEFAULT_TYPE | GPU_TYPE), Status.DEVICE_NOT_FOUND, "the only device is a GPU")
     if target:

@@ -38,7 +38,7 @@ register_counting(entry, "Event", Event)
 
 @entry("clWaitForEvents")
 def wait_for(count: int, events: int) -> None:
-    demand(count and events, Status.INVALID_VALUE, "no events to wait for are given")
+    demand(count and events, Status.INVALID_VALUE, "there are no events to wait for")
     given = get_all(sizes_at(events, count), Event)
     same = all(event.context is given[0].context for event in given)
     demand(same, Status.INVALID_CONTEXT, "the events belong to different contexts")
@@ -183,7 +183,7 @@ def old_barrier(queue: int) -> None:
 @entry("clEnqueueWaitForEvents")
 def old_wait(queue: int, count: int, events: int) -> None:
     at = get(queue, Queue)
-    demand(count and events, Status.INVALID_VALUE, "no events to wait for are given")
+    demand(count and events, Status.INVALID_VALUE, "there are no events to wait for")
     for handle in sizes_at(events, count):
         get(handle, Event)
     enqueue(at, BARRIER, _nothing, Asked(count, events, 0), barrier=True)

@@ -123,7 +123,11 @@ def _in_buffer(buffer: Buffer, offset: int, image: Image, sizes: Triple) -> Box:
     width, height, depth = image.bytes_of(sizes)
     size = width * height * depth
     fits = offset + size <= buffer.size
-    demand(fits, Status.INVALID_VALUE, f"{size} bytes at offset {offset} end beyond the buffer")
+    demand(
+        fits,
+        Status.INVALID_VALUE,
+        f"{size} bytes at offset {offset} extend past the end of the buffer",
+    )
     return Box(buffer.address + offset, width, width * height)
 
 

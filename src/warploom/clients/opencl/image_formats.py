@@ -220,7 +220,7 @@ def supported(context: int, flags: int, type: int, capacity: int, target: int, n
     demand(
         capacity or not target,
         Status.INVALID_VALUE,
-        "there is no space for the formats: the number of entries is 0",
+        "num_entries is 0, but image_formats is not null",
     )
     found = formats_of(type, flags)
     if target:

@@ -52,7 +52,7 @@ def answer(
 def give(value: bytes, capacity: int, target: int, size: int) -> None:
     """Writes a value of any size, as `answer` does."""
     if target:
-        short = f"the value has {len(value)} bytes, but the given size is only {capacity} bytes"
+        short = f"the value has {len(value)} bytes, but the destination has only {capacity} bytes"
         demand(capacity >= len(value), Status.INVALID_VALUE, short)
         ctypes.memmove(target, value, len(value))
     if size:
@@ -61,7 +61,7 @@ def give(value: bytes, capacity: int, target: int, size: int) -> None:
 
 def sizes_at(address: int, count: int, status: Status = Status.INVALID_VALUE) -> tuple[int, ...]:
     """Returns an array of size_t or of handles; `status` for a null pointer."""
-    demand(address, status, "a pointer to an array is null")
+    demand(address, status, "an array argument is null")
     return tuple((ctypes.c_size_t * count).from_address(address))
 
 
@@ -71,7 +71,7 @@ def list_at(address: int, count: int, status: Status) -> tuple[int, ...]:
     demand(
         bool(address) == bool(count),
         status,
-        "a list and its length must be given together",
+        "either a list or its length is missing",
     )
     return sizes_at(address, count) if count else ()
 

@@ -24,8 +24,8 @@ def add_leftovers() -> None:
         number = len(waiting)
         _add(
             "unended command",
-            f"{number} command{'s' * (number > 1)} never ended, because the status of a user "
-            "event was not set",
+            f"{number} command{'s' * (number > 1)} never completed, because the program did not "
+            "set the status of a user event",
             "",
         )
     if not is_program():

@@ -101,7 +101,7 @@ def platform_ids(capacity: int, target: int, number: int) -> None:
     demand(
         not nothing,
         Status.INVALID_VALUE,
-        "there is no space for the platforms: a pointer is null, or the number of entries is 0",
+        "num_entries is 0 but platforms is not null, or platforms and num_platforms are both null",
     )
     if target:
         put(target, platform().handle)

@@ -39,7 +39,11 @@ ANSWERS: Answers[Program] = {
 def program_info(handle: int, question: int, capacity: int, target: int, size: int) -> None:
     program = get(handle, Program)
     if question == BINARIES and target:
-        demand(capacity >= 8, Status.INVALID_VALUE, "there is no space for a pointer")
+        demand(
+            capacity >= 8,
+            Status.INVALID_VALUE,
+            "the size must be at least 8, the size of a pointer",
+        )
         data, pointer = _data(program), ctypes.c_uint64.from_address(target).value
         if pointer:
             ctypes.memmove(pointer, data, len(data))

@@ -69,7 +69,7 @@ class Program(ClObject):
     def build(self, options: str, make: Callable[[], Binary], failed: Status) -> None:
         """Makes the binary, and where that is to be executed loads it; ClError(`failed`) where it
         does not work, with the reason in the log."""
-        free = "kernels of the program have not been released"
+        free = "the program has kernels that have not been released"
         demand(not self.attached, Status.INVALID_OPERATION, free)
         self.options, self.log = options, ""
         self._unload()
@@ -152,7 +152,7 @@ def create(context: int, number: int, strings: int, lengths: int) -> int:
     at = get(context, ClContext)
     demand(number and strings, Status.INVALID_VALUE, "no source is given")
     pointers = sizes_at(strings, number)
-    demand(all(pointers), Status.INVALID_VALUE, "a string of the source is null")
+    demand(all(pointers), Status.INVALID_VALUE, "a source string is null")
     sizes = sizes_at(lengths, number) if lengths else (0,) * number
     parts = [
         ctypes.string_at(pointer, size) if size else ctypes.string_at(pointer)
@@ -190,7 +190,11 @@ def create_with_binary(
 @entry("clCreateProgramWithBuiltInKernels")
 def create_built_in(context: int, number: int, devices: int, names: int) -> int:
     get(context, ClContext)
-    demand(number and devices and names, Status.INVALID_VALUE, "no devices or no names are given")
+    demand(
+        number and devices and names,
+        Status.INVALID_VALUE,
+        "the devices or the kernel names are missing",
+    )
     get_all(sizes_at(devices, number), ClDevice)
     demand(False, Status.INVALID_VALUE, "the device has no built-in kernels")
     return 0
@@ -230,9 +234,7 @@ def options_at(address: int) -> str:
 
 
 def _notified(notify: int, data: int) -> None:
-    demand(
-        notify or not data, Status.INVALID_VALUE, "user data is given without a callback function"
-    )
+    demand(notify or not data, Status.INVALID_VALUE, "user data requires a callback function")
 
 
 def _compiler() -> None:
@@ -329,7 +331,7 @@ def link(
     at = get(context, ClContext)
     device_list(number, devices)
     _notified(notify, data)
-    demand(count and programs, Status.INVALID_VALUE, "no programs to link are given")
+    demand(count and programs, Status.INVALID_VALUE, "there are no programs to link")
     given = get_all(sizes_at(programs, count), Program)
     text = options_at(options)
     words = link_options(text)

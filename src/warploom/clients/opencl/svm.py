@@ -43,7 +43,7 @@ def alloc(context: int, flags: int, size: int, alignment: int) -> int:
         "the device does not support SVM atomics (CL_MEM_SVM_ATOMICS)",
     )
     fits = 0 < size <= device().largest_allocation
-    demand(fits, Status.INVALID_VALUE, f"a size of {size} bytes is 0 or exceeds the maximum")
+    demand(fits, Status.INVALID_VALUE, f"the size is 0 or exceeds the maximum: {size} bytes")
     power = alignment.bit_count() <= 1 and alignment <= LARGEST_ALIGNMENT
     demand(power, Status.INVALID_VALUE, f"{alignment} is not a supported alignment")
     return allocate_in(at.driver, size, SHARED, flags)
@@ -69,7 +69,7 @@ def enqueue_free(
 ) -> None:
     at = get(queue, Queue)
     given = list_at(pointers, count, Status.INVALID_VALUE)
-    demand(given, Status.INVALID_VALUE, "no pointers to free are given")
+    demand(given, Status.INVALID_VALUE, "there are no pointers to free")
     demand(all(given), Status.INVALID_VALUE, "a pointer to free is null")
 
     def work() -> None:
@@ -137,7 +137,7 @@ def unmap(queue: int, address: int, *asked: int) -> None:
 @entry("clEnqueueSVMMigrateMem")
 def migrate(queue: int, count: int, pointers: int, sizes: int, flags: int, *asked: int) -> None:
     at = get(queue, Queue)
-    demand(count and pointers, Status.INVALID_VALUE, "no pointers to migrate are given")
+    demand(count and pointers, Status.INVALID_VALUE, "there are no pointers to migrate")
     demand(not flags & ~3, Status.INVALID_VALUE, f"invalid migration flags: {flags:#x}")
     given = sizes_at(pointers, count)
     lengths = sizes_at(sizes, count) if sizes else (0,) * count

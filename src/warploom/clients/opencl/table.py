@@ -58,7 +58,7 @@ def code_of_missing(name: str, _words: Sequence[int]) -> int:
     report_refusal(
         name,
         Status.INVALID_OPERATION,
-        "the platform does not support the extension of this function",
+        "the platform does not support the extension that defines this function",
     )
     return Status.INVALID_OPERATION
 

@@ -1,4 +1,4 @@
-"""Runs PyTorch programs on the software GPU. ATen's operators are computed on the host CPU, on data
+"""Runs PyTorch programs on the software GPU. ATen's operators run on the host CPU and process data
 in the memory of the software GPU.
 
 PyTorch's wheels hold machine code for GPUs and no PTX, so that ATen's own CUDA kernels cannot be

@@ -162,7 +162,10 @@ def _number(condition: str) -> int:
     """Returns from how many on an event counts: 8 for `8`, `>= 8` and `> 7`."""
     found = re.fullmatch(r"\s*(>=|>)?\s*(\d+)\s*", condition)
     if found is None:
-        raise DebugError(f"this event requires a number, such as 8 or >= 8, not `{condition}`")
+        raise DebugError(
+            "the condition of this event must be a number or a comparison, such as 8 or >= 8, "
+            f"not `{condition}`"
+        )
     return int(found[2]) + (found[1] == ">")
 
 
@@ -170,5 +173,8 @@ def _ignored(condition: str) -> int:
     """Returns how many hits come before the one to stop at: the third for `3` or `>= 3`."""
     found = re.fullmatch(r"\s*(==|=|>=|>)?\s*(\d+)\s*", condition)
     if found is None:
-        raise DebugError(f"a hit condition must be a number, such as 3 or >= 3, not `{condition}`")
+        raise DebugError(
+            "a hit condition must be a number or a comparison, such as 3 or >= 3, not "
+            f"`{condition}`"
+        )
     return int(found[2]) - (0 if found[1] == ">" else 1)

@@ -60,7 +60,7 @@ CAPABILITIES = {
             ("bank-conflict", "Shared memory bank conflicts"),
             ("uncoalesced", "Uncoalesced accesses (over 4 sectors)"),
             ("nan", "A NaN is computed from operands that are not NaN"),
-            ("race", "A race, as found by the sanitizer"),
+            ("race", "A race that the sanitizer detects"),
             ("uninitialized", "A read of uninitialized memory"),
         )
     ],

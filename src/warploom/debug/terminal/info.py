@@ -21,7 +21,7 @@ def _cuda(shell: Shell, rest: str) -> None:
     """`cuda block 1 thread 33`: change the focus, or say what it is."""
     parts = [(kind, text) for kind, text in _PART.findall(rest)]
     if not parts or "".join(_PART.sub("", rest).split()):
-        raise DebugError("cuda accepts block, thread, warp and lane, each followed by a number")
+        raise DebugError("`cuda` accepts block, thread, warp and lane, each followed by a number")
     session = shell.session
     given = {kind: _numbers(text) for kind, text in parts if text}
     if given:
@@ -62,7 +62,7 @@ def _info(shell: Shell, rest: str) -> None:
         topic = f"cuda {words[1]}"
     fitting = [name for name in TOPICS if topic and name.startswith(topic)]
     if not fitting:
-        raise DebugError(f"info requires one of these topics: {', '.join(TOPICS)}")
+        raise DebugError(f"`info` requires one of these topics: {', '.join(TOPICS)}")
     for line in TOPICS[fitting[0]](shell):
         shell.say(line)
 
@@ -165,7 +165,7 @@ def _stack(shell: Shell) -> Iterator[str]:
         at = session.program.blocks[each.block].start if each.block < exit else None
         yield (
             f"  reconverge at {_where(session, at)}: {each.expected:#010x} expected,"
-            f" {each.arrived:#010x} arrived, {each.other_side:#010x} on the other side"
+            f" {each.arrived:#010x} arrived, {each.other_side:#010x} pending on the other path"
         )
 
 

@@ -50,7 +50,7 @@ def _goto(shell: Shell, rest: str) -> Stop:
 
 def _until(shell: Shell, rest: str) -> Stop:
     if not rest:
-        raise DebugError("until requires a line, FILE:LINE or a function")
+        raise DebugError("`until` requires a line, FILE:LINE or a function")
     return shell.session.until(rest)
 
 
@@ -66,7 +66,7 @@ def _asked(rest: str) -> str:
     text = rest.rstrip("?").strip()
     if not text:
         raise DebugError(
-            "`who wrote` and `who read` require an expression that is in memory, such as x[5]"
+            "`who wrote` and `who read` require a variable or an element in memory, such as x[5]"
         )
     return text
 
@@ -80,8 +80,8 @@ def _set_locking(shell: Shell, rest: str) -> None:
 def _show_locking(shell: Shell, rest: str) -> None:
     meanings = {
         "off": "all warps run, in the order of the schedule",
-        "step": "only the warp of the stepped thread runs while it is stepped",
-        "on": "only the warp in focus runs, as long as possible",
+        "step": "other warps are held back only during stepping commands",
+        "on": "other warps run only when the warp in focus waits for them",
     }
     shell.say(f"scheduler-locking is {shell.session.locking}: {meanings[shell.session.locking]}")
 
@@ -114,16 +114,16 @@ COMMANDS = {
     ),
     "set scheduler-locking": Command(
         _set_locking,
-        "Set when only the warp in focus runs: off, step or on.",
+        "Hold back the other warps: off, step (only while stepping) or on.",
         "set scheduler-locking MODE",
     ),
-    "show scheduler-locking": Command(_show_locking, "Show when only the warp in focus runs."),
+    "show scheduler-locking": Command(_show_locking, "Show whether other warps are held back."),
     "goto": Command(_goes(_goto), "Go to a position in the launch.", "goto POSITION"),
     "who wrote": Command(
-        _goes(_wrote), "Go back to the last write to an expression.", "who wrote EXPRESSION"
+        _goes(_wrote), "Go back to the last write to a value in memory.", "who wrote EXPRESSION"
     ),
     "who read": Command(
-        _goes(_read), "Go back to the last read of an expression.", "who read EXPRESSION"
+        _goes(_read), "Go back to the last read of a value in memory.", "who read EXPRESSION"
     ),
     "where diverged": Command(
         _goes(lambda shell, rest: shell.session.last_divergence()),

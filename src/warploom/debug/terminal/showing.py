@@ -137,7 +137,7 @@ def _undisplay(shell: Shell, rest: str) -> None:
 
 def _set(shell: Shell, rest: str) -> None:
     if "=" not in rest:
-        raise DebugError("set variable requires an assignment, such as x[5] = 1.5")
+        raise DebugError("`set variable` requires an assignment, such as x[5] = 1.5")
     shell.session.evaluate(rest)
 
 

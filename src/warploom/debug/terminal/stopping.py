@@ -101,10 +101,10 @@ def _ignore(shell: Shell, rest: str) -> None:
     words = rest.split()
     if len(words) != 2:
         raise DebugError(
-            "ignore requires the number of a breakpoint and the number of times to skip it"
+            "`ignore` requires the number of a breakpoint and the number of times to skip it"
         )
     made = shell.session.breakpoint(number_of(words[0], "the number of a breakpoint"))
-    made.ignored = number_of(words[1], "the number of times to skip it")
+    made.ignored = number_of(words[1], "the number of times to skip the breakpoint")
 
 
 COMMANDS = {

@@ -1,5 +1,5 @@
-"""Records, in the race detector, the accesses that are not loads or stores of threads: tensor
-copies, tensor memory (`tcgen05`), textures and surfaces.
+"""Records the accesses of tensor copies and of tensor memory (`tcgen05`), texture and surface
+instructions in the race detector.
 
 In: operand rows of asynchronous requests and texture instructions, from both machines. Out: records
 and findings in the detector's state, written by `detector.detect`. When copies complete, and what

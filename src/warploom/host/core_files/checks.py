@@ -41,7 +41,7 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
     named = kernel.image.addresses(program.globals)
     others = launch.globals[len(named) :]
     if launch.globals[: len(named)] != named or len(others) != (PARAMETERS in program.slots):
-        raise WarploomError("its global memory is not at the addresses of its variables")
+        raise WarploomError("its launch has wrong addresses for the global variables")
     wanted += [("the parameters", each, program.parameter_bytes) for each in others]
     if launch.cooperative:
         wanted.append(("grid_workspace", launch.grid_workspace, WORKSPACE_BYTES))
@@ -85,7 +85,7 @@ def check_gaps(memory: CoreMemory) -> None:
     """Raises WarploomError unless the free ranges of memory are in order, and no allocation is in
     one."""
     if list(memory.gaps) != sorted(memory.gaps):
-        raise WarploomError("its free ranges of memory are not sorted by address")
+        raise WarploomError("its free memory ranges are not sorted by address")
     own = ((each.address, each.address + each.size) for each in memory.allocations if not each.lent)
     end = memory.base
     for start, stop in sorted([*memory.gaps, *own]):

@@ -173,8 +173,8 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
     points = tuple(sorted(conflicting.union(strong)))
     if len(points) > MOST_POINTS:
         return (), (
-            f"{len(points)} instructions access memory in conflict, but the search supports at most"
-            f" {MOST_POINTS}"
+            f"{len(points)} instructions make conflicting memory accesses, but the search supports "
+            f"at most {MOST_POINTS}"
         )
     return points, reason
 

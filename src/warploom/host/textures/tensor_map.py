@@ -237,9 +237,12 @@ def encode_im2col(
     if mode != maps.IM2COL:
         _demand(
             tensor.swizzle not in NOT_ALONG_W,
-            f"a column along W does not support swizzle {tensor.swizzle}",
+            f"the modes im2col::w and im2col::w::128 do not support swizzle {tensor.swizzle}",
         )
-        _demand(tensor.interleave == "none", "a column along W must not be interleaved")
+        _demand(
+            tensor.interleave == "none",
+            "the modes im2col::w and im2col::w::128 do not support interleaving",
+        )
     wanted = tensor.rank - 2 if mode == maps.IM2COL else 1
     _demand(
         len(lower) == len(upper) == wanted,

@@ -118,8 +118,8 @@ def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: 
     if not 1 <= dims <= most or 0 in array.shape:
         raise WarploomError(
             f"{name}: an array of shape {array.shape} has {dims} spatial axes, but must have 1 "
-            f"to {most}, each of nonzero size. The last axis must be the channels if a texel has "
-            "several (channels=), and the first axis must be the layers if there are any"
+            f"to {most}, each of nonzero size. If a texel has several channels (channels=), the "
+            "last axis must be the channels; if there are layers, the first axis must be the layers"
         )
     faces = array.shape[0] if cube else 6
     square = not cube or (dims == 2 and array.shape[1] == array.shape[2])

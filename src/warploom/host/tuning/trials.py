@@ -47,7 +47,7 @@ class TrialFile:
         self._path, self._job = Path(path), job
         self._base = _digest(replace(job, values=()), *job.values)
         self._known: dict[str, Trial] = {}
-        with reading(path, "is not a valid cache of trials"):
+        with reading(path, "is not a valid trial cache"):
             data = read_limited(self._path, MOST_BYTES) if self._path.exists() else b""
         # A line that was cut off when a tuning was stopped must not swallow the next.
         self._append(b"" if not data or data.endswith(b"\n") else b"\n")

@@ -11,8 +11,8 @@ from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Since, Unit, declare
 
 BETWEEN_DEVICES = "it accesses the memory of other devices, but a launch uses only one device"
-REPORTS = "mbarriers of layout v1, which record the reports of copies, are not modelled"
-SEVERAL_BARRIERS = "arrivals at mbarriers of several thread blocks are not modelled"
+REPORTS = "mbarriers with layout v1, which record validity reports from copies, are not modelled"
+SEVERAL_BARRIERS = "multicast operations on the mbarriers of several thread blocks are not modelled"
 EXCLUSIVE = "exclusive allocations of up to 576 columns are not modelled"
 COMPRESSION = "compression to 2:4 sparsity is not modelled"
 

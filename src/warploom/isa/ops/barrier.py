@@ -27,7 +27,9 @@ declare(
     unit=Unit.BARRIER,
     doc=SYNC_DOC,
 )
-ARRIVE_DOC = "arrives at barrier a of b threads; does not wait   PTX ISA: bar, barrier"
+ARRIVE_DOC = (
+    "arrives at barrier a, which expects b threads, and does not wait   PTX ISA: bar, barrier"
+)
 RED_DOC = "waits at barrier a; d = the reduction of c over the threads   PTX ISA: bar, barrier"
 for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
     declare(

@@ -41,20 +41,19 @@ WEIGHT_COLLECTORS = tuple(f"collector::b{n}::{use}" for n in range(4) for use in
 
 ALLOC_DOC = "allocates columns of tensor memory; [d] = their address   PTX ISA: tcgen05.alloc"
 FREE_DOC = "frees columns of tensor memory   PTX ISA: tcgen05.dealloc"
-PERMIT_DOC = (
-    "the block can no longer allocate tensor memory   PTX ISA: tcgen05.relinquish_alloc_permit"
-)
+PERMIT_DOC = """stops the block from allocating more tensor memory
+PTX ISA: tcgen05.relinquish_alloc_permit"""
 LOAD_DOC = "r = tensor memory at [a]; r is valid after a wait   PTX ISA: tcgen05.ld"
 RED_DOC = "r = tensor memory at [a]; found = the minimum or maximum of r   PTX ISA: tcgen05.ld"
-STORE_DOC = "tensor memory at [d] = r; stored after a wait   PTX ISA: tcgen05.st"
+STORE_DOC = "tensor memory at [d] = r; the store is complete after a wait   PTX ISA: tcgen05.st"
 WAIT_DOC = "waits for the thread's loads or stores   PTX ISA: tcgen05.wait"
 COPY_DOC = "tensor memory at [d] = a matrix in shared memory   PTX ISA: tcgen05.cp"
 SHIFT_DOC = "moves 32 bytes of each lane to the previous lane   PTX ISA: tcgen05.shift"
 MMA_DOC = "D = A * B + D, or A * B, in tensor memory   PTX ISA: tcgen05.mma"
 COMMIT_DOC = """arrives at an mbarrier when all earlier operations of the thread are complete
 PTX ISA: tcgen05.commit"""
-EARLY_DOC = """arrives at an mbarrier when the thread's products have read A from shared memory
-(modelled: when the products are complete)   PTX ISA: tcgen05.commit"""
+EARLY_DOC = """arrives at an mbarrier when all earlier matrix operations of the thread have read A
+from shared memory (in Warploom: when they are complete)   PTX ISA: tcgen05.commit"""
 FENCE_DOC = "orders operations before and after a synchronization   PTX ISA: tcgen05.fence"
 
 

@@ -125,7 +125,8 @@ declare(
     "wgmma.fence.sync.aligned",
     OpKind.GROUP_FENCE,
     unit=Unit.MATRIX,
-    doc="orders earlier register accesses before later wgmma.mma_async   PTX ISA: wgmma.fence",
+    doc="orders earlier register accesses before later wgmma.mma_async instructions"
+    "   PTX ISA: wgmma.fence",
 )
 declare(
     "wgmma.commit_group.sync.aligned",

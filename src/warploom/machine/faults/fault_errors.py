@@ -374,7 +374,7 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
         return f"The address of an access of {fault.size} bytes must be a multiple of {fault.size}."
     if fault.kind is FaultKind.READ_ONLY:
         return (
-            "Kernels cannot write to constant memory; use __device__ memory. They also cannot "
+            "Kernels cannot write to constant memory; use __device__ memory. Kernels also cannot "
             "write to the device copy of a read-only host array, because the results could not be "
             "copied back; pass a copy, x.copy()."
         )

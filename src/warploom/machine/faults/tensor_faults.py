@@ -53,8 +53,8 @@ PACKED_RULES = {
     "2)",
     FIRST_COORDINATE: "the first coordinate must be a multiple of 128 (for b4x16, of 2)",
     ALIGNMENT: "the address and the strides of the tensor must be multiples of 32",
-    SWIZZLE: "the swizzle must be none, 128B, or 128B in 32-byte chunks (or 64-byte chunks in "
-    "stores of 6-bit elements)",
+    SWIZZLE: "the swizzle must be none, 128B, or 128B in 32-byte chunks; stores of 6-bit "
+    "elements can also use 64-byte chunks",
     INTERLEAVE: "the tensor must not be interleaved",
 }
 """Rules for packed element types, by the code of the broken one (PTX ISA, "Restriction on Tensor
@@ -68,7 +68,7 @@ TITLES = {
     NO_TENSOR_MAP: "{name}: {address:#x} is not the address of a tensor map",
     OTHER_TENSOR: "{name} with a tensor map of {rank} dimensions, created for {mode}",
     TENSOR_ALIGNMENT: "{name}: address {address:#x} of shared memory is not a multiple of {size}",
-    UNSUPPORTED_TENSOR: "{name} with a tensor map of several interleaved slices of channels",
+    UNSUPPORTED_TENSOR: "{name} with an interleaved tensor map of several channel slices",
     PACKED_RULE: "{name} with elements of type {type}: {rule}",
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
     NEW_VALUES: "{name} with the global address {address:#x}, a size of 0, or a nonzero coordinate",
@@ -108,8 +108,8 @@ ADVICE = {
     NO_BLOCK: 'PTX ISA, "mapa": the block of the cluster must have started and must not have '
     "ended.\n    Synchronize all blocks (barrier.cluster) before a block accesses "
     "the shared memory of another block, and before a block ends.",
-    BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": size and addresses must be multiples of 16.\n    '
-    "Align the buffer (alignas(16)), and copy any remaining bytes with loads and stores.",
+    BULK_ALIGNMENT: 'PTX ISA, "cp.async.bulk": the size and the addresses must be multiples of '
+    "16.\n    Align the buffer (alignas(16)), and copy any remaining bytes with loads and stores.",
 }
 """The rule and a remedy, by kind."""
 

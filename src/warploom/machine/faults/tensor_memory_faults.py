@@ -53,12 +53,12 @@ ADVICE = {
         "after this instruction."
     ),
     c.GROWING_ALLOCATION: (
-        'PTX ISA, "tcgen05.alloc": an allocation of a block must not be larger than the previous '
-        "one.\n    Allocate the largest first."
+        'PTX ISA, "tcgen05.alloc": a block must not allocate more columns than in its previous '
+        "allocation.\n    Allocate the largest first."
     ),
     c.NO_COLUMNS: (
-        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but no warp that '
-        "can still run frees any.\n    Free columns that are no longer needed "
+        'PTX ISA, "tcgen05.alloc": the warp waits until enough columns are free, but none of the '
+        "warps that can still run frees any columns.\n    Free columns that are no longer needed "
         "(tcgen05.dealloc), or allocate fewer columns."
     ),
     c.NOT_AN_ALLOCATION: (
@@ -117,8 +117,8 @@ def _problem(kind: int, address: int, size: int) -> str:
         c.GROWING_ALLOCATION: f"{address} columns, after an allocation of {size}",
         c.NO_COLUMNS: f"there are not {address} contiguous free columns",
         c.NOT_AN_ALLOCATION: f"{size} columns at {address:#010x} are not an allocation",
-        c.OTHER_LANES: f"{address:#010x} is in lanes that the warp cannot access; its lanes "
-        f"begin at {size}",
+        c.OTHER_LANES: f"{address:#010x} is in lanes that the warp cannot access; the warp's "
+        f"lanes begin at {size}",
         c.NO_MATRIX_DESCRIPTOR: f"{address & (1 << 64) - 1:#018x} is not a matrix descriptor",
         c.STILL_ALLOCATED: "the block ends without freeing its tensor memory",
         c.NO_SUCH_LANE: f"lane {size} (address {address:#010x}): tensor memory has lanes 0 to 127",

@@ -275,7 +275,7 @@ class DeviceMemory:
         allocation = self._at_or_below(address)
         if allocation is None or size < 0 or address + size > allocation.address + allocation.size:
             raise WarploomError(
-                f"the {size:,} bytes at {address:#x} are not in one live allocation"
+                f"the {size:,} bytes at {address:#x} are not within a single live allocation"
             )
         if allocation.address in self._lent:
             return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))

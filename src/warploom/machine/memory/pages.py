@@ -84,7 +84,7 @@ class PageStore:
             self._file = tempfile.TemporaryFile(prefix="warploom-pages-")  # noqa: SIM115
         start, size = self._file.seek(0, os.SEEK_END), CHUNK_PAGES * PAGE_BYTES
         if not hasattr(os, "posix_fallocate"):
-            raise OSError("this system does not reserve disk space")
+            raise OSError("this system cannot reserve disk space for a file")
         os.posix_fallocate(self._file.fileno(), start, size)
         chunk = np.frombuffer(mmap.mmap(self._file.fileno(), size, offset=start), np.uint8)
         self._free += [chunk[offset : offset + PAGE_BYTES] for offset in range(0, size, PAGE_BYTES)]

@@ -48,7 +48,7 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
         access_type = types[key]
         assert access_type is not None
         if plan not in (select(access_type, ANYWHERE, ir.accesses.facts), general(access_type)):
-            yield f"no row in the plan table has the plan of operation {key[0]}"
+            yield f"no row in the plan table matches the plan of operation {key[0]}"
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
@@ -58,8 +58,8 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
         yield (
-            "it has a fast version but no group that exits to the slow version, or a group that "
-            "exits to the slow version but no fast version"
+            "it must have both a fast version and a group that exits to the slow version, or "
+            "neither"
         )
     stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
     if exiting and not all(group in exiting for group in stays):
@@ -94,7 +94,7 @@ def group_errors(
         # choose a slower plan, but none that is wrong for these addresses.
         rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
         if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
-            yield f"no row in the plan table has the plan of group {sorted(members)}"
+            yield f"no row in the plan table matches the plan of group {sorted(members)}"
 
 
 def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
     if not cached.issuperset(loop.accesses):
         yield "one of its accesses is not guarded by the range cache"
     elif strided_loop(operand_shapes, loop.blocks, list(loop.accesses)) != loop:
-        yield "its list of accesses whose addresses advance is wrong"
+        yield "its list of accesses with advancing addresses is wrong"
 
 
 def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def _operand_errors(program: Program) -> Iterator[str]:
         spec, count = instruction.operation.spec, len(instruction.written)
         is_call = instruction.operation.kind is OpKind.CALL
         if not is_call and not spec.needed <= count <= len(spec.shown):
-            yield f"operation {index} has a wrong number of operands, {count}"
+            yield f"operation {index} has the wrong number of operands, {count}"
         for operand in _leaves(instruction.operands):
             if isinstance(operand, Immediate) and operand.float_bits not in FLOAT_BITS:
                 yield (
@@ -96,8 +96,8 @@ def _block_errors(program: Program) -> Iterator[str]:
     for index, (block, start) in enumerate(zip(program.blocks, starts, strict=False)):
         if (block.index, block.start) != (index, start) or block.stop <= start:
             yield (
-                f"block {index} has the index {block.index} and the range {block.start} to "
-                f"{block.stop}"
+                f"block {index} has the wrong index or range: index {block.index}, range "
+                f"{block.start} to {block.stop}"
             )
             return
     if len(program.local_successors) != len(program.blocks):
@@ -149,7 +149,7 @@ def _register_errors(program: Program) -> Iterator[str]:
             if declared.get(register.name) != register:
                 yield f"operation {index} names {register.name}, which is not declared"
     if program.depth is not None and program.depth not in program.registers:
-        yield f"the register of the call depth, {program.depth.name}, is not declared"
+        yield f"the call-depth register, {program.depth.name}, is not declared"
     for name, marked in (("hidden", program.hidden), ("private", program.private)):
         if not marked <= set(range(len(program.instructions))):
             yield f"an operation that is marked {name} does not exist"

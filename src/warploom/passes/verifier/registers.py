@@ -58,7 +58,8 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
     for register, shape in (*ir.shapes.items(), *ir.block_shapes.items()):
         if not (shape.is_affine and {shape.width, shape.runs} <= WIDTHS):
             yield (
-                f"{register.name} has an invalid shape: {shape.width} values for {shape.runs} runs"
+                f"{register.name} has an invalid shape: {shape.width} values describe "
+                f"{shape.runs} runs of lanes"
             )
         elif register in begun and UNIFORM.join(shape) != shape:
             yield f"{register.name} is zero in all lanes at entry, which its shape does not allow"
@@ -99,6 +100,6 @@ def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) ->
     if targets - inside != {region.point}:
         yield f"b{region.point} is not its only successor"
     if region.written != written_after_exits(program, inside, region.exits):
-        yield "its list of registers written after lanes have left is wrong"
+        yield "its list of registers written after some lanes have left the region is wrong"
     if region.merged != region.written & ir.live(region.point):
         yield "its list of registers that are merged after the region is wrong"

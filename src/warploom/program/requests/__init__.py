@@ -1,5 +1,5 @@
 """Encodes instructions for special units of the GPU (tensor copies, tensor memory, textures) as
-requests. A request consists of operands and of an integer with packed fields (operation and
+requests. A request consists of operands and an integer with packed fields (operation and
 modifiers). Each operand has a row in the record that the unit's functions read. The compiled engine
 and the reference machine execute requests.
 

@@ -117,7 +117,8 @@ def check_unnamed_parameter(scope: Scope, operation: Operation, operand: Address
     Function Parameters")."""
     if operand.base is None:
         message = (
-            f"`{operation.text}` requires the name of a parameter, or a register with its address"
+            f"`{operation.text}` requires the name of a parameter, or a register that contains its "
+            "address"
         )
         raise scope.error(message, operand.span)
     if operation.kind is OpKind.STORE:
@@ -170,7 +171,7 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
 def check_label(scope: Scope, operand: Operand) -> None:
     """Check that a branch goes to a label of its own function."""
     if not isinstance(operand, Symbol) or operand.name not in scope.labels:
-        raise scope.error("a branch needs a label of this function", operand.span)
+        raise scope.error("the target of a branch must be a label in this function", operand.span)
 
 
 def check_targets(scope: Scope, operand: Operand) -> None:

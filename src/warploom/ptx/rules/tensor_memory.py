@@ -33,8 +33,8 @@ def check_matrix(scope: Scope, operation: Operation, operand: Operand) -> None:
     fits = isinstance(base, Register) and base.type.bits == bits and not base.type.is_float
     if not fits and not (isinstance(base, Immediate) and base is operand):
         message = (
-            f"`{operation.text}` requires A as a 64-bit descriptor of a matrix in shared memory, "
-            "or as a tensor memory address, which is a 32-bit register in brackets"
+            f"`{operation.text}`: A must be a 64-bit descriptor of a matrix in shared memory, or a "
+            "tensor memory address (a 32-bit register in brackets)"
         )
         raise scope.error(message, operand.span)
 

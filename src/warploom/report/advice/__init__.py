@@ -1,4 +1,4 @@
-"""Derives advice from the counters of a launch with fixed rules. Each piece of advice states its
+"""Applies fixed rules to the counters of a launch to derive advice. Each piece of advice states its
 evidence and the expected gain.
 
 In: a `Case`: counters, program, launch and device. Out: pieces of advice, each with numbers and

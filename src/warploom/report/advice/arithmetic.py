@@ -28,9 +28,9 @@ DIVISIONS = ("div.s32", "div.s64")
 
 
 SUFFIX = (
-    "Use float if its precision is enough: write constants with the suffix f (1.5f, because 1.5 is "
-    "a double) and call the float functions (sqrtf). A single double operand makes the whole "
-    "expression double."
+    "Use float if single precision is sufficient: write constants with the suffix f (1.5f, because "
+    "1.5 is a double) and call the float functions (sqrtf). One operand of type double makes the "
+    "whole expression double."
 )
 
 
@@ -103,7 +103,7 @@ def _declared_as_double(case: Case) -> str:
         return ""
     buffers = enumerated(names)
     return (
-        f"Use float throughout if its precision is enough: {buffers} "
+        f"Use float throughout if single precision is sufficient: {buffers} "
         f"hold{'s'[: len(names) == 1]} elements of type double, so arithmetic on them uses double "
         "precision. Declare the buffers, the local variables and the constants (1.5f) as float."
     )
@@ -171,8 +171,8 @@ def _division_remedy(case: Case, indices: Sequence[int]) -> str:
     name = found[1] if (found := re.search(r"%\s*([A-Za-z_][\w.]*)", text)) else "w"
     return (
         f"{constant}, or compute the remainder only once, before the loop (j = ... % {name} for "
-        "the first iteration), and add the step of the index to the remainder in the loop: j "
-        f"+= step; while (j >= {name}) j -= {name};"
+        "the first iteration). In the loop, add the index step to the remainder: j += step; while "
+        f"(j >= {name}) j -= {name};"
     )
 
 

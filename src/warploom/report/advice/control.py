@@ -87,9 +87,9 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
         line,
         f"one thread of each block executes {executed:,} of the instructions ({share:.0f} %), "
         f"while the other {case.threads_per_block - 1} threads are idle",
-        "Let all threads share this work: for a sum or another reduction, halve the number "
-        "of values in each step, first with shuffles within each warp (__shfl_down_sync), then "
-        "across the results of the warps in shared memory. Let one thread write the final result.",
+        "Let all threads share this work. For a reduction such as a sum, halve the number of "
+        "values in each step: first with shuffles within each warp (__shfl_down_sync), then in "
+        "shared memory across the warps' results. Let one thread write the final result.",
         lost,
         LEAST_LOST,
         saves={
@@ -138,7 +138,7 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
     is_one_sided = len(regions) == 1 and min(lengths) < SMALL_SIDE * sum(lengths)
     if by_data and is_one_sided:
         return (
-            "Only some elements take the long side: first collect their indices in a list (stream "
+            "Only some elements need the long side: first collect their indices in a list (stream "
             "compaction), then use one thread per entry of the list, so that all lanes have work."
         )
     if by_data:
@@ -148,8 +148,8 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
         )
     return (
         "Let whole warps take one side: compute the element's index from threadIdx.x so that "
-        f"{warp} consecutive threads get elements that take the same side, and use that index in "
-        "the condition, the loads and the stores. (If you change only the condition, some "
+        f"{warp} consecutive threads get elements for which the condition is the same. Use that "
+        "index in the condition, the loads and the stores. (If you change only the condition, some "
         "elements get the wrong side's results.)"
     )
 
@@ -160,7 +160,7 @@ def _sharing(case: Case, region: Region, deciding: Set[int]) -> str:
     indices = set(_instructions(case.program, region.blocks))
     if deciding & indices or not has_independent_iterations(case.program, region.blocks):
         return ""
-    return ", or let the lanes of a warp share the iterations of one element"
+    return ", or divide the iterations for one element among the lanes of a warp"
 
 
 def _writes_memory(case: Case, side: frozenset[int]) -> bool:

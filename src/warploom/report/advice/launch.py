@@ -73,8 +73,8 @@ def small_blocks(case: Case) -> Iterator[Advice]:
         f"{case.threads_per_block} threads per block; an SM holds at most "
         f"{case.spec.max_blocks_per_sm} blocks, which fill only {occupancy.active_warps} of its "
         f"{occupancy.max_warps} warp slots{cost}",
-        f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs ({blocks:,} blocks of {size} "
-        f"threads instead of {case.blocks:,} of {case.threads_per_block}).",
+        f"Use blocks of {FEW_THREADS} to 256 threads to fill the SMs: for example, {blocks:,} "
+        f"blocks of {size} threads, not {case.blocks:,} blocks of {case.threads_per_block}.",
         saves={} if cost else latency_saved(case, occupancy.max_warps),
         is_minor=bool(cost),
     )
@@ -118,7 +118,7 @@ def _more_blocks(case: Case) -> str:
         )
     if smaller:
         return (
-            f"Use blocks of {smaller} threads, so that each SM has one. More elements per "
+            f"Use blocks of {smaller} threads, so that each SM has a block. More elements per "
             "launch, or several kernels at once, would fill the SMs further."
         )
     return (

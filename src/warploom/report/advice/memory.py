@@ -170,7 +170,7 @@ def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total:
         )
     by_warp = "; or combine lanes that use the same address (__match_any_sync)"
     return (
-        "First count in shared memory per block, and add the counts to global memory at the end"
+        "First count in shared memory in each block, then add these counts to global memory"
         f"{by_warp if in_all_threads(case.program, index) else ''}."
     )
 
@@ -249,9 +249,9 @@ def narrow_accesses(case: Case) -> Iterator[Advice]:
             "narrow access",
             line,
             f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane, but a 4-byte "
-            f"register has space for {count} elements",
+            f"register can hold {count} elements",
             f"Let each thread load or store {count} neighboring elements at once ({vector}). "
-            f"This needs only {part} of the requests and of the threads.",
+            f"Only {part} of the requests and threads are then needed.",
             requests - requests // count,
             saves=_narrow_savings(case, count),
         )

@@ -107,7 +107,7 @@ def _step(case: Case, gain: Gain, gained: float | None, live: LiveValues | None)
         )
     return (
         "keep fewer values live: use each value soon after it is computed or loaded, or give "
-        f"each thread fewer values; {gain.after} registers per thread would give {brings}, but a "
+        f"each thread fewer values. {gain.after} registers per thread would give {brings}, but a "
         f"limit (-maxrregcount, __launch_bounds__) below {needed} only causes spills"
     )
 

@@ -103,10 +103,10 @@ def _has_rows_along_x(access: Wasteful, axis: str) -> bool:
 def _transposition(stride: int) -> Pattern:
     return Pattern(
         "strided access",
-        f"lanes are {stride:,} bytes apart, as in a column of a matrix, and another access of "
-        "the kernel reads or writes along rows, as in a transpose",
-        "Stage a tile of 32 rows of 33 elements in shared memory: read rows into the tile and, "
-        "after __syncthreads(), write rows out of it, so that both global accesses are "
+        f"lane addresses are {stride:,} bytes apart, as in a column of a matrix; another access in "
+        "the kernel is row-wise, as in a transpose",
+        "Stage a 32x33 tile in shared memory: read rows of the input into the tile and, after "
+        "__syncthreads(), write its columns as rows of the output. Both accesses are then "
         "coalesced.",
     )
 
@@ -171,7 +171,7 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
     how = f"loads {unrolled} elements in a row" if is_all else "accesses consecutive elements"
     return Pattern(
         "strided access",
-        f"lanes are {abs(x):,} bytes apart, and each thread {how}",
+        f"lane addresses are {abs(x):,} bytes apart, and each thread {how}",
         f"{_lanes_by_row(access, abs(x))}. Or {_alternative(abs(x), example.size)}.",
     )
 
@@ -184,9 +184,9 @@ def _lanes_by_row(access: Wasteful, stride: int) -> str:
     who = "a warp" if lanes == case.spec.warp_size else f"{lanes} lanes"
     every = f"{lanes}{'nd' if lanes in (2, 32) else 'th'}"
     return (
-        f"Give each row to {who}, so that neighboring lanes access neighboring elements (thread i "
-        f"accesses every {every} element of row i / {lanes}, starting at element i % {lanes}), and "
-        f"launch {lanes} times as many blocks ({lanes * case.blocks:,}). A sum over a row then "
+        f"Give each row to {who}, so that neighboring lanes access neighboring elements: thread i "
+        f"accesses every {every} element of row i / {lanes}, starting at element i % {lanes}. "
+        f"Launch {lanes} times as many blocks ({lanes * case.blocks:,}). A sum over a row then "
         "needs a reduction over the row's lanes"
     )
 
@@ -241,9 +241,8 @@ def structures(access: Wasteful) -> Pattern | None:
         whole = f", or {do} whole structures as vectors (float4)"
     return Pattern(
         "array of structures",
-        f"lanes are {size} bytes apart, and accesses to {fields}offsets "
-        f"{', '.join(map(str, offsets))} share that stride, as in an array of structures of "
-        f"{size} bytes",
+        f"lane addresses are {size} bytes apart, as in an array of structures of {size} bytes; "
+        f"the kernel accesses {fields}offsets {', '.join(map(str, offsets))}",
         f"Keep each field in a separate array (structure of arrays){whole}.",
     )
 
@@ -288,7 +287,7 @@ def column(access: Wasteful) -> Pattern | None:
     example, x = access.example, access.along_x or access.example.stride
     if x is None or abs(x) <= LARGEST_STRUCT:
         return None
-    found = f"lanes are {abs(x):,} bytes apart, as in a column of a matrix"
+    found = f"lane addresses are {abs(x):,} bytes apart, as in a column of a matrix"
     width = access.case.block[0]
     if width == 1:
         return None
@@ -317,10 +316,14 @@ def upright_block(access: Wasteful) -> Pattern | None:
     warp = access.case.spec.warp_size
     height = max(1, access.case.threads_per_block // warp)
     stride = access.strides.threads.get("y", example.stride)
-    how = "differ only in threadIdx.y" if stride is None else f"are {abs(stride):,} bytes apart"
+    how = (
+        "lanes differ only in threadIdx.y"
+        if stride is None
+        else f"lane addresses are {abs(stride):,} bytes apart"
+    )
     return Pattern(
         "narrow block",
-        f"the block is 1 thread wide, so lanes {how}",
+        f"the block is 1 thread wide, so {how}",
         f"Extend the block along threadIdx.x ({warp}x{height} instead of 1x{block[1]}), because "
         "threadIdx.x indexes neighboring elements.",
     )
@@ -342,8 +345,8 @@ def strided(access: Wasteful) -> Pattern | None:
         )
     return Pattern(
         "strided access",
-        f"lanes are {abs(stride)} bytes apart and use {example.size} "
-        f"byte{'s'[: example.size > 1]} each",
+        f"lane addresses are {abs(stride)} bytes apart, but each lane uses only {example.size} "
+        f"byte{'s'[: example.size > 1]}",
         remedy,
     )
 
@@ -361,8 +364,8 @@ def indexed(access: Wasteful) -> Pattern | None:
         "scattered access",
         f"the lanes' addresses have no constant stride; the index is loaded at {place}",
         "Sort the indices together with their positions, so that neighboring lanes access "
-        "neighboring elements, and index all other arrays by these positions; otherwise, the "
-        "results are in a different order. Sorting is worthwhile if many launches use the same "
+        "neighboring elements. Index all other arrays by these positions; otherwise, the results "
+        "are in a different order. Sorting is worthwhile if many launches use the same "
         f"order{'; or stage these elements in shared memory' if is_small else ''}.",
     )
 

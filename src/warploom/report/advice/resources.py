@@ -42,7 +42,7 @@ def unused_shared_memory(case: Case) -> Iterator[Advice]:
         "unused shared memory",
         line,
         f"a block has {demand.shared_bytes:,} bytes of shared memory but uses only "
-        f"{touched:,}; the unused rest limits an SM to {case.occupancy.active_blocks} blocks",
+        f"{touched:,}; the unused part limits an SM to {case.occupancy.active_blocks} blocks",
         f"{request}: {less.active_blocks} blocks then fit, and occupancy "
         f"rises from {100 * case.occupancy.fraction:.0f} % to {100 * less.fraction:.0f} %.",
         saves=latency_saved(case, less.active_warps),

@@ -88,9 +88,9 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
     if example.size < stride <= WIDEST:
         count = stride // example.size
         return (
-            f"Lanes are {count} elements apart: load {count} elements at once (float2, float4) if "
-            f"each lane needs them; or split {name or 'the array'} into {count} arrays, so that "
-            "lanes access neighboring elements."
+            f"Lane addresses are {count} elements apart: load {count} elements at once (float2, "
+            f"float4) if each lane needs all of them, or split {name or 'the array'} into {count} "
+            "arrays, so that lanes access neighboring elements."
         )
     found = padding(example)
     if found is None:

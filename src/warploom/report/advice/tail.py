@@ -94,7 +94,7 @@ def _spread(case: Case, now: Waves) -> str:
         more = now.blocks % sms
         return (
             f"{now.blocks:,} blocks for {sms} SMs: {more} SM{'s have' if more > 1 else ' has'} "
-            f"{now.busiest} of them, the other SMs have {now.blocks // sms}"
+            f"{now.busiest} of them, and each of the other SMs has {now.blocks // sms}"
         )
     return (
         f"{now.blocks:,} blocks run in {waves} waves of {at_once:,} ({sms} SMs, {now.held} "
@@ -131,7 +131,7 @@ def _remedy(now: Waves, best: Waves | None) -> str:
         )
     waves = ", all in one wave" if best.busiest <= best.held else ""
     return (
-        f"Use blocks of {best.threads} threads, each of which processes {best.elements} elements: "
+        f"Use blocks of {best.threads} threads, and process {best.elements} elements per thread: "
         f"{spread}{waves}."
     )
 

@@ -119,7 +119,7 @@ def _problems(made: list[Any], access: Access) -> Iterator[str]:
     for one in made:
         pair: list[Any] = [*one] if isinstance(one, tuple | list) else []
         if len(pair) != 2:
-            yield f"{one!r} is not a pair of a start and a length"
+            yield f"{one!r} is not a (start, length) pair"
             return
         start, length = pair
         if length not in SIZES or type(start) is not int or start % length:

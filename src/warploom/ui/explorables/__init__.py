@@ -1,4 +1,4 @@
-"""Contains the explorables: pages with a text and controls. When a user changes a control, the page
+"""Contains the explorables: pages with text and controls. When a user changes a control, the page
 immediately shows the launch with the new value.
 
 An explorable is one TOML file in this folder: the kernel's source, a launch in which `{name}`

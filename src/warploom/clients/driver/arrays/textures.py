@@ -94,9 +94,9 @@ def _most_level(d: TextureDescriptor) -> int:
     if d.mipmap_bias or d.mipmap_least > 0 or d.mipmap_most % 1:
         raise DriverError(
             Result.NOT_SUPPORTED,
-            "mipmaps require a bias of 0, a minimum level of 0 and a whole number as the maximum "
-            f"level, not a bias of {d.mipmap_bias:g} with levels from {d.mipmap_least:g} to "
-            f"{d.mipmap_most:g}",
+            "mipmaps require a bias of 0, a minimum level of 0 and an integer maximum level; this "
+            f"texture has a bias of {d.mipmap_bias:g}, a minimum level of {d.mipmap_least:g} and a "
+            f"maximum level of {d.mipmap_most:g}",
         )
     return max(0, int(d.mipmap_most))
 
