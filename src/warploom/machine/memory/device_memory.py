@@ -64,6 +64,8 @@ class DeviceMemory:
         self._lent: dict[int, object] = {}
         self._used = 0
         self._table: AllocationTable | None = None
+        self._sorted: tuple[tuple[int, ...], tuple[Allocation, ...]] | None = None
+        """The addresses of `_live`, rising, and its allocations; None after a change."""
         self._launches: set[int] = set()  # the numbers of the launches that run
         self._begun = 0
         self.unwritten: dict[int, npt.NDArray[np.int64]] = {}
@@ -162,7 +164,7 @@ class DeviceMemory:
         )
         self._live[allocation.address] = allocation
         self.unwritten.pop(allocation.address, None)
-        self._table = None
+        self._table = self._sorted = None
 
     def free(self, address: int, *, in_kernel: bool = False) -> None:
         """Ends the allocation that starts at `address`; its memory is zero when it is next
@@ -211,7 +213,7 @@ class DeviceMemory:
         if in_kernel or not self._launches or address not in self._live:
             return self._release(address)
         self._retained[address] = self._begun
-        self._table = None
+        self._table = self._sorted = None
         return True
 
     def _release(self, address: int) -> bool:
@@ -223,7 +225,7 @@ class DeviceMemory:
             return False
         del self._addresses[bisect_right(self._addresses, address) - 1]
         self._constants.discard(address)
-        self._table = None
+        self._table = self._sorted = None
         # Lent memory is the host's: it is neither cleared nor counted.
         if address in self._lent:
             del self._lent[address]
@@ -329,7 +331,7 @@ class DeviceMemory:
             self._allocator.gaps = state.gaps
             self._constants = set(state.constants)
             self.heap.sizes = state.heap
-            self._table = None
+            self._table = self._sorted = None
 
     def table(self) -> AllocationTable:
         """Returns the live allocations, without retained ones, as compiled code reads them when a
@@ -370,7 +372,7 @@ class DeviceMemory:
         self._constants.clear()
         self._lent.clear()
         self._retained.clear()
-        self._table = None
+        self._table = self._sorted = None
         # This view of the mapping would keep it open.
         self._bytes = np.empty(0, np.uint8)
         try:
@@ -382,9 +384,14 @@ class DeviceMemory:
     def _at_or_below(self, address: int) -> Allocation | None:
         """Returns the allocation with the highest start that is not above `address`, live or
         retained; it need not contain the address. None if there is none."""
-        with self._lock:
-            index = bisect_right(self._addresses, address)
-            return self._live[self._addresses[index - 1]] if index else None
+        found = self._sorted
+        # Without the lock, as for `table`.
+        if found is None:
+            with self._lock:
+                live = tuple(self._live[start] for start in self._addresses)
+                self._sorted = found = tuple(self._addresses), live
+        index = bisect_right(found[0], address)
+        return found[1][index - 1] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
         """Returns the error of an allocation for which no free range is long enough: it states how

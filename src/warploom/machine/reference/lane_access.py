@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -72,7 +73,7 @@ class ByteArea:
 
     def nearest(self, address: int) -> Allocation:
         """Returns the area as one allocation, for any address."""
-        return Allocation(0, len(self.data), self.name)
+        return _area(len(self.data), self.name)
 
     def find(self, address: int) -> Allocation | None:
         """Returns the area as one allocation, from 0 on; None if `address` is past its end."""
@@ -81,6 +82,11 @@ class ByteArea:
     def is_constant(self, address: int) -> bool:
         """Returns false: an area is writable."""
         return False
+
+
+@lru_cache(maxsize=64)
+def _area(size: int, name: str) -> Allocation:
+    return Allocation(0, size, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,14 @@ def lane_accesses(
     the sanitizer. Raises the fault of the first in this order that may not access memory (in a
     cluster, shared memory first), before any access is done."""
     accesses_of_warp: list[LaneAccess] = []
+    common: dict[Space, ByteStore] = {}  # memories that are the same for all lanes
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
-        store = _store_of(warp, space_of_lane, lane, request.of_call_parameters)
+        store = common.get(space_of_lane)
+        if store is None:
+            store = _store_of(warp, space_of_lane, lane, request.of_call_parameters)
+            if space_of_lane is not Space.LOCAL and not request.of_call_parameters:
+                common[space_of_lane] = store
         accesses_of_warp.append(LaneAccess(lane, space_of_lane, offset, store))
     # Before the checks, so that a sanitizer can report and suppress invalid accesses.
     if warp.run.sanitizer is not None and not request.of_call_parameters:
