@@ -153,6 +153,9 @@ class TimingSpec:
     began, where its warps are a multiple of the schedulers; else at the same one."""
     block_launch_cycles: int
     """From the launch of a block into a free slot of an SM to its first issue."""
+    block_cycles: float
+    """Cycles of the device for each launch of a block in the place of one that has ended; 0: no
+    limit. The first blocks, as many as the SMs hold, are launched at once."""
     fetch_instructions: int
     """Instructions that the first instruction cache of a scheduler holds."""
 

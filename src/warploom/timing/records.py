@@ -215,6 +215,7 @@ class EngineParameters(WordRecord):
     atomic_port_ticks: int  # of an SM's port for a sector of an atomic
     atomic_sector_ticks: int  # of a slice of L2 for one, beyond those of a load
     blocks_in_turn: int  # 1 if blocks begin at the schedulers in turn
+    block_cycles: int  # between the launches of two blocks of an SM that is full
 
 
 class SmState(WordRecord):
@@ -256,6 +257,7 @@ class SmState(WordRecord):
     received_count: int  # and from them
     fill_debt: int  # ticks of L1's time taken by fills that have delayed no access yet
     block_slots: int  # that blocks of other kernels leave to the launch
+    next_launch: int  # the cycle from which the next block can be launched
 
 
 class WarpSlot(WordRecord, align=w.LINE):

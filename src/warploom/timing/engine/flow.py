@@ -221,13 +221,15 @@ def end_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> Non
 @jitable
 def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Launches blocks that are reserved for this SM, in order, in its free slots (no live warps),
-    until either run out."""
+    until either run out, or until the next one can be launched only later (`next_launch`)."""
     for index in range(sm.block_slots):
-        if sm.reserved_count == 0:
+        if sm.reserved_count == 0 or sm.next_launch > now:
             return
         block = BlockSlot(sm, arrays.params.at_blocks, index)
         if block.warps == 0:
             launch_block(arrays, sm, block, now)
+            if sm.launched >= sm.block_slots * arrays.params.warps_per_block:
+                sm.next_launch = now + arrays.params.block_cycles
 
 
 @jitable

@@ -191,13 +191,12 @@ def run_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
 @jitable
 def run_cycle(arrays: EngineArrays, sm: SmState, now: int, stop: int) -> int:
     """Runs one cycle of an SM: its load/store unit, its Tensor Memory Accelerator, then those
-    schedulers that can change in it (`next`). Returns the next cycle in which something can change:
-    now + 1 at least, else at most `stop`; now + 1 if a block has ended and others are reserved."""
+    schedulers that can change in it (`next`). Returns the next cycle in which something can change,
+    also that in which a reserved block can be launched: now + 1 at least, else at most `stop`."""
     if sm.queue_count > 0 and sm.lsu_free <= now:
         serve_queue(arrays, sm, now)
     if sm.tma_count > 0 and sm.tma_free <= now:
         serve_copies(arrays, sm, now)
-    blocks = sm.live_blocks
     next_cycle = stop
     for number in range(arrays.params.schedulers):
         scheduler = SchedulerState(sm, arrays.params.at_schedulers, number)
@@ -209,9 +208,8 @@ def run_cycle(arrays: EngineArrays, sm: SmState, now: int, stop: int) -> int:
         next_cycle = min(next_cycle, sm.lsu_free)
     if sm.tma_count > 0:
         next_cycle = min(next_cycle, sm.tma_free)
-    # A block has ended: the next reserved one is launched in the next cycle.
-    if sm.live_blocks < blocks and sm.reserved_count > 0:
-        next_cycle = now + 1
+    if sm.reserved_count > 0 and sm.live_blocks < sm.block_slots:
+        next_cycle = min(next_cycle, sm.next_launch)
     return int(max(now + 1, next_cycle))
 
 

@@ -116,6 +116,7 @@ def setting_of(
     params.poll_barrier = sizes.poll_barrier_warps
     params.phases = sizes.phases
     params.messages = MESSAGES * (sizes.clusters and sizes.phases > 0)
+    params.block_cycles = round(timing.block_cycles * device.sms)
     params.shared_units_mask = _shared_units_mask(WorkCosts(device, timing))
     params.reserved = 2 * sizes.block_slots
     params.events = events
