@@ -229,10 +229,10 @@ neither graphics nor libraries such as cuBLAS and cuFFT. They were built with th
 and with nvcc from NVIDIA's wheels, and run on a software H100. The command
 `python tools/cuda_samples.py CHECKOUT` builds and runs the programs, and writes this page.
 
-Each sample checks itself: it compares its result with a result from the CPU and exits with status 0
-if the two results are equal. A sample passes if it exits with status 0 and has run a kernel. A
-sample is waived if it reports that the device lacks a feature that it needs, such as a second GPU.
-Times were measured on one CPU core that was also doing other work."""
+Each sample checks itself: it compares its result with a result that it computes on the CPU, and
+exits with status 0 if the two results are equal. A sample passes if it exits with status 0 and has
+run a kernel. A sample is waived if it reports that the device lacks a feature that it needs, such
+as a second GPU. Times were measured on one CPU core that was also doing other work."""
 
 
 HECBENCH_PREFACE = """\

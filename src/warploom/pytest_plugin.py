@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--warploom-report",
         metavar="FILE",
-        help="write the counts of all kernels to a JSON file",
+        help="write the counters of all kernels to a JSON file",
     )
     group.addoption(
         CHECK,

@@ -86,7 +86,7 @@ def test_contents_are_read_from_files(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("i8[2]=300", "a number that does not fit int8"),
+        ("i8[2]=300", "a number that does not fit in int8"),
         ("i32[3]=1,2", "2 numbers, but the buffer has 3 elements"),
         ("f32[2]=uniform:1", "is neither one of zeros, ones"),
         ("f32[2]=none.csv", "none.csv cannot be loaded"),

@@ -289,7 +289,7 @@ def test_launches_that_there_are_not(app: Path, options: tuple[str, ...], error:
         ("profile", ("--block", "64"), "--block: .* already specifies the launch"),
         ("time", ("--kernel", "scale"), "--kernel: .* has only one launch"),
         ("sass", ("--launch", "1"), "--launch applies only to programs, but .* is a saved launch"),
-        ("tune", ("--space", "TILE=1,2"), "the kernels of .* are already compiled"),
+        ("tune", ("--space", "TILE=1,2"), "the kernels in .* are already compiled"),
     ],
 )
 def test_options_that_a_saved_launch_has_not(

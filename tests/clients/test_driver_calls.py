@@ -46,7 +46,7 @@ def test_times_of_events_are_said_to_be_the_simulators(run_program: RunProgram) 
         pytest.skip("cuda.bindings is not installed")
     outcome = run_program("event_times.py", report="short")
     assert outcome.stdout == "True\n", outcome.stderr
-    assert "event times measure the simulation" in outcome.stderr
+    assert "event times are simulation times" in outcome.stderr
 
 
 def test_tensor_maps_and_clusters(run_program: RunProgram) -> None:

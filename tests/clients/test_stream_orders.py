@@ -57,8 +57,8 @@ def test_kernels_that_wait_for_each_other_or_the_host_end(
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ([], 1, "In 2 of them, the output differs"),
-        (["ordered"], 0, "always with the same output (exit status 0)"),
+        ([], 1, "In 2 of these runs, the output differs"),
+        (["ordered"], 0, "All runs had the same output (exit status 0)"),
     ],
 )
 def test_explore_compares_what_a_program_prints(

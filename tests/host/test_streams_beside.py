@@ -132,6 +132,6 @@ def test_a_launch_without_a_stream_that_never_fits_says_so() -> None:
     waiting = module["wait_for"][2, 32, stream, KB_48](flag, 1, done, 7)
     while not waiting.kernel.context.turn.has_waiting:
         time.sleep(0.01)
-    with pytest.raises(wl.DeadlockError, match="can never start: 2 blocks"):
+    with pytest.raises(wl.DeadlockError, match=r"can never start: .* with 2 blocks"):
         module["wait_for"][1, 32, None, KB_48](zero, 0, flag, 1)
     waiting.cancel()

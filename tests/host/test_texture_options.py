@@ -89,7 +89,7 @@ HEADER = """
         ("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];", "a 32-bit integer here"),
         ("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;", "depth comparisons"),
         ("tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5, %f6, %f6}], {%r0, %r1, %r2};",
-         "a cube does not support offsets"),
+         "cube textures do not support offsets"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%r0, {%f4}];", "a variable or a handle"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t];", r"\[a, \{x, \.\.\.\}\]"),
         ("suld.b.1d.b32.trap {%r0}, [%t, s, {%r1}];", "does not take a sampler"),

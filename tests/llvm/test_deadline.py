@@ -37,5 +37,5 @@ def test_the_variable_holds_a_number_of_seconds(
 ) -> None:
     gpu = wl.Device()
     monkeypatch.setenv(VARIABLE, given)
-    with pytest.raises(wl.WarploomError, match="is not a positive number of seconds"):
+    with pytest.raises(wl.WarploomError, match="must be a positive number of seconds"):
         gpu.compile(SOURCE)["k"][1, 32](gpu.zeros(32, np.int32))

@@ -77,7 +77,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
         (BUFFERING.replace("P1:r1 ==", "P2:r1 =="), "there is no thread P2"),
         (BUFFERING.replace("@cta 1", ""), "does not name a thread"),
         (BUFFERING.replace("{ }", "{ x: 3 }"), "is not an initial value"),
-        (BUFFERING.replace("/\\", "&"), "is not part of a condition"),
+        (BUFFERING.replace("/\\", "&"), "is not valid in a condition"),
         (BUFFERING.replace("fence.sc.gpu |", ""), "has 1 columns instead of 2"),
     ],
 )

@@ -124,7 +124,7 @@ __global__ void k(int* out) {
     gpu = wl.Device("h100", engine=engine)
     with pytest.raises(wl.DeadlockError) as caught:
         gpu.compile(source)["k"][1, 32](gpu.zeros(32, np.int32))
-    text = "the lanes of member mask 0xffffffff, of which lanes 16 to 31 have not arrived"
+    text = "the lanes in member mask 0xffffffff, of which lanes 16 to 31 have not arrived"
     [group] = [g for g in caught.value.groups if g.waits_for == text]
     assert group.lanes == tuple(range(16))
     assert text in str(caught.value)

@@ -279,7 +279,7 @@ def test_a_descriptor_beyond_shared_memory(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_block_without_a_whole_warp_group(engine: str) -> None:
     gpu = wl.Device("h100", engine=engine)
-    with pytest.raises(wl.DeviceTrap, match=r"warp group that has fewer than 4 warps"):
+    with pytest.raises(wl.DeviceTrap, match=r"warpgroup that has fewer than 4 warps"):
         gpu.compile(kernel([PLAIN]), "ptx")["k"][1, 96](*arguments([Data(PLAIN, 0)]))
 
 

@@ -71,7 +71,7 @@ def test_the_race_detector_knows_it() -> None:
 
 
 def test_a_warp_that_does_not_wait_is_missed() -> None:
-    with pytest.raises(wl.DeadlockError, match=r"the other warps of the warp group"):
+    with pytest.raises(wl.DeadlockError, match=r"the other warps of the warpgroup"):
         product(wl.Device("h100"), skipped=2)
 
 

@@ -202,7 +202,7 @@ def test_a_choice_without_a_branch_says_that_both_sides_were_computed() -> None:
     assert (counters.branches, counters.selects % 2) == (0, 0)
     assert counters.selects > 0
     whys = {line.line.rpartition(":")[2]: line.why for line in run.summary.lines}
-    assert "both sides of a conditional are computed and one is selected" in whys["5"]
+    assert "both sides of a conditional computed and one selected" in whys["5"]
     assert all("choice" not in why for line, why in whys.items() if line != "5")
     assert "Selects (conditionals without a branch)" in run.report()
 

@@ -141,7 +141,7 @@ def test_lines_round_trip() -> None:
         (("thread block = 1,0,0", "thread block = 1,0"), "1.traceg .*'thread block = 1,0'"),
         (("warp = 1", "warp = 1,2"), "1.traceg .*'warp = 1,2'"),
         (("LDG.E.64.SYS", "UBLKCP"), "is a bulk copy"),
-        (("(2,1,1)", "(3,1,1)"), "has 2 blocks, but its grid has 3"),
+        (("(2,1,1)", "(3,1,1)"), "has 2 blocks, but the grid has 3"),
     ],
 )
 def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: str) -> None:

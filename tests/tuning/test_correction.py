@@ -91,5 +91,5 @@ def test_measurements_of_nothing_that_ran_are_an_error() -> None:
     failed = Measurement({"block_size_x": 128, "TILE": 2}, 1.0)
     with pytest.raises(WarploomError, match="none of the measured configurations"):
         tuned(1.0, 1.0, 1.0, None).corrected([failed])
-    with pytest.raises(WarploomError, match="matches 2 configurations of the space"):
+    with pytest.raises(WarploomError, match="matches 2 configurations in the search space"):
         tuned(1.0, 1.0, 1.0, None).corrected([Measurement({"block_size_x": 64}, 1.0)])

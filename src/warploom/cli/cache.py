@@ -56,7 +56,7 @@ def cache(
         )
     terminal().print(table)
     total = sum(map(sum, held.values()))
-    print(f"{folder}: {_mib(total)} MiB used of at most {MOST_BYTES >> 20:,} MiB")
+    print(f"{folder}: {_mib(total)} MiB used; the limit is {MOST_BYTES >> 20:,} MiB")
 
 
 def _mib(size: int) -> str:

@@ -64,7 +64,7 @@ COMMANDS = {
     "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
     "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
     "learn": Command(
-        "lessons.learn", "learn", WATCH, "Open a lesson, or grade a kernel for a task."
+        "lessons.learn", "learn", WATCH, "Open a lesson, or grade a solution to its task."
     ),
     "tour": Command("lessons.tour", "tour", WATCH, "Watch lessons as narrated, captioned videos."),
     "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
@@ -73,7 +73,7 @@ COMMANDS = {
     ),
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
     "kernels": Command(
-        "starting.kernels", "kernels", LOOK, "List a file's kernels and how to run them."
+        "starting.kernels", "kernels", LOOK, "List a file's kernels, with commands to run them."
     ),
     "devices": Command("devices", "devices", LOOK, "List the devices, or the properties of one."),
     "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform and its devices."),

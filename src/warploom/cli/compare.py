@@ -28,8 +28,8 @@ Run = Annotated[
     Path,
     typer.Argument(
         help="A report (.json, from `warploom profile --json` or `warploom run --json FILE "
-        "program`), a saved launch (.wlcore), or a file with kernels. For a file with kernels, "
-        "the launch options specify the launch."
+        "program`), a saved launch (.wlcore), or a kernel file. For a kernel file, the launch "
+        "options specify the launch."
     ),
 ]
 

@@ -69,9 +69,7 @@ def debug_adapter(
     ] = False,
     port: Annotated[
         int | None,
-        typer.Option(
-            help="Serve one client on this port of the local host; 0 selects any free port."
-        ),
+        typer.Option(help="Serve one client on this localhost port; 0 selects any free port."),
     ] = None,
 ) -> None:
     """Serve an editor over the Debug Adapter Protocol."""
@@ -153,7 +151,7 @@ def _configuration(given: dict[str, Any]) -> LaunchConfiguration:
         )
     if "program" not in own:
         raise WarploomError(
-            "the launch configuration has no `program`: set it to a .cu, .ptx or .py file"
+            "the launch configuration has no `program`: set it to a .cu, .ptx, .cl or .py file"
         )
     try:
         return msgspec.convert(own, LaunchConfiguration)

@@ -132,8 +132,8 @@ def _cuda_wheels() -> Iterator[Finding]:
         yield Finding(
             "CUDA wheels",
             False,
-            f"the CUDA wheels have different versions ({others}), which nvcc does not support: pip "
-            f'install "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
+            f"the CUDA wheels have different versions ({others}), which nvcc does not support; "
+            f'to install one version: pip install "cuda-toolkit[cudart,nvcc,nvrtc,nvvm]=={kept}.*"',
         )
 
 

@@ -20,7 +20,7 @@ from warploom.host.exploration.explore import explore as explore_orders
 from warploom.host.exploration.orders import Order
 from warploom.observe.origins import Cause
 
-COMPLETE = "The conflicting accesses were run in every order that can change the result."
+COMPLETE = "The conflicting accesses were executed in every order that can change the result."
 
 RUNS = 100
 """How many orders of a launch are run where the user does not say."""
@@ -40,7 +40,7 @@ def explore(
         int | None,
         typer.Option(
             min=1,
-            help=f"Number of legal execution orders to run. Default: {RUNS}, or {ORDERS} with "
+            help=f"Number of legal execution orders to try. Default: {RUNS}, or {ORDERS} with "
             "--streams.",
         ),
     ] = None,
@@ -121,7 +121,7 @@ def _as_text(found: Exploration) -> str:
 
 def _uninterrupted(found: Exploration) -> str:
     """Returns what was left out, and why."""
-    return f"  No run switched between warps before a conflicting access: {found.uninterrupted}."
+    return f"  Warps could not be interrupted before conflicting accesses: {found.uninterrupted}."
 
 
 def _again(order: Order) -> str:

@@ -25,7 +25,7 @@ HOLDS_NOT = 1
 File = Annotated[
     Path,
     typer.Argument(
-        help="A litmus test (.litmus), or a kernel (.cu, .ptx) that few threads execute."
+        help="A litmus test (.litmus), or a kernel (.cu, .ptx) launched with only a few threads."
     ),
 ]
 

@@ -58,8 +58,8 @@ class BlockOptions:
         """Returns the registers per thread. Raises WarploomError where they are not given."""
         if self.registers is None:
             raise WarploomError(
-                "specify a file with kernels, or the number of registers per thread with "
-                "--registers"
+                "pass a kernel file, or use --registers to specify the number of registers per "
+                "thread"
             )
         return self.registers
 

@@ -73,7 +73,7 @@ Save = Annotated[
     typer.Option(metavar="NAME=FILE.npy", help="Write a buffer to a file after the launch."),
 ]
 MaxInstructions = Annotated[
-    int | None, typer.Option(min=0, help="Stop after this number of warp instructions.")
+    int | None, typer.Option(min=0, help="Stop after this many warp instructions.")
 ]
 StrictTarget = Annotated[
     bool,
@@ -137,9 +137,8 @@ AnyOrder = Annotated[
     bool,
     typer.Option(
         "--any-order",
-        help="Run blocks on several host threads even if accesses of different blocks may "
-        "conflict. "
-        "The results are legal, but may differ from run to run.",
+        help="Run blocks on several host threads even if accesses by different blocks may "
+        "conflict. The results are legal, but may differ from run to run.",
     ),
 ]
 Scheduler = Annotated[
@@ -162,7 +161,7 @@ CacheState = Annotated[
 ]
 Sample = Annotated[
     int | None,
-    typer.Option(min=1, help="Simulate only this number of waves of blocks, from the first wave."),
+    typer.Option(min=1, help="Simulate only this many waves of blocks, starting with the first."),
 ]
 Processes = Annotated[
     int | None,

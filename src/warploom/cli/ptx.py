@@ -31,7 +31,7 @@ def ptx(
         bool,
         typer.Option(
             "--plan",
-            help="Print only how each memory access of a kernel is compiled (its access plan).",
+            help="Print only a kernel's access plan: how each memory access is compiled.",
         ),
     ] = False,
     ir: Annotated[

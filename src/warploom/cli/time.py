@@ -47,16 +47,15 @@ class Outputs:
         Path | None,
         typer.Option(
             metavar="FILE.pftrace",
-            help="Write a trace of the activity of each warp on one SM, cycle by cycle. Open the "
-            "trace at ui.perfetto.dev.",
+            help="Write a cycle-by-cycle trace of each warp's activity on one SM. Open the trace "
+            "at ui.perfetto.dev.",
         ),
     ] = None
     trace: Annotated[
         Path | None,
         typer.Option(
             metavar="TRACE.wl",
-            help="Write a trace of the launch that includes the modelled times, for `warploom "
-            "view`.",
+            help="Write a trace of the launch, including the modelled times, for `warploom view`.",
         ),
     ] = None
     sm: Annotated[
@@ -154,7 +153,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
         ) from None
     count = write_trace(made, file, sm)
     left_out = " (the maximum; all further states are omitted)" if count >= MOST_STATES else ""
-    print(f"{file}: {count:,} warp states of SM {sm}{left_out}", file=sys.stderr)
+    print(f"{file}: {count:,} warp states on SM {sm}{left_out}", file=sys.stderr)
 
 
 def _write_trace(trace: Trace, file: Path) -> None:
@@ -163,7 +162,7 @@ def _write_trace(trace: Trace, file: Path) -> None:
     assert modelled is not None
     left_out = f"; {modelled.left_out:,} warp cycles omitted" if modelled.left_out else ""
     print(
-        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} warp states of SM "
+        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} warp states on SM "
         f"{modelled.sm}{left_out}. View it with `warploom view {file}`.",
         file=sys.stderr,
     )

@@ -39,7 +39,7 @@ SPACE_HELP = (
     "The search space, such as block=64:1024:32,regs=32,64. Write each parameter as "
     "NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE. NAME is block, grid (values such as 16 or 16x8), "
     "block_size_x, _y, _z, shared, regs, device or a macro in the source. Alternatively, give a "
-    ".json file with a dictionary of lists."
+    ".json file that contains a dictionary of lists."
 )
 
 
@@ -83,8 +83,8 @@ class SearchOptions:
         int | None,
         typer.Option(
             min=1,
-            help="Simulate only this number of waves of blocks, from the first wave, and execute "
-            "only the blocks that the simulation of these waves needs.",
+            help="Simulate only this many waves of blocks, starting with the first, and execute "
+            "only the blocks that this simulation needs.",
         ),
     ] = None
     stop_early: Annotated[
@@ -118,7 +118,7 @@ class HardwareOptions:
         Path | None, typer.Option(metavar="FILE.json", help="Write the times to this file.")
     ] = None
     format: Annotated[
-        str, typer.Option(help=f"Format of the file that --write names: {' or '.join(FORMATS)}.")
+        str, typer.Option(help=f"Format of the file written by --write: {' or '.join(FORMATS)}.")
     ] = FORMATS[0]
 
 
@@ -281,9 +281,9 @@ def _check_shapes(file: Path, space: dict[str, list[Any]]) -> None:
     for name in space:
         if name not in shapes:
             raise WarploomError(
-                f"--space: the kernels of {file} are already compiled, so {name} cannot vary; "
-                f"choose from {', '.join(shapes)}. To tune macros and registers, use a .cu file "
-                "with the kernel."
+                f"--space: the kernels in {file} are already compiled, so {name} cannot vary; "
+                f"choose from {', '.join(shapes)}. To tune macros and registers, pass a .cu "
+                "file that contains the kernel."
             )
 
 

@@ -37,7 +37,9 @@ class AddedOptions:
 
     time: Annotated[
         bool,
-        typer.Option("--time", help="Also model the time, and add a track for each warp of an SM."),
+        typer.Option(
+            "--time", help="Also model the time, and add a track for each warp on one SM."
+        ),
     ] = False
     scheduler: Scheduler = None
     sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0

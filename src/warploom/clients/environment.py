@@ -47,10 +47,11 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
     outer = os.environ if outer is None else outer
     if not libraries_are_built():
         raise WarploomError(
-            "Warploom's versions of NVIDIA's libraries were not built: an installation from source "
-            "builds them only on Linux with a C compiler. Install gcc or clang, then run `pip "
-            "install --force-reinstall --no-deps` for Warploom (in a checkout: `python "
-            "tools/build_driver.py`). `from warploom import cuda` works without these libraries."
+            "Warploom's versions of NVIDIA's libraries were not built: to build them, an "
+            "installation from source requires Linux and a C compiler. Install gcc or clang, then "
+            "reinstall Warploom with `pip install --force-reinstall --no-deps` (in a checkout, run "
+            "`python tools/build_driver.py`). `from warploom import cuda` works without these "
+            "libraries."
         )
     preloaded = [str(LIBRARIES / name) for name in PRELOADED]
     return {

@@ -99,7 +99,9 @@ def _pointers(address: int) -> Iterator[int]:
 def _fat_binary_at(address: int) -> bytes:
     _, _, header, size = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
     if header + size >= 1 << 31:
-        raise NoPtx(f"the fat binary is damaged: its header states a size of {size:,} bytes")
+        raise NoPtx(
+            f"the fat binary is damaged: the size in its header, {size:,} bytes, is too large"
+        )
     return ctypes.string_at(address, header + size)
 
 

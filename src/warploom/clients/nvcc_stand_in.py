@@ -22,7 +22,7 @@ from warploom.devices.catalog import find_device
 from warploom.frontends.cuda_cpp import compile_cuda
 from warploom.host.programs.sources import read_source
 
-VERSION = "nvcc through Warploom: compiles kernels to PTX"
+VERSION = "Warploom's replacement for nvcc: compiles kernels to PTX"
 
 KINDS = ("cubin", "fatbin", "ptx")
 """What may be asked for of kernels; all of them become PTX."""

@@ -29,7 +29,8 @@ def machine_code_of(library: str) -> str:
         return ""
     return (
         f"{library} contains only machine code for GPUs and no PTX, so Warploom cannot run it, and "
-        "the call fails. PyTorch's operators still run, and so do kernels that have PTX."
+        "the call fails. PyTorch's operators still run, and so do kernels that are available as "
+        "PTX."
     )
 
 

@@ -98,15 +98,15 @@ class HostWork:
 
 HOST_ACCESSES = (
     "Note: the host and kernels share memory (managed or mapped). In Warploom, a launch has "
-    "finished when the call returns, so the host reads the values that kernels wrote. On a GPU, "
+    "finished when the call returns, so the host always sees what the kernels wrote. On a GPU, "
     "the host must first wait for the kernels (cudaDeviceSynchronize, an event or a stream). "
     "Warploom does not check whether the host waits."
 )
 """Printed with the findings: the host's own accesses are not seen."""
 
 EVENT_TIMES = (
-    "event times measure the simulation on this computer, not a GPU: use `warploom time` to model "
-    "GPU times"
+    "event times are simulation times on this computer, not GPU times: use `warploom time` to "
+    "model GPU times"
 )
 
 

@@ -89,7 +89,7 @@ class Settings:
         if self.timeline and (self.engine != "compiled" or self.sanitize):
             raise WarploomError(
                 "a timeline requires the compiled engine, without sanitizers: omit --timeline, or "
-                "use `warploom run` without --engine"
+                "run the program with `warploom run` and without --engine"
             )
         return self
 

@@ -30,7 +30,7 @@ def temporary_folder() -> Path:
     if hasattr(os, "getuid") and (
         found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o22
     ):
-        raise PermissionError(f"{folder} can be written by other users: remove it")
+        raise PermissionError(f"other users can write to {folder}: remove it")
     return folder
 
 

@@ -153,7 +153,7 @@ class Items(Rule):
 
     @cached_property
     def expected(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return f"a sequence whose items are each {self.item.expected}"
+        return f"a sequence in which each item is {self.item.expected}"
 
     def convert(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):

@@ -226,7 +226,7 @@ def _bank_mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
         return modes[0]
     if bank_bytes not in modes:
         raise WarploomError(
-            f"the banks of {spec.title} (compute capability {spec.cc}) are"
+            f"the shared memory banks of {spec.title} (compute capability {spec.cc}) are"
             f" {' or '.join(map(str, modes))} bytes wide, not {bank_bytes}"
         )
     return bank_bytes

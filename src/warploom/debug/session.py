@@ -94,7 +94,7 @@ class Session(Breaking):
         found = self._search_back(stops, self.position)
         if found is None:
             what = "wrote" if kind == "write" else "accessed"
-            return Stop("none", f"No earlier instruction of this launch {what} {text}.")
+            return Stop("none", f"No earlier instruction in this launch {what} {text}.")
         return self._arrive(found, stops)
 
     def last_divergence(self) -> Stop:

@@ -1,5 +1,5 @@
 """Detects data races: pairs of conflicting accesses that PTX's memory model leaves unordered. The
-input is a stream of the events of a launch in execution order (accesses of warps, barriers, fences,
+input is a stream of a launch's events in execution order (warp accesses, barriers, fences,
 asynchronous copies). The output is a list of findings in the detector's state (`layout`).
 
 It is a happens-before detector with vector clocks and shadow memory, as FastTrack is, with

@@ -184,8 +184,8 @@ def _refusal(name: str, log: str) -> CompileError:
         advice += (
             " NVRTC compiles only device code. If this is a whole program, run it with `warploom "
             f"nvcc {program} -o app && warploom run ./app`. To run only one of its kernels, "
-            f"compile the file with `warploom nvcc -ptx -lineinfo {program}` and use the .ptx file "
-            "instead of the .cu file. In any other file, put host code and its #includes inside "
-            "`#ifndef __CUDACC_RTC__`; add include directories with the option -I."
+            f"compile the file with `warploom nvcc -ptx -lineinfo {program}` and pass the .ptx "
+            "file instead of the .cu file. If this is not a whole program, put host code and its "
+            "#includes inside `#ifndef __CUDACC_RTC__`, and add include directories with -I."
         )
     return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

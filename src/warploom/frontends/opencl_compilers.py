@@ -52,9 +52,9 @@ def clang() -> Command:
             return command
     raise CompileError(
         f"OpenCL C requires clang {OLDEST_CLANG} or later with the NVPTX target, but none is "
-        f"installed. Install one with `{INSTALL}` (in the ziglang wheel) or from your Linux "
-        "distribution (Debian: apt-get install clang-19). Or set WARPLOOM_CLANG to the path of a "
-        "clang executable."
+        f"installed. Run `{INSTALL}`, which installs the ziglang wheel, or install clang from your "
+        "Linux distribution (Debian: apt-get install clang-19). Or set WARPLOOM_CLANG to the path "
+        "of a clang executable."
     )
 
 

@@ -109,7 +109,7 @@ def _written(content: str, element: Element, count: int) -> Array:
         numbers = [_number(number, element) for number in content.split(",")]
     except (ValueError, OverflowError):
         raise ContentError(
-            f"{content!r} contains a number that does not fit {np.dtype(element)}"
+            f"{content!r} contains a number that does not fit in {np.dtype(element)}"
         ) from None
     if len(numbers) == 1:
         return np.full(count, numbers[0], element)

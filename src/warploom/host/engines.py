@@ -33,8 +33,8 @@ def choose_engine(name: str | None, spec: DeviceSpec) -> str:
         return "compiled" if spec.warp_size == WARP_SIZE else "reference"
     if name == "compiled" and spec.warp_size != WARP_SIZE:
         raise WarploomError(
-            f"the compiled engine requires warps of {WARP_SIZE} lanes, not {spec.warp_size}: omit "
-            "the engine, or use the engine 'reference'"
+            f"the compiled engine requires warps of {WARP_SIZE} lanes, not {spec.warp_size}: do "
+            "not specify an engine, or specify 'reference'"
         )
     return name
 

@@ -122,8 +122,8 @@ def _check_directives(function: Function, block: Dim3) -> None:
             limit *= number
         if directive == "maxntid" and threads > limit:
             raise LaunchError(
-                f"a block of {threads} threads is too large for {function.name}: it was compiled"
-                f" for at most {limit} (__launch_bounds__ or .maxntid).",
+                f"a block of {threads} threads is too large for {function.name}, which was"
+                f" compiled for at most {limit} threads per block (__launch_bounds__ or .maxntid).",
                 resource="threads",
                 requested=threads,
                 limit=limit,

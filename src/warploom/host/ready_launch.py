@@ -196,8 +196,9 @@ class ReadyLaunch:
     def _no_capacity(self, blocks: int) -> DeadlockError:
         """Returns the error of a launch that can never begin."""
         return DeadlockError(
-            f"{self.kernel.program.title} can never start: {blocks:,} blocks of kernels that poll "
-            f"memory occupy {self.kernel.context.spec.title}, and none of its own blocks fits. "
+            f"{self.kernel.program.title} can never start: kernels that poll memory occupy "
+            f"{self.kernel.context.spec.title} with {blocks:,} blocks, which leave no room for its "
+            "own blocks. "
             "Launch fewer blocks of each kernel that waits for another kernel.",
             (),
         )

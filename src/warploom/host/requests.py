@@ -94,7 +94,7 @@ def only_kernel(module: Module) -> str:
     if len(module.kernels) != 1:
         names = ", ".join(map(kernel_title, module.kernels)) or "none"
         raise WarploomError(
-            f"{module.name}: choose the kernel to launch with --kernel. Its kernels: {names}."
+            f"{module.name}: use --kernel to choose the kernel to launch. Its kernels: {names}."
         )
     return module.kernels[0]
 

@@ -98,7 +98,7 @@ def _written_out(text: str, position: int) -> str:
     content = given.content
     name = next((name for name, dtype in DTYPES.items() if content.dtype == dtype), None)
     if name is None or not content.size or not np.isfinite(content).all():
-        raise _unreadable(text, "its contents cannot be written as finite numbers")
+        raise _unreadable(text, "its contents are empty, not finite or of an unsupported type")
     shape = "x".join(map(str, content.shape))
     return f"{given.name}:{name}[{shape}]={','.join(map(str, content.ravel().tolist()))}"
 

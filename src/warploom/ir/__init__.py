@@ -1,6 +1,6 @@
-"""Defines the Warp IR: a kernel's program under one compilation variant, and the decisions that
-passes have made about its blocks, registers, accesses and loops. Also defines the textual form and
-the parser of the IR, and the table that selects how memory accesses are emitted.
+"""Defines the Warp IR: a kernel's program for one compilation variant, and the decisions that
+passes have made about the program's blocks, registers, accesses and loops. Also defines the textual
+form and the parser of the IR, and the table that selects how memory accesses are emitted.
 
 All of it is frozen data, which `passes` make and `lower` reads.
 

@@ -38,7 +38,7 @@ class Pattern(Enum):
     STRIDED = "any other constant stride in each run"
     STEP = "varying addresses, in convergent code"
     LAYOUT = "varying addresses, in convergent code; the block's width is not a multiple of 4"
-    COLUMNS = "several stores that use one base register, to varying or strided addresses"
+    COLUMNS = "several stores to varying or strided addresses, all relative to one base register"
     ANY = "any"
 
 
@@ -193,10 +193,10 @@ class Need(Enum):
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
     NO_OVERLAP = "the lanes' stores do not overlap, or take effect in a fixed order"
-    STEPS = "the pass `steps` is enabled"
+    STEPS = "the `steps` pass is enabled"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on loaded data"
     DEFERS = (
-        "the pass `store-batching` is enabled; no scheduling policy, detector or "
+        "the `store-batching` pass is enabled; no scheduling policy, detector or "
         "observer requires in-order stores"
     )
     LISTS = "no scheduling policy chooses the order of lanes"

@@ -55,6 +55,6 @@ def _limit_in_seconds() -> float:
         seconds = 0.0
     if not seconds > 0:
         raise WarploomError(
-            f"{VARIABLE}={text} is not a positive number of seconds; use a positive number"
+            f"{VARIABLE}={text} is not a valid time limit: it must be a positive number of seconds"
         )
     return seconds

@@ -170,7 +170,7 @@ def _is_ours(path: Path) -> bool:
     if reason and path not in _warned:
         _warned.add(path)
         warnings.warn(
-            f"warploom: {path} is not used as the cache of compiled code: {reason} set "
+            f"warploom: {path} is not used as the cache for compiled code: {reason} set "
             "WARPLOOM_CACHE_DIR to another folder",
             stacklevel=2,
         )

@@ -91,7 +91,7 @@ class _Reader:
         while text[at:].strip():
             found = TOKEN.match(text, at)
             if found is None:
-                raise WarploomError(f"{text[at:].strip()!r} is not part of a condition")
+                raise WarploomError(f"{text[at:].strip()!r} is not valid in a condition")
             self._tokens.append(re.sub(r"\s", "", found[1]))
             at = found.end()
 

@@ -116,9 +116,9 @@ def _too_large(
         order, key=lambda function: len(function.instructions) * max(1, called[function.name])
     )
     return CompileError(
-        f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions "
-        f"including the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most of these "
-        f"instructions are in {shown_name(largest.name)}, which is called in "
+        f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions, "
+        f"including those of the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most "
+        f"of these instructions are in {shown_name(largest.name)}, which is called in "
         f"{called[largest.name] or 1} places. Split the kernel, unroll less, or call that function "
         "less often."
     )

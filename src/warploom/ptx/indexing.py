@@ -58,7 +58,8 @@ def with_computed_operands(made: Instruction, names: Names) -> tuple[Instruction
         if isinstance(given, Sum):
             if spec.written:
                 message = (
-                    f"`{given.register.name} + {given.added}` is not a register that can be written"
+                    f"`{given.register.name} + {given.added}` is not a register, so it cannot be "
+                    "a destination"
                 )
                 raise names.cursor.unsupported(message, given.span)
             target = replace(names.temporary("%sum", given.register.type), span=given.span)

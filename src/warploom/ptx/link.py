@@ -163,7 +163,7 @@ def _check_fit(one: Named, winner: Named) -> None:
     if not fits:
         raise LinkError(
             f"the declaration of `{one.name}` here ({place(one)}) differs from its definition in "
-            f"{place(winner)}; make both the same",
+            f"{place(winner)}; make them identical",
             one.span,
         )
 

@@ -89,7 +89,7 @@ def _parts(
     if 0 < lanes < warp_size / 2:
         executed += f", {lanes:.1f} lanes active"
     if counts.selects:
-        executed += ", both sides of a conditional are computed and one is selected"
+        executed += ", with both sides of a conditional computed and one selected"
     yield Part("instructions", counts.warp_instructions, executed)
     for space in ("global", "local"):
         more = _sum(counts, space, "transactions") - _sum(counts, space, "requests")

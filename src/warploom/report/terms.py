@@ -64,7 +64,7 @@ GLOSSARY = (
         "processing element",
         "processing element",
         "lane of a SIMD unit",
-        "an execution unit that computes one lane's single-precision result per cycle",
+        "an execution unit that performs one single-precision operation per cycle, for one lane",
     ),
     Entry("register", "register", "register", "VGPR", "on-chip storage private to a thread"),
     Entry(
@@ -148,10 +148,10 @@ ARCHITECTURE = {
     "accesses of 16 bytes per lane one quarter-warp at a time.",
     "active block, active warp": "A block that is resident on a multiprocessor, or a warp of "
     "such a block. The block keeps its registers and its shared memory until it ends.",
-    "selected": "A warp for which the scheduler issues an instruction in this cycle.",
-    "eligible": "A warp that could issue in this cycle. The scheduler selects one of the eligible "
-    "warps.",
-    "stalled": "A warp that cannot issue in this cycle. The tooltips of the Time view and "
+    "selected": "A warp for which the scheduler issues an instruction in the current cycle.",
+    "eligible": "A warp that could issue in the current cycle. The scheduler selects one of the "
+    "eligible warps.",
+    "stalled": "A warp that cannot issue in the current cycle. The tooltips of the Time view and "
     "[timing.md](timing.md) list Nsight Compute's stall reasons.",
     "coalescing": "Combining the accesses of a warp into as few transactions as their addresses"
     " allow.",
@@ -245,7 +245,7 @@ def glossary_page() -> str:
         "# Glossary",
         "",
         "Warploom and its documentation use CUDA's terms. `warploom profile --terms opencl` (or "
-        "`sycl`, `hip`) prints a report in the terms of another language.",
+        "`sycl`, `hip`) prints a report in the terminology of another language.",
         "",
         "| CUDA | OpenCL | SYCL | HIP | meaning |",
         "| --- | --- | --- | --- | --- |",

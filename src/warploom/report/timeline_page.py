@@ -93,8 +93,8 @@ def _svg(drawing: _Drawing) -> str:
     definitions = "".join(fill.definition for fill in dict.fromkeys(drawing.fills.values()))
     top = len(names) * ROW + AXIS
     parts = [
-        f'<svg viewBox="0 0 {LEFT + WIDTH + 8} {top + SLOTS + 16}" role="img" aria-label="Work of '
-        'each stream over time, and the share of block slots of each kernel">',
+        f'<svg viewBox="0 0 {LEFT + WIDTH + 8} {top + SLOTS + 16}" role="img" aria-label="Work in '
+        'each stream over time, and the share of block slots per kernel">',
         f"<defs>{definitions}</defs>",
     ]
     for row, name in enumerate(names):

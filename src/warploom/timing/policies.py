@@ -202,7 +202,8 @@ class CacheModel:
         size = device_bytes if self.bytes is None else self.bytes
         if self != CacheModel() and not device_bytes:
             raise WarploomError(
-                f"the launch does not use the {name} on this device, so its policy cannot be chosen"
+                f"the launch does not use the {name} on this device, so no policy can be chosen "
+                "for this cache"
             )
         sets = size // (LINE_BYTES * max(ways, 1))
         if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and sets < 1):

@@ -190,9 +190,9 @@ class Replay:
         for name in (name for name, policy_failed in failed.items() if policy_failed):
             count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
             raise WarploomError(
-                f"the {name} raised an exception, perhaps because of an index beyond the end "
-                f"of its {count} words, or a division by zero; call it as a Python function to "
-                "find the cause"
+                f"the {name} raised an exception, perhaps because of a division by zero, or an "
+                f"index beyond the end of its {count} words of state; call it as a Python function "
+                "to find the cause"
             )
 
     def _set_words(self, words: Words, at: int, sets: int) -> Words:

@@ -1,4 +1,4 @@
-"""Defines spaces of configurations for tuning, and selects the best configurations by their costs.
+"""Defines search spaces for tuning, and selects the best configurations by cost.
 
 Measuring a configuration is for `warploom.host.tuning.tune`.
 

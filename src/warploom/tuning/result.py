@@ -173,8 +173,8 @@ class Tuned:
         ]
         if len(fits) > 1:
             raise WarploomError(
-                f"measured: {described(configuration)} matches {len(fits)} configurations of the "
-                "space; tune for one device, or give the device in each key"
+                f"measured: {described(configuration)} matches {len(fits)} configurations in the "
+                "search space; tune for one device, or give the device in each key"
             )
         return fits[0] if fits else None
 

@@ -121,7 +121,7 @@ class Division:
             for name in self.block_names[:2]:
                 if name not in space:
                     raise WarploomError(
-                        f"block_size_names has {name}, which is not in the space: "
+                        f"block_size_names contains {name}, which is not in the space: "
                         f"{', '.join(space)}"
                     )
         for text in (one for axis in self.divisors for one in axis):

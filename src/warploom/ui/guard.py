@@ -70,7 +70,7 @@ class Guard:
         if request.headers.get("host") not in self._hosts:
             return Response("This server accepts requests only at its own address.", 403)
         if request.headers.get("origin", next(iter(self._origins))) not in self._origins:
-            return Response("Requests from pages of other origins are not allowed.", 403)
+            return Response("Requests from other origins are not allowed.", 403)
         given = request.headers.get("x-warploom-token") or request.query_params.get("token", "")
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return Response(

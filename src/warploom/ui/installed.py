@@ -13,7 +13,7 @@ def find_installed(purpose: str, title: str, *names: str) -> str:
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
         raise WarploomError(
-            f"{purpose} needs {title}, which is not in PATH. Install it (Debian and Ubuntu: "
+            f"{purpose} needs {title}, which is not on the PATH. Install it (Debian and Ubuntu: "
             f"`apt-get install {names[0]}`; macOS: `brew install {names[0]}`)."
         )
     return found

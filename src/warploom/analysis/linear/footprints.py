@@ -97,7 +97,9 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         conflicting += in_allocation
         first_write = next(access for access in in_allocation if access.op != "load")
         line = program.line(first_write.instruction)
-        reasons.append(f"blocks may access the same addresses as the {first_write.op} at {line}")
+        reasons.append(
+            f"other blocks may access the same addresses as the {first_write.op} at {line}"
+        )
     if not reasons:
         return BlockConflicts("")
     return BlockConflicts(reasons[0], _tracking(program, memory_accesses, conflicting))

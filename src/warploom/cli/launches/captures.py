@@ -35,8 +35,8 @@ MOST_NUMBERS = 4
 
 MODELLED = """
 Instructions Executed counts warp instructions, and Share is computed from these counts.
-Duration is modelled: it is a lower bound on the total time of the launches that a row lists, at
-the device's peak rates ("speed of light" in Nsight Compute).
+Duration is modelled: it is a lower bound on the total time of a row's launches. It assumes the
+device's peak rates ("speed of light" in Nsight Compute).
 To model the time of each launch: warploom run --timeline {}"""
 """How to read the columns of a list of launches, and the command for other times."""
 

@@ -56,7 +56,7 @@ def _saves(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
             )
         if Path(target).is_dir():
             raise WarploomError(
-                f"--save {text!r}: {target} is a folder. Give the name of a file in it."
+                f"--save {text!r}: {target} is a folder. Name a file in this folder."
             )
         files[name] = Path(target if target.endswith(SUFFIX) else target + SUFFIX)
     return files

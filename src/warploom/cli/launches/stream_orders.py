@@ -60,14 +60,15 @@ def described(file: str, outcomes: Sequence[ProgramOutcome]) -> tuple[str, bool]
     other = next((one for one in outcomes if not one.is_like(usual)), None)
     if other is None:
         return (
-            f"The program ran in {len(outcomes)} stream orders, always with the same output (exit "
-            f"status {usual.status}).",
+            f"The program ran {len(outcomes)} times, each time with a different order of the work "
+            f"in its streams. All runs had the same output (exit status {usual.status}).",
             False,
         )
     number = sum(not one.is_like(usual) for one in outcomes)
     lines = [
-        f"The program ran in {len(outcomes)} stream orders. In {number} of them, the output "
-        "differs from the output in call order."
+        f"The program ran {len(outcomes)} times, each time with a different order of the work in "
+        "its streams.",
+        f"In {number} of these runs, the output differs from the output of the run in call order.",
     ]
     if usual.output != other.output:
         pairs = zip_longest(usual.output.splitlines(), other.output.splitlines(), fillvalue="")

@@ -164,7 +164,7 @@ class Target:
         if captured.program:
             run, settings = self._program(launched, captured, device)
             return run.capture(settings, captured.capture)
-        kind = "a saved launch" if self.is_saved else "a file with kernels"
+        kind = "a saved launch" if self.is_saved else "a kernel file"
         for option, value in (("--launch", captured.launch), ("--capture", captured.capture)):
             if value is not None:
                 raise WarploomError(

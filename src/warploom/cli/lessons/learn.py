@@ -58,7 +58,7 @@ def learn(
         Path | None,
         typer.Option(
             metavar="KERNEL.cu",
-            help="Grade a kernel, or all kernels in a folder, for the lesson's task.",
+            help="Grade a kernel, or all kernels in a folder, as solutions to the lesson's task.",
         ),
     ] = None,
     start: Annotated[
@@ -73,9 +73,8 @@ def learn(
     export: Export = None,
     machine: Machine = None,
 ) -> None:
-    """List the lessons, open a lesson in the browser, or grade a kernel for a lesson's task. NAME
-    can also be the name of an interactive page with sliders; `warploom learn` lists these pages,
-    too.
+    """List the lessons, open a lesson in the browser, or grade a solution to its task. NAME can
+    also be the name of an interactive page with sliders; `warploom learn` lists these pages, too.
 
     With --start or --check, NAME defaults to the name of the file (banks for banks.cu). With
     --check, the exit status is 0 if the kernel passes, otherwise 1. If --check names a folder, the
@@ -97,7 +96,7 @@ def learn(
     file = start or check
     if name is None and file is None:
         if export is not None:
-            raise WarploomError("--export writes the page of a lesson: add the lesson's name")
+            raise WarploomError("--export writes a lesson's page: add the lesson's name")
         _list(as_json=as_json)
         return
     if name in EXPLORABLES and file is None:

@@ -38,7 +38,9 @@ def _wanted(content: str, got: Array) -> Array:
     if content.endswith(".npy"):
         loaded = read_array(content).reshape(-1)
         if loaded.size != got.size:
-            raise ContentError(f"it has {loaded.size} elements, but the buffer has {got.size}")
+            raise ContentError(
+                f"the file has {loaded.size} elements, but the buffer has {got.size}"
+            )
         return loaded
     return make_content(content, got.dtype.type, got.size)
 

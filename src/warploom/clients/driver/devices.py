@@ -23,7 +23,7 @@ STATIC_RUNTIME = (
     "This program is statically linked with a CUDA runtime (nvcc's default; CuPy, Warp and cuBLAS "
     "also contain a static runtime). The static runtime requires undocumented tables in NVIDIA's "
     "driver and fails without them. Build the program with `nvcc -cudart shared` or `warploom "
-    "nvcc`; for CuPy, use Warploom's tools/build_cupy.py. You can also load the kernels with the "
+    "nvcc`; build CuPy with Warploom's tools/build_cupy.py. You can also load the kernels with the "
     "driver API, or use PyTorch, numba-cuda, cuda.core, tinygrad or `from warploom import cuda`. "
     "docs/drop-in.md lists the supported clients."
 )

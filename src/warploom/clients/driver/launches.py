@@ -209,8 +209,8 @@ def _issued(
         raise DriverError(
             Result.INVALID_VALUE,
             f"{kernel.name} is limited to {function.dynamic_limit} bytes of dynamic shared "
-            f"memory per block, but the launch requests {request.shared_bytes}: first raise the "
-            "kernel's MAX_DYNAMIC_SHARED_SIZE_BYTES",
+            f"memory per block, but the launch requests {request.shared_bytes}: raise the kernel's "
+            "MAX_DYNAMIC_SHARED_SIZE_BYTES attribute before the launch",
         )
     launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
     asked = request.attributes

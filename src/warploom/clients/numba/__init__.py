@@ -1,4 +1,4 @@
-"""Runs Numba's CUDA programs in the current process: numba-cuda compiles the kernels, and the
+"""Runs Numba CUDA programs in the current process: numba-cuda compiles the kernels, and the
 software GPU executes them.
 
 What `warploom.cuda` offers is made here. No driver library is needed.

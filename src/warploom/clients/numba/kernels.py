@@ -77,7 +77,7 @@ class Kernel:
             given += cast("tuple[Any, ...]", configuration)
         if not 2 <= len(given) <= 4:
             raise ValueError(
-                "must specify at least the grid and block dimensions: kernel[grid, block]"
+                "a launch must specify at least the grid and block dimensions: kernel[grid, block]"
             )
         stream = given[2] if len(given) > 2 else 0
         shared = given[3] if len(given) > 3 else 0

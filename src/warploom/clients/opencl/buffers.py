@@ -77,7 +77,7 @@ def create_part(handle: int, flags: int, type: int, info: int) -> int:
     demand(
         not of_host,
         Status.INVALID_VALUE,
-        "a sub-buffer inherits the host pointer flags of its buffer",
+        "a sub-buffer cannot have its own host pointer flags: it inherits those of its buffer",
     )
     inherited = 0 if flags & KERNEL_ACCESS else whole.flags & KERNEL_ACCESS
     inherited |= 0 if flags & HOST_ACCESS else whole.flags & HOST_ACCESS
@@ -96,7 +96,9 @@ def create_part(handle: int, flags: int, type: int, info: int) -> int:
     origin, size = (ctypes.c_size_t * 2).from_address(info)
     demand(size, Status.INVALID_BUFFER_SIZE, "the sub-buffer is empty")
     demand(
-        origin + size <= whole.size, Status.INVALID_VALUE, "the sub-buffer ends beyond its buffer"
+        origin + size <= whole.size,
+        Status.INVALID_VALUE,
+        "the sub-buffer extends past the end of its buffer",
     )
     aligned = origin % BASE_ALIGNMENT == 0
     why = f"the origin of a sub-buffer must be a multiple of {BASE_ALIGNMENT} bytes, not {origin}"
@@ -182,7 +184,7 @@ def pattern_at(address: int, size: int, offset: int, length: int) -> bytes:
     demand(
         fits,
         Status.INVALID_VALUE,
-        f"the offset and size must be multiples of the pattern's {size} bytes",
+        f"the offset and size must be multiples of the pattern size, {size} bytes",
     )
     return ctypes.string_at(address, size)
 
@@ -253,7 +255,7 @@ def _nothing() -> None:
 def migrate(queue: int, count: int, objects: int, flags: int, *asked: int) -> None:
     """Moves nothing: there is one device, whose memory the host accesses."""
     at = get(queue, Queue)
-    demand(count and objects, Status.INVALID_VALUE, "no memory objects are given")
+    demand(count and objects, Status.INVALID_VALUE, "there are no memory objects to migrate")
     given = [get(one, MemObject) for one in (ctypes.c_size_t * count).from_address(objects)]
     same_context(at, *given)
     demand(not flags & ~3, Status.INVALID_VALUE, f"invalid migration flags: {flags:#x}")

@@ -60,7 +60,7 @@ register_counting(entry, "Context", ClContext)
 @entry("clCreateContext")
 def create(properties: int, count: int, devices: int, notify: int, data: int) -> int:
     given = _properties(properties, notify, data)
-    demand(devices and count, Status.INVALID_VALUE, "no devices are given")
+    demand(devices and count, Status.INVALID_VALUE, "there are no devices for the context")
     get_all(sizes_at(devices, count), ClDevice)
     return ClContext(given, notify, data).handle
 
@@ -122,7 +122,7 @@ def device_list(count: int, address: int) -> None:
     demand(
         bool(count) == bool(address),
         Status.INVALID_VALUE,
-        "either the list of devices or its length is missing",
+        "the list of devices and its length must be given together",
     )
     if count:
         get_all(sizes_at(address, count), ClDevice)

@@ -77,9 +77,13 @@ def device_ids(at: int, type: int, capacity: int, target: int, number: int) -> N
     demand(
         not nothing,
         Status.INVALID_VALUE,
-        "the call can return nothing: both pointers are null, or the number of entries is 0",
+        "num_entries is 0 but devices is not null, or devices and num_devices are both null",
     )
-    demand(type & (DEFAULT_TYPE | GPU_TYPE), Status.DEVICE_NOT_FOUND, "the only device is a GPU")
+    demand(
+        type & (DEFAULT_TYPE | GPU_TYPE),
+        Status.DEVICE_NOT_FOUND,
+        "no device has this type: the only device is a GPU",
+    )
     if target:
         put(target, device().handle)
     if number:
@@ -100,7 +104,7 @@ def count_device(handle: int) -> None:
 @entry("clCreateSubDevices")
 def create_sub_devices(handle: int, properties: int) -> None:
     get(handle, ClDevice)
-    demand(properties, Status.INVALID_VALUE, "no partition properties are given")
+    demand(properties, Status.INVALID_VALUE, "the pointer to the partition properties is null")
     demand(
         False,
         Status.INVALID_VALUE,

@@ -71,7 +71,7 @@ def list_at(address: int, count: int, status: Status) -> tuple[int, ...]:
     demand(
         bool(address) == bool(count),
         status,
-        "either a list or its length is missing",
+        "an array and its length must be given together",
     )
     return sizes_at(address, count) if count else ()
 

@@ -172,5 +172,5 @@ def property_list(address: int) -> tuple[int, ...] | None:
     if not address:
         return None
     first = ctypes.c_uint64.from_address(address).value
-    demand(not first, Status.INVALID_PROPERTY, f"{first:#x} is not a property of memory objects")
+    demand(not first, Status.INVALID_PROPERTY, f"{first:#x} is not a memory object property")
     return (0,)

@@ -150,7 +150,7 @@ register_counting(entry, "Program", Program)
 @entry("clCreateProgramWithSource")
 def create(context: int, number: int, strings: int, lengths: int) -> int:
     at = get(context, ClContext)
-    demand(number and strings, Status.INVALID_VALUE, "no source is given")
+    demand(number and strings, Status.INVALID_VALUE, "there are no source strings")
     pointers = sizes_at(strings, number)
     demand(all(pointers), Status.INVALID_VALUE, "a source string is null")
     sizes = sizes_at(lengths, number) if lengths else (0,) * number

@@ -69,7 +69,7 @@ def create_with(context: int, on: int, properties: int) -> int:
     given = properties_at(properties, Status.INVALID_VALUE)
     for name in given:
         known = name in (PROPERTIES, SIZE)
-        demand(known, Status.INVALID_VALUE, f"{name:#x} is not a property of command queues")
+        demand(known, Status.INVALID_VALUE, f"{name:#x} is not a command queue property")
     sized = "CL_QUEUE_SIZE applies only to on-device queues, which are not supported"
     demand(SIZE not in given, Status.INVALID_QUEUE_PROPERTIES, sized)
     return _queue(made, given.get(PROPERTIES, 0), given if properties else None)

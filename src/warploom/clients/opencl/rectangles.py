@@ -98,7 +98,9 @@ def copy(queue: int, source: int, target: int, *words: int) -> None:
     if first is second:
         same = start.row == end.row and start.slice == end.slice
         demand(
-            same, Status.INVALID_VALUE, "the pitches must be the same for a copy within one buffer"
+            same,
+            Status.INVALID_VALUE,
+            "for a copy within one buffer, the source and destination pitches must be the same",
         )
         demand(not _overlap(start, end, sizes), Status.MEM_COPY_OVERLAP, "the rectangles overlap")
     work = partial(copy_rows, start, end, sizes, waits=False)

@@ -56,7 +56,7 @@ def create_with(context: int, properties: int) -> int:
     given = properties_at(properties, Status.INVALID_VALUE)
     for name in given:
         known = name in DEFAULTS
-        demand(known, Status.INVALID_VALUE, f"{name:#x} is not a property of samplers")
+        demand(known, Status.INVALID_VALUE, f"{name:#x} is not a sampler property")
     return _create(context, DEFAULTS | given, given if properties else None)
 
 
@@ -67,7 +67,7 @@ def _create(context: int, given: dict[int, int], properties: dict[int, int] | No
     demand(
         known,
         Status.INVALID_VALUE,
-        "an addressing mode, filter mode or cl_bool of the sampler is invalid",
+        "the sampler's addressing mode, filter mode or normalized-coordinates flag is invalid",
     )
     repeats = given[ADDRESSING] in (0x1133, 0x1134) and not given[NORMALIZED]
     demand(

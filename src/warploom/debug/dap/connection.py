@@ -109,7 +109,7 @@ def _length(header: list[bytes]) -> int:
     named = {name.strip().lower(): value.strip() for name, _, value in fields}
     value = named.get(b"content-length", b"")
     if not value.isdigit() or len(value) > len(str(MOST_BYTES)) or int(value) > MOST_BYTES:
-        raise ValueError(f"its Content-Length must be a number, at most {MOST_BYTES:,}")
+        raise ValueError(f"its Content-Length must be a number no greater than {MOST_BYTES:,}")
     return int(value)
 
 

@@ -1,5 +1,5 @@
-"""Records the accesses of tensor copies and of tensor memory (`tcgen05`), texture and surface
-instructions in the race detector.
+"""Informs the race detector about the accesses of tensor copies, and of instructions on tensor
+memory (`tcgen05`), textures and surfaces.
 
 In: operand rows of asynchronous requests and texture instructions, from both machines. Out: records
 and findings in the detector's state, written by `detector.detect`. When copies complete, and what

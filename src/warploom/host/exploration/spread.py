@@ -30,7 +30,7 @@ def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor
         from distributed import Client
     except ImportError:
         raise WarploomError(
-            'a Dask cluster requires `pip install "warploom[cluster]"`, here and on the workers'
+            'to use a Dask cluster, run `pip install "warploom[cluster]"` here and on the workers'
         ) from None
     _check_address(cluster)
     with Client(cluster) as client, client.get_executor(pure=False) as executor:

@@ -191,5 +191,5 @@ def _includes(text: str) -> Iterator[tuple[str, str]]:
 def _outside(name: str, file: str) -> CompileError:
     return CompileError(
         f"{name} includes {file!r}, which is outside the kernel's folder. An untrusted source may "
-        "include files in its own folder and CUDA's headers."
+        "include CUDA's headers, and files in its own folder."
     )

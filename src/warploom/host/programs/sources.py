@@ -32,9 +32,9 @@ def source_of(file: Path) -> tuple[str, str]:
     language = LANGUAGES.get(file.suffix.lower())
     if language is None:
         raise CompileError(
-            f"{file} cannot be loaded as a kernel's source: use .cu, .hip, .cl or .ptx. To run a "
-            f"program: `warploom run {file.name}`. For a binary, load its source, or the PTX that "
-            "`cuobjdump -ptx` extracts."
+            f"{file} cannot be loaded as kernel source: its suffix must be .cu, .hip, .cl or .ptx. "
+            f"To run a program: `warploom run {file.name}`. For a binary, load its source, or the "
+            "PTX that `cuobjdump -ptx` extracts."
         )
     return read_source(file), language
 

@@ -38,7 +38,7 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
     if is_newer(module, spec):
         raise CompileError(
             f"{module.name} targets {', '.join(module.target)}, which {spec.title} (compute "
-            f"capability {spec.cc}) does not support: the device's driver would refuse the module. "
+            f"capability {spec.cc}) does not support: the device's driver would reject the module. "
             f"Compile for sm_{spec.compute_capability[0]}{spec.compute_capability[1]}, or turn off "
             "the strict check (strict_target, --strict-target): the module may still run."
         )

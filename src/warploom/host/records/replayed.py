@@ -65,7 +65,7 @@ def _machine_code(
     if isinstance(kernel.assembly, NoAssembly):
         return Basis("ptx", reason=kernel.assembly.reason)
     if (record.entries[:, 0] >= len(kernel.program.blocks)).any():
-        return Basis("ptx", reason="some lanes of a warp arrive at a barrier separately")
+        return Basis("ptx", reason="the lanes of a warp do not arrive at a barrier together")
     if record.poll_counts.any():
         return Basis("ptx", reason="warps wait for each other by polling memory")
     if kernel.program.has_tensor_memory:

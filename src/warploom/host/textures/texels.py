@@ -86,9 +86,9 @@ def store_texels(
         shape = (*first.shape[:lead], *wanted, *first.shape[first.ndim - tail :])
         if level.shape != shape or level.dtype != first.dtype:
             raise WarploomError(
-                f"level {number} of {name} is {level.dtype} of shape {level.shape}, but must be "
-                f"{first.dtype} of shape {shape}, because each level is half the size of the "
-                "previous one"
+                f"level {number} of {name} has type {level.dtype} and shape {level.shape}, but "
+                f"must have type {first.dtype} and shape {shape}, because all levels have the same "
+                "type, and each is half the size of the previous one"
             )
     if len(levels) > MOST_LEVELS:
         raise WarploomError(
@@ -119,7 +119,7 @@ def _check_array(array: Array, name: str, channels: int, *, layers: bool, cube: 
         raise WarploomError(
             f"{name}: an array of shape {array.shape} has {dims} spatial axes, but must have 1 "
             f"to {most}, each of nonzero size. If a texel has several channels (channels=), the "
-            "last axis must be the channels; if there are layers, the first axis must be the layers"
+            "last axis is the channel axis; if there are layers, the first axis is the layer axis"
         )
     faces = array.shape[0] if cube else 6
     square = not cube or (dims == 2 and array.shape[1] == array.shape[2])

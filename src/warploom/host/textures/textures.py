@@ -124,9 +124,9 @@ def make_texture(
     cubic = texels.cube
     if not normalized and not cubic and (len(texels.levels) > 1 or {"wrap", "mirror"} & {*modes}):
         raise WarploomError(
-            f"{name}: mipmaps and the address modes wrap and mirror require normalized coordinates "
-            "(GPUs clamp all other coordinates); pass normalized=True and divide the coordinates "
-            "by the size"
+            f"{name}: mipmaps and the address modes 'wrap' and 'mirror' require normalized "
+            "coordinates (GPUs clamp all other coordinates); pass normalized=True and divide the "
+            "coordinates by the size"
         )
     flags = d.LINEAR * (filter == "linear") | d.MIP_LINEAR * (mipmap_filter == "linear")
     flags |= d.NORMALIZED * (normalized or cubic)

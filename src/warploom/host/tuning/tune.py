@@ -224,7 +224,7 @@ def _trials(
         except BrokenExecutor:
             raise WarploomError(
                 "a process that ran trials was killed, perhaps because memory ran out: use fewer "
-                "workers (a cache keeps the finished trials)"
+                "workers (if you use a cache, finished trials are not run again)"
             ) from None
         finally:  # whoever interrupts does not wait for all that is left
             for future in futures:

@@ -187,7 +187,7 @@ declare(
     dst="d:size",
     src="a:size",
     unit=Unit.CONVERT,
-    doc="""d = a, converted from an address in the space to a generic address; the reverse with .to
+    doc="""d = a, converted from an address in .space to a generic address; with .to, the reverse
     PTX ISA, Data Movement and Conversion: cvta""",
     space=(
         *("const", "global", "local", "param", "param::entry"),

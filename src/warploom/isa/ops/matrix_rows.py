@@ -80,7 +80,7 @@ rows(
 rows(
     "stmatrix",
     ".trans{.space}.b8",
-    "16x8 matrices of bytes, transposed = r; lanes 8i to 8i+7 hold the column addresses of"
+    "16x8 matrices of bytes = r, transposed; lanes 8i to 8i+7 hold the column addresses of"
     " matrix i",
     shape="m16n8",
 )
@@ -90,5 +90,5 @@ declare(
     dst="d:b32",
     src="a:b32",
     unit=Unit.MATRIX,
-    doc="d = the 8x8 matrix of 16-bit elements a, transposed   PTX ISA: movmatrix",
+    doc="d = the transpose of a, an 8x8 matrix of 16-bit elements   PTX ISA: movmatrix",
 )

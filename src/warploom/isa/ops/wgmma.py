@@ -20,8 +20,8 @@ ROWS = 16
 """Rows that one warp of the group holds."""
 
 DOC = """D = A * B + D, or A * B; D is valid after a wait   PTX ISA: wgmma.mma_async"""
-SPARSE_DOC = """D = A * B + D; metadata in the lanes that sel selects gives the columns of the
-elements of A   PTX ISA: wgmma.mma_async.sp"""
+SPARSE_DOC = """D = A * B + D with sparse A; the lanes that sel selects hold metadata (the columns
+of A's elements)   PTX ISA: wgmma.mma_async.sp"""
 
 EVERY_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
@@ -153,7 +153,7 @@ GROUP_BARRIER = Operation(
         Unit.BARRIER,
         OpKind.WARP_GROUP_BARRIER,
         None,
-        "waits for all warps of the warp group",
+        "waits for all warps of the warpgroup",
     ),
     Modifiers({"warp": "warp", "group": "group"}),
 )

@@ -40,7 +40,7 @@ def bounds_advice(space: Space, address: int, program: Program, nearest: Allocat
             "access."
         )
     if space is Space.LOCAL:
-        return "Guard the index of the thread's local array, or make the array larger."
+        return "Guard the index into the thread's local array, or make the array larger."
     return (
         "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
         " covers."

@@ -154,7 +154,7 @@ def _awaited_members(table: WarpTable, members: int) -> str:
     arrived."""
     missing = members & table.live & ~synced_lanes(table, members)
     return (
-        f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not arrived"
+        f"the lanes in member mask {members:#010x}, of which {_mask_text(missing)} have not arrived"
     )
 
 
@@ -165,7 +165,7 @@ def _awaited_at_barrier(barrier: int, threads: int) -> str:
     if barrier == CLUSTER_BARRIER:
         return "all remaining threads of the cluster (cluster barrier)"
     if barrier >= BARRIERS:
-        return "the other warps of the warp group (wgmma.wait_group)"
+        return "the other warps of the warpgroup (wgmma.wait_group)"
     awaited = f"{threads} threads" if threads else "all remaining threads of the block"
     return f"{awaited} at barrier {barrier}"
 

@@ -303,7 +303,7 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
             'PTX ISA, "setmaxnreg": a warp waits until other warps have released '
             "enough registers, but no other warp will do so here. The block was launched with "
             f"{launch.registers} registers for each thread of its {warps} warps: "
-            "request fewer registers in one warp group, or release more in another."
+            "request fewer registers in one warpgroup, or release more in another."
         )
     verb, less, opposite = (
         ("releases", "fewer", "inc") if code == HAS_LESS else ("requests", "more", "dec")
@@ -321,8 +321,8 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
     opcode = program.instructions[fault.instruction].operation.opcode
     if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
         return (
-            f"{opcode} by a warp group that has fewer than 4 warps\n    {at}\n    The block has "
-            f"{launch.threads_per_block} threads; a warp group consists of 4 warps, and the index "
+            f"{opcode} by a warpgroup that has fewer than 4 warps\n    {at}\n    The block has "
+            f"{launch.threads_per_block} threads; a warpgroup consists of 4 warps, and the index "
             "of the first warp is a multiple of 4. Make the number of threads per block a multiple "
             "of 128."
         )

@@ -81,7 +81,7 @@ TITLES = {
 """What is wrong, by kind: formats of the fields that `tensor_fault` computes."""
 
 ADVICE = {
-    NO_TENSOR_MAP: "A tensor map is 128 bytes, aligned to 64 bytes, and created by "
+    NO_TENSOR_MAP: "A tensor map is 128 bytes long, is aligned to 64 bytes, and is created by "
     "cuTensorMapEncodeTiled or a related function (or device.tensor_map). Pass it "
     "as a const __grid_constant__ parameter, or copy it into device memory "
     "unchanged.",

@@ -84,9 +84,9 @@ ADVICE = {
         "    Choose a first lane that leaves enough lanes for the access."
     ),
     c.NO_PAIR: (
-        'PTX ISA, "CTA pair": with .cta_group::2, the two blocks of a cluster whose ranks differ '
-        "in the lowest bit work together.\n    Launch clusters with an even number of blocks, and "
-        "do not let a block end before its peer has finished."
+        'PTX ISA, "CTA pair": with .cta_group::2, two blocks whose ranks in the cluster differ '
+        "only in the lowest bit work together.\n    Launch clusters with an even number of blocks, "
+        "and do not let a block end before its peer has finished."
     ),
 }
 """The rule that was broken and how to comply, by fault kind."""
@@ -115,7 +115,7 @@ def _problem(kind: int, address: int, size: int) -> str:
         c.ALLOCATION_SIZE: f"{address} columns of tensor memory",
         c.NO_PERMIT: f"{address} columns, but the block has relinquished its permit",
         c.GROWING_ALLOCATION: f"{address} columns, after an allocation of {size}",
-        c.NO_COLUMNS: f"there are not {address} contiguous free columns",
+        c.NO_COLUMNS: f"fewer than {address} contiguous columns are free",
         c.NOT_AN_ALLOCATION: f"{size} columns at {address:#010x} are not an allocation",
         c.OTHER_LANES: f"{address:#010x} is in lanes that the warp cannot access; the warp's "
         f"lanes begin at {size}",

@@ -79,7 +79,7 @@ def check_axes(scope: Scope, operation: Operation, spec: OperandSpec, operand: O
     needed = COORDINATES[geometry] - (geometry in LAYERED)
     given = operand.elements if isinstance(operand, Vector) else (operand,)
     if spec.name == "offset" and geometry in ("cube", "acube"):
-        raise scope.error("a cube does not support offsets", operand.span)
+        raise scope.error("cube textures do not support offsets", operand.span)
     first = given[0] if given else operand
     if spec.name == "offset" and isinstance(first, Register) and first.type.is_float:
         message = (

@@ -148,9 +148,9 @@ def _remedy(case: Case, branch: int, regions: Mapping[int, Region]) -> str:
         )
     return (
         "Let whole warps take one side: compute the element's index from threadIdx.x so that "
-        f"{warp} consecutive threads get elements for which the condition is the same. Use that "
-        "index in the condition, the loads and the stores. (If you change only the condition, some "
-        "elements get the wrong side's results.)"
+        f"{warp} consecutive threads get elements for which the condition has the same value. Use "
+        "that index in the condition, the loads and the stores. (If you change only the condition, "
+        "some elements get the wrong side's results.)"
     )
 
 

@@ -119,7 +119,7 @@ def _more_blocks(case: Case) -> str:
     if smaller:
         return (
             f"Use blocks of {smaller} threads, so that each SM has a block. More elements per "
-            "launch, or several kernels at once, would fill the SMs further."
+            "launch, or several kernels at once, would keep the SMs busier."
         )
     return (
         "The launch has too few elements for this GPU: process more elements per launch, or run "

@@ -376,7 +376,7 @@ def scattered(access: Wasteful) -> Pattern:
         "scattered access",
         "the lanes' addresses have no constant stride; the index is computed",
         "Compute the index so that neighboring lanes (threadIdx.x) access neighboring "
-        "elements; a remainder or product in the last dimension of an index scatters the accesses.",
+        "elements; a remainder or a product in the fastest-varying index scatters the accesses.",
     )
 
 

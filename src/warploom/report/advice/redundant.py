@@ -40,8 +40,8 @@ def repeated_stores(case: Case) -> Iterator[Advice]:
         yield Advice(
             "store in each iteration",
             line,
-            f"{stored:,} warp stores to {name or 'an element'}, whose address the loop does not "
-            "change",
+            f"{stored:,} warp stores to {name or 'an element'}, at an address that does not "
+            "change in the loop",
             f"Keep {_value(name)} in a local variable during the loop, and store it once after "
             "the loop. The compiler cannot make this change, because another pointer might "
             "refer to the same element.",
@@ -118,8 +118,8 @@ def repeated_loads(case: Case) -> Iterator[Advice]:
         yield Advice(
             "load in each iteration",
             line,
-            f"{loaded:,} warp loads of {element or 'an element'}, whose address the loop does "
-            "not change",
+            f"{loaded:,} warp loads of {element or 'an element'}, from an address that does "
+            "not change in the loop",
             f"Load {_value(element)} into a local variable before the loop. "
             + _reasons(case, loads, sorted(stored[element])),
             max(loaded, moved) - warps,

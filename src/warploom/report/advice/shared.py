@@ -35,7 +35,7 @@ SWIZZLE_ROWS = (
 )
 
 SWIZZLE_OPERAND = (
-    "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a 128-byte swizzle: "
+    "If wgmma or tcgen05.mma reads this matrix, keep it in the 128-byte swizzle layout: "
     "XOR the index of the 16-byte chunk within a 128-byte row with the row index modulo 8, and "
     "select the swizzle in the matrix descriptor. A tensor-map copy with this swizzle writes "
     "the same layout."

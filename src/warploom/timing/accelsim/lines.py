@@ -87,7 +87,7 @@ def parse_line(
         width = int(next(parts))
         if opcode.partition(".")[0] in BULK:
             raise WarploomError(
-                f"{text!r} is a bulk copy; the time of bulk copies in traces is not modelled"
+                f"{text!r} is a bulk copy, which the timing model does not support in traces"
             )
         addresses = _addresses(parts, mask) if width else ()
     except (StopIteration, ValueError, IndexError):

@@ -307,6 +307,6 @@ def record_of(
         count += 1
     if count != launch.blocks:
         raise WarploomError(
-            f"the trace of {head.name} has {count} blocks, but its grid has {launch.blocks}"
+            f"the trace of {head.name} has {count} blocks, but the grid has {launch.blocks}"
         )
     return recorder.record()
