@@ -23,7 +23,7 @@ GREY = 16
 
 
 def palette(theme: str) -> dict[str, tuple[int, int, int]]:
-    """The colours of a theme, by their variables; the dark theme has those of the light one else."""
+    """The colours of a theme by their variables; dark ones replace some of the light theme."""
     light, dark = re.findall(r"^:root(?:\[data-theme=\"dark\"\])? \{\n(.*?)^\}", STYLE, re.M | re.S)
     found: dict[str, tuple[int, int, int]] = {}
     for block in (light,) if theme == "light" else (light, dark):
