@@ -61,7 +61,7 @@ REASONS = {
     r"MC_EstimatePi[PQ]": "cuRAND's kernels are machine code without PTX",
     r"IPC": "needs inter-process memory",
     r"MMAP": "needs virtual memory management",
-    r"simpleCooperativeGroups": "its PTX for sm_90 contains cluster barriers",
+    r"simpleCooperativeGroups": "the sample's PTX for sm_90 contains cluster barriers",
     r"segmentationTreeThrust": "does not compile with the version of Thrust in the wheels",
     r"matrixMulDynlinkJIT": "its PTX for sm_10 contains a `mad.f32` that newer devices do not"
     " support",

@@ -165,7 +165,7 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
         (["run", "PTX", "--engine", "warp"], 2, "engine takes one of 'compiled', 'reference'"),
         (["run", "gone.ptx"], 2, "No such file"),
         (["run", "CUT"], 3, "is the text cut off?"),
-        (["run", "BINARY"], 3, "not text but binary data"),
+        (["run", "BINARY"], 3, "contains binary data, not text"),
         (["run", "PTX", "--kernel", "nope"], 4, "no kernel named nope. Its kernels: scale"),
         (["run", "PTX", "--arg", "1"], 4, "takes 2 arguments"),
         (["run", "PTX", "--arg", "1", "--arg", "2.5"], 4, "takes a Buffer"),

@@ -131,7 +131,7 @@ def test_what_is_not_known_is_refused(fault: Path, tmp_path: Path) -> None:
     with pytest.raises(WarploomError, match="unknown field `more`"):
         open_core(changed(fault, to, more=1))
     memory = json.loads(zipfile.ZipFile(fault).read("core.json"))["memory"]
-    with pytest.raises(WarploomError, match="an allocation is outside its memory"):
+    with pytest.raises(WarploomError, match="an allocation is outside device memory"):
         open_core(changed(fault, to, memory={**memory, "capacity": 256}))
     with pytest.raises(WarploomError, match="its memory is at the invalid address 0x10"):
         open_core(changed(fault, to, memory={**memory, "base": 16}))

@@ -252,7 +252,7 @@ def test_an_exception_in_an_observer_is_an_error_that_names_it() -> None:
     for engine in ENGINES:
         state = np.zeros(2, np.int64)
         launcher = kernel(wl.Device("h100", engine=engine), "bins")[4, 32]
-        with pytest.raises(WarploomError, match="on_block_end of the observer Beyond raised"):
+        with pytest.raises(WarploomError, match="observer Beyond: on_block_end raised"):
             launcher(np.zeros(2, np.int32), observe=Beyond(state))
         assert state.tolist() == [1, 1]
 

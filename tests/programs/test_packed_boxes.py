@@ -202,7 +202,7 @@ BROKEN: list[tuple[Packed, str, Change | None, str]] = [
         None,
         "the first coordinate must be a multiple of 128",
     ),
-    (replace(DENSE[2], start=(4, 47)), "load", None, "for b4x16, of 2"),
+    (replace(DENSE[2], start=(4, 47)), "load", None, "or of 2 for b4x16"),
     (replace(STORED[1], start=(4, 16)), "store", None, "b6p2x16: the first"),
     (
         replace(PADDED[7], swizzle="128B_atom_64B"),

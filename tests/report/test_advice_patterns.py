@@ -316,7 +316,7 @@ PIXELS = small(np.uint8)
         (
             "strided access",
             ("row_of_4", 64, 256, floats(), floats()),
-            "lane addresses are 32 bytes apart, and each thread loads 8 elements in a row",
+            "lane addresses are 32 bytes apart, and each thread loads 8 consecutive elements",
             "Give each row to 8 lanes",
         ),
         (
@@ -411,7 +411,7 @@ PIXELS = small(np.uint8)
             "atomics on one address",
             ("few_bins", 256, 256, integers(), integers(high=4)),
             "to addresses that lanes of a warp share",
-            "First count in shared memory",
+            "Have each block count in shared memory",
         ),
         (
             "array in local memory",

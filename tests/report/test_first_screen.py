@@ -399,7 +399,7 @@ def test_atomics_on_few_bins_are_bound_by_one_slice_of_l2() -> None:
     first = ceilings(made)[0]
     assert first.part == "atomics in L2"
     assert first.seconds == pytest.approx(4 * 8448 * 2 / 1.98e9)
-    assert "First count in shared memory in each block" in screen(made)
+    assert "Have each block count in shared memory first" in screen(made)
 
 
 def test_a_reversed_access_is_not_strided() -> None:

@@ -17,7 +17,7 @@ KINDS = {
     "ptx": "PTX of CUDA C++ sources",
     "ptxas": "register counts from NVIDIA's assembler",
     "machinecode": "machine code from NVIDIA's assembler, for modelled time",
-    "flow": "execution counts of machine code, for modelled time",
+    "flow": "execution counts of machine instructions, used to model times",
 }
 """What entries of a kind hold. All other kinds are names of the engine's own functions."""
 

@@ -62,9 +62,9 @@ TimelinePage = Annotated[
 StreamOrder = Annotated[
     str,
     typer.Option(
-        help=f"Order of the work in streams: {', '.join(STREAM_ORDERS)}. With issued, work runs in "
-        "call order. With late, work runs only when the host waits for it. With random, work runs "
-        "when the host waits for any work, in an order that the seed selects."
+        help=f"Order of the work in streams: {', '.join(STREAM_ORDERS)}. With 'issued', work runs "
+        "in call order. With 'late', work runs only when the host waits for it. With 'random', "
+        "work runs when the host waits for any work, in an order that the seed selects."
     ),
 ]
 ReportKind = Annotated[

@@ -38,7 +38,7 @@ Expect = Annotated[
     typer.Option(
         metavar="NAME=CONTENT",
         help="Compare a buffer after the launch with a file (NAME=FILE.npy) or with content in "
-        "the format of --arg (NAME=ones). The exit status is 1 if the two differ.",
+        "the format of --arg (NAME=ones). The exit status is 1 if they do not match.",
     ),
 ]
 

@@ -83,8 +83,8 @@ class ModelOptions:
 
 DIVERGED = (
     "The model runs the sides of divergent branches one after the other. Hardware of compute "
-    "capability\n7.0 and later may overlap the sides, but no published source measures this "
-    "overlap."
+    "capability\n7.0 and later may overlap the sides of a branch, but no published source measures "
+    "this overlap."
 )
 
 

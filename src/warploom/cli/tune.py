@@ -136,11 +136,15 @@ class DivisionOptions:
     ] = ""
     grid_div_y: Annotated[
         str,
-        typer.Option(metavar="EXPRESSION,...", help="Like --grid-div-x, for the grid size in y."),
+        typer.Option(
+            metavar="EXPRESSION,...", help="Like --grid-div-x, but for the grid size in y."
+        ),
     ] = ""
     grid_div_z: Annotated[
         str,
-        typer.Option(metavar="EXPRESSION,...", help="Like --grid-div-x, for the grid size in z."),
+        typer.Option(
+            metavar="EXPRESSION,...", help="Like --grid-div-x, but for the grid size in z."
+        ),
     ] = ""
     block_size_names: Annotated[
         str, typer.Option(metavar="NAME,...", help="The parameters that set the block size.")

@@ -42,7 +42,7 @@ class AddedOptions:
         ),
     ] = False
     scheduler: Scheduler = None
-    sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0
+    sm: Annotated[int, typer.Option(min=0, help="Index of the SM that --time shows.")] = 0
     check: Annotated[
         bool,
         typer.Option(

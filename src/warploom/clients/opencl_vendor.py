@@ -25,8 +25,8 @@ def vendor_file() -> Path:
     or the cache cannot be written."""
     if not (LIBRARIES / OPENCL).exists():
         raise WarploomError(
-            "the OpenCL library was not built: to build it, an installation from source requires "
-            "Linux and a C compiler. Install gcc or clang, then install Warploom again."
+            "the OpenCL library was not built: an installation from source builds it only on "
+            "Linux with a C compiler. Install gcc or clang, then install Warploom again."
         )
     folder = cache_directory() / "opencl"
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ _REMEDIES = {
     errno.EISDIR: "Choose a file, not a folder.",
     errno.ENOENT: "Create its folder first.",
     errno.ENOTDIR: "Part of the path is a file, not a folder: choose another path.",
-    errno.EEXIST: "Choose another file, or remove it first.",
+    errno.EEXIST: "Choose another name, or remove the existing file or folder.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
 }
 

@@ -1,4 +1,4 @@
-"""Provides the API of `numba.cuda`, implemented by Warploom. To run a Numba program on Warploom,
+"""Implements the `numba.cuda` API on Warploom's software GPU. To run a Numba program on Warploom,
 change one import.
 
     from warploom import cuda

@@ -64,7 +64,7 @@ class Breaking(Inspection):
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:
             raise DebugError(
-                f"`catch {event}` is not possible after `set variable`, because the command "
+                f"`catch {event}` is not possible after `set variable`, because `catch` "
                 "restarts the launch without the values that you set. Enter "
                 f"`catch {event}` before `set variable`."
             )
@@ -120,7 +120,9 @@ class Breaking(Inspection):
         for each in self.breakpoints:
             if each.number == number:
                 return each
-        raise DebugError(f"there is no breakpoint {number}; `info breakpoints` lists them")
+        raise DebugError(
+            f"there is no breakpoint {number}; `info breakpoints` lists the breakpoints"
+        )
 
     def set_condition(self, breakpoint: Breakpoint, text: str) -> None:
         """Gives a breakpoint a condition, or none. Raises EvaluationError."""

@@ -284,7 +284,7 @@ class Names:
                     return Value(type, bits.to_bytes(type.size, "little"), register=known)
         if plain in SPECIAL_REGISTERS:
             return _number(thread.special(plain), type_of_register(SPECIAL_REGISTERS[plain].type))
-        raise EvaluationError(f"there is no register {plain}; `info registers` lists them")
+        raise EvaluationError(f"there is no register {plain}; `info registers` lists the registers")
 
 
 def _of_ptx(parameter: PtxVariable) -> Type:

@@ -63,8 +63,8 @@ def check_registers(spec: DeviceSpec, threads: int, registers: int, source: str)
     if registers > most:
         raise LaunchError(
             f"a thread needs {registers} registers ({source}), but {spec.title} (compute "
-            f"capability {spec.cc}) has at most {most} per thread. Compile with a limit "
-            "(-maxrregcount, .maxnreg).",
+            f"capability {spec.cc}) has at most {most} per thread. Compile with a register "
+            "limit (-maxrregcount, .maxnreg).",
             resource="registers",
             requested=registers,
             limit=most,

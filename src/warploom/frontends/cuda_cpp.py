@@ -182,10 +182,11 @@ def _refusal(name: str, log: str) -> CompileError:
     if _names_host_code(log):
         program = Path(name).name
         advice += (
-            " NVRTC compiles only device code. If this is a whole program, run it with `warploom "
-            f"nvcc {program} -o app && warploom run ./app`. To run only one of its kernels, "
-            f"compile the file with `warploom nvcc -ptx -lineinfo {program}` and pass the .ptx "
-            "file instead of the .cu file. If this is not a whole program, put host code and its "
-            "#includes inside `#ifndef __CUDACC_RTC__`, and add include directories with -I."
+            " NVRTC compiles only device code. If the file is a complete program, run it with "
+            f"`warploom nvcc {program} -o app && warploom run ./app`. To run only one of its "
+            f"kernels, compile the file with `warploom nvcc -ptx -lineinfo {program}` and pass the "
+            ".ptx file instead of the .cu file. If the file is not a complete program, put host "
+            "code and its #includes inside `#ifndef __CUDACC_RTC__`, and add include directories "
+            "with -I."
         )
     return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

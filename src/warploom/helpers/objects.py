@@ -114,5 +114,6 @@ def _report_compiling() -> None:
     if sys.stderr.isatty():
         sys.stderr.write(
             "warploom: compiling helper functions for this processor. This takes about half a "
-            f"minute and happens only once (cached in {disk_cache.cache_directory()})\n"
+            "minute and happens only once: the compiled functions are cached in "
+            f"{disk_cache.cache_directory()}\n"
         )

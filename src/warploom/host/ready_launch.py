@@ -197,8 +197,8 @@ class ReadyLaunch:
         """Returns the error of a launch that can never begin."""
         return DeadlockError(
             f"{self.kernel.program.title} can never start: kernels that poll memory occupy "
-            f"{self.kernel.context.spec.title} with {blocks:,} blocks, which leave no room for its "
-            "own blocks. "
+            f"{self.kernel.context.spec.title} with {blocks:,} blocks, so there is no room for "
+            "this kernel. "
             "Launch fewer blocks of each kernel that waits for another kernel.",
             (),
         )

@@ -150,8 +150,8 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
     except (MemoryError, ValueError, OverflowError):
         size = math.prod(dims) * np.dtype(dtype).itemsize
         raise LaunchError(
-            f"--arg {text!r}: the host does not have enough memory for its {size:,} bytes. Make "
-            "it smaller.",
+            f"--arg {text!r}: the host does not have enough memory for this buffer "
+            f"({size:,} bytes). Make it smaller.",
             resource="host memory",
             requested=size,
         ) from None
@@ -170,7 +170,7 @@ def _structure(text: str, members: str) -> np.void:
     try:
         return np.array([tuple(values)], np.dtype(fields, align=True))[0]
     except (OverflowError, ValueError, TypeError):
-        raise _unreadable(text, "a member's number does not fit its type") from None
+        raise _unreadable(text, "the value of a member does not fit its type") from None
 
 
 def assignment(option: str, text: str) -> tuple[str, Array]:

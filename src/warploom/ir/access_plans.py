@@ -192,7 +192,7 @@ class Need(Enum):
     BACKWARDS = "consecutive elements in reverse order, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
-    NO_OVERLAP = "the lanes' stores do not overlap, or take effect in a fixed order"
+    NO_OVERLAP = "the lanes' stores do not overlap, or they take effect in a fixed order"
     STEPS = "the `steps` pass is enabled"
     NOT_SCATTERED = "neither the addresses nor the active lanes depend on loaded data"
     DEFERS = (
@@ -200,7 +200,7 @@ class Need(Enum):
         "observer requires in-order stores"
     )
     LISTS = "no scheduling policy chooses the order of lanes"
-    ON_STACK = "the addresses are in the stack where calls save registers"
+    ON_STACK = "the addresses are on the call stack, where calls save registers"
 
 
 def _near_strides(access_type: AccessType) -> range:

@@ -69,13 +69,15 @@ def _processor_of(level: str) -> Processor:
         return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     if level not in _LEVELS:
         raise WarploomError(
-            f"{VARIABLE}={level} is not one of {', '.join(_LEVELS)}. Use one of these, or unset it."
+            f"{VARIABLE}={level} is not one of {', '.join(_LEVELS)}. Use one of these, or unset "
+            f"{VARIABLE}."
         )
     missing = _missing_features(level)
     if missing:
         raise WarploomError(
             f"{VARIABLE}={level} requires {', '.join(missing)}, which this computer's "
-            f"{llvm.get_host_cpu_name()} does not support. Use a lower level, or unset it."
+            f"{llvm.get_host_cpu_name()} does not support. Use a lower level, or unset "
+            f"{VARIABLE}."
         )
     return Processor(level)
 

@@ -67,7 +67,7 @@ class ObservedLaunch:
         failed = self.table.failed  # 1 plus the kind, 0 if none has failed
         if failed:
             raise WarploomError(
-                f"on_{KINDS[failed - 1]} of the observer {self.observation.name} raised an "
+                f"observer {self.observation.name}: on_{KINDS[failed - 1]} raised an "
                 "exception and was not called again. Look for an out-of-range index into its "
                 "state, or a division by zero."
             )

@@ -1,4 +1,4 @@
-"""Builds a `Program` from a kernel: a flat list of instructions, which the compiled engine and the
+"""Converts a kernel to a `Program`, a flat list of instructions that the compiled engine and the
 reference machine execute.
 
 Input: a PTX module (`ptx`) and the name of a kernel. Output: a `Program`: calls inlined or lowered

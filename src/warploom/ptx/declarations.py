@@ -258,7 +258,7 @@ def registers(cursor: Cursor, names: Names) -> None:
         cursor.at += 1
     type = scalar_type(cursor)
     if vector > 1 and (type is PRED or vector * type.bits > MOST_VECTOR_BITS):
-        raise cursor.error("a vector has at most 128 bits, and must not have predicates", start)
+        raise cursor.error("a vector must have at most 128 bits and no predicates", start)
     while True:
         at = cursor.at
         name = cursor.name("a register's name")

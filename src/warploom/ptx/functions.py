@@ -197,7 +197,7 @@ class FunctionParser:
         elif text == TEXTURE_SPACE:
             raise self.cursor.error("`.tex` variables must be declared outside functions", at)
         elif text in LINKAGES:
-            message = f"{text} is only for variables outside functions"
+            message = f"{text} is allowed only on variables declared outside functions"
             raise self.cursor.error(message, at)
         elif starts_variable(text):
             for variable in variables(self.cursor, self.names):

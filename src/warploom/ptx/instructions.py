@@ -168,7 +168,7 @@ def _undecorated(
         except UnknownOpcode:
             message = (
                 f"`{operation.text}` does not accept a suffix such as `.b0`, or a minus sign, on "
-                "this register: use the plain register, or a suffix that it accepts"
+                "this register: use the plain register, or a suffix that the instruction accepts"
             )
             raise cursor.unsupported(message, given.span) from None
     return decode(operation.text + "".join((*parts, *signs))), tuple(plain)

@@ -88,7 +88,7 @@ def tokenize(text: str, name: str) -> Tokens:
 def _bad_character(text: str, match: re.Match[str]) -> str:
     character = match[4]
     if not character.isprintable() or character == "\ufffd":
-        return "this is not text: PTX is ASCII; load PTX instead of a cubin or a fatbin"
+        return "PTX must be ASCII text; pass a PTX file instead of a cubin or a fatbin"
     if character == '"':
         return "this string is not terminated; close it with a quote on the same line"
     if text.startswith("/*", match.start(4)):

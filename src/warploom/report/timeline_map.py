@@ -106,8 +106,8 @@ def multiprocessors(
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return (
         f"<h2>Multiprocessors</h2><p>Blocks of each kernel on each of the {sms} SMs at one moment. "
-        "To choose the moment, point at the drawing or move the slider. A block begins as soon as "
-        "a slot is free, on the SM with the largest share of free block slots.</p>"
+        "To select a moment, point to it on the timeline or move the slider. A block begins as "
+        "soon as a slot is free, on the SM with the largest share of free block slots.</p>"
         '<p class="moment"><label for="moment">Moment</label>'
         f'<input id="moment" type="range" min="0" max="{len(found) - 1}" value="0">'
         '<output id="said" for="moment"></output></p><ul class="kernels" id="kernels"></ul>'

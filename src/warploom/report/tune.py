@@ -130,8 +130,8 @@ def _print_plan(plan: Plan, console: Console) -> None:
     )
     for configuration, loss in zip(plan.configurations, plan.losses[1:], strict=True):
         console.print(
-            f"  {described(configuration)}: expected slowdown {100 * loss:.1f} % after this "
-            "measurement"
+            f"  {described(configuration)} (expected slowdown if you stop after this "
+            f"measurement: {100 * loss:.1f} %)"
         )
 
 

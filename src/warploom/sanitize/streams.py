@@ -48,8 +48,8 @@ DEPENDENT = (
     "The second launch uses programmatic dependent launch: it may start while the first launch "
     "still runs, because the first launch called cudaTriggerProgrammaticLaunchCompletion() "
     "(griddepcontrol.launch_dependents). Call cudaGridDependencySynchronize() "
-    "(griddepcontrol.wait) before this access. Kernels launched between these two must also call "
-    "it before they trigger the next launch.",
+    "(griddepcontrol.wait) before this access. Kernels launched between the two launches must also "
+    "call cudaGridDependencySynchronize() before they trigger the next launch.",
 )
 """For each kind of finding: its name, what the works are, and the remedy."""
 

@@ -88,7 +88,7 @@ def _of_file(path: Path, names: tuple[str, ...]) -> list[Measurement]:
         rows = _rows(path, _of_results(content))
     else:
         raise WarploomError(
-            f"{path} is neither a Kernel Tuner cache file nor results in the T4 format"
+            f"{path} is neither a Kernel Tuner cache file nor a results file in the T4 format"
         )
     wanted = [name for name in names if name != "device"]
     found: list[Measurement] = []
@@ -110,8 +110,8 @@ def _rows(path: Path, rows: Iterator[Row]) -> list[Row]:
         return msgspec.convert([*rows], list[Row])
     except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputFileError(
-            f"{path} does not have the fields of Kernel Tuner cache files or results in the T4 "
-            f"format: {error}"
+            f"{path} does not have the fields of a Kernel Tuner cache file or of a results file in "
+            f"the T4 format: {error}"
         ) from None
 
 

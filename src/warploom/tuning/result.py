@@ -132,7 +132,7 @@ class Tuned:
             if at is not None and self.trials[at].costs is not None:
                 found[at] = one.seconds
         if not found:
-            raise WarploomError("measured: none of the measured configurations ran here")
+            raise WarploomError("measured: none of the measured configurations has a modelled time")
         trials = list(self.trials)
         groups: dict[Any, list[int]] = {}
         for at, trial in enumerate(trials):

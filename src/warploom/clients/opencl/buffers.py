@@ -77,7 +77,8 @@ def create_part(handle: int, flags: int, type: int, info: int) -> int:
     demand(
         not of_host,
         Status.INVALID_VALUE,
-        "a sub-buffer cannot have its own host pointer flags: it inherits those of its buffer",
+        "a sub-buffer cannot have its own host pointer flags: it inherits those of its parent "
+        "buffer",
     )
     inherited = 0 if flags & KERNEL_ACCESS else whole.flags & KERNEL_ACCESS
     inherited |= 0 if flags & HOST_ACCESS else whole.flags & HOST_ACCESS
@@ -89,7 +90,7 @@ def create_part(handle: int, flags: int, type: int, info: int) -> int:
     demand(
         not (wider or wider_host),
         Status.INVALID_VALUE,
-        "a sub-buffer cannot allow accesses that its buffer forbids",
+        "a sub-buffer cannot allow accesses that its parent buffer forbids",
     )
     of_host = whole.flags & (USE_HOST | ALLOC_HOST | COPY_HOST)
     flags = check_flags(flags | inherited, 0) | of_host
@@ -228,7 +229,7 @@ def check_map(made: MemObject, flags: int) -> None:
 
 
 def _show(target: int, source: int, size: int, flags: int) -> None:
-    """Brings the content of a region to where it is to be seen."""
+    """Copies the content of a region to where it is read next."""
     if target != source and not flags & MAP_INVALIDATE:
         move(target, source, size, waits=False)
     if flags & ~MAP_READ:

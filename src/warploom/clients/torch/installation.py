@@ -22,8 +22,8 @@ def install(_torch: object) -> None:
     if version is None or version.partition(".")[0] != SUPPORTED:
         build = f"for CUDA {version}" if version else "without CUDA"
         print(
-            f"warploom: this PyTorch package is built {build}, so device='cuda' is not the "
-            f"software GPU: install a package for CUDA {SUPPORTED} (pip install torch)",
+            f"warploom: this PyTorch package is built {build}, so device='cuda' does not "
+            f"select the software GPU; install a package for CUDA {SUPPORTED} (pip install torch)",
             file=sys.stderr,
         )
         return

@@ -117,7 +117,7 @@ COMMANDS = {
         "Hold back the other warps: off, step (only while stepping) or on.",
         "set scheduler-locking MODE",
     ),
-    "show scheduler-locking": Command(_show_locking, "Show whether other warps are held back."),
+    "show scheduler-locking": Command(_show_locking, "Show the scheduler-locking mode."),
     "goto": Command(_goes(_goto), "Go to a position in the launch.", "goto POSITION"),
     "who wrote": Command(
         _goes(_wrote), "Go back to the last write to a value in memory.", "who wrote EXPRESSION"

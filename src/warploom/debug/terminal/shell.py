@@ -197,7 +197,7 @@ def help_text(name: str) -> str:
         raise DebugError(f"{name.removeprefix('ambiguous ')}")
     full = ALIASES.get(name, name)
     if full not in COMMANDS:
-        raise DebugError(f"there is no command {name}; `help` lists them")
+        raise DebugError(f"there is no command {name}; `help` lists the commands")
     command = COMMANDS[full]
     return f"{command.usage or full}\n    {command.summary}"
 

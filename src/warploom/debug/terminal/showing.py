@@ -261,7 +261,7 @@ def _frame(shell: Shell, rest: str) -> None:
     frames = session.frames()
     number = number_of(rest, "the number of a frame", session.focus.frame)
     if not 0 <= number < len(frames):
-        raise DebugError(f"there is no frame {number}; `backtrace` lists them")
+        raise DebugError(f"there is no frame {number}; `backtrace` lists the frames")
     session.focus = replace(session.focus, frame=number)
     shell.say(f"#{number}  {shell.place_text()}")
 

@@ -130,5 +130,5 @@ COMMANDS = {
     "condition": Command(
         _condition, "Set or remove the condition of a breakpoint.", "condition NUMBER [CONDITION]"
     ),
-    "ignore": Command(_ignore, "Skip a breakpoint a number of times.", "ignore NUMBER COUNT"),
+    "ignore": Command(_ignore, "Skip a breakpoint a given number of times.", "ignore NUMBER COUNT"),
 }

@@ -1,5 +1,5 @@
-"""Informs the race detector about the accesses of tensor copies, and of instructions on tensor
-memory (`tcgen05`), textures and surfaces.
+"""Informs the race detector about accesses by tensor copies and by instructions on tensor memory
+(`tcgen05`), textures and surfaces.
 
 In: operand rows of asynchronous requests and texture instructions, from both machines. Out: records
 and findings in the detector's state, written by `detector.detect`. When copies complete, and what

@@ -41,7 +41,7 @@ def check_addresses(core: Core, kernel: LoadedKernel) -> None:
     named = kernel.image.addresses(program.globals)
     others = launch.globals[len(named) :]
     if launch.globals[: len(named)] != named or len(others) != (PARAMETERS in program.slots):
-        raise WarploomError("its launch has wrong addresses for the global variables")
+        raise WarploomError("its launch specifies wrong addresses for the global variables")
     wanted += [("the parameters", each, program.parameter_bytes) for each in others]
     if launch.cooperative:
         wanted.append(("grid_workspace", launch.grid_workspace, WORKSPACE_BYTES))

@@ -136,7 +136,7 @@ def read_head(archive: Archive, file: Path) -> Core:
     version = msgspec.json.decode(text, type=_Version).version
     if version not in (1, VERSION):
         raise WarploomError(
-            f"{file} is a core file of version {version}; this version of Warploom reads "
+            f"{file} is a version {version} core file; this version of Warploom reads "
             f"versions 1 and {VERSION}"
         )
     core = msgspec.json.decode(text, type=Core)

@@ -173,7 +173,7 @@ class _Opening:
             before = each.address + each.size
         last = max((each.address + each.size for each in own), default=given.base)
         if any(each.address < given.base for each in own) or last > given.base + given.capacity:
-            raise self.refused("an allocation is outside its memory")
+            raise self.refused("an allocation is outside device memory")
         wanted = last - given.base + given.heap_limit + SPARE_BYTES
         return min(given.capacity, -(-wanted // mmap.PAGESIZE) * mmap.PAGESIZE)
 

@@ -117,9 +117,10 @@ def read_source(file: Path) -> str:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
     text = decode_source(data)
     if text is None:
-        kind = "an ELF binary, such as a cubin" if data.startswith(b"\x7fELF") else "binary data"
+        is_elf = data.startswith(b"\x7fELF")
+        kind = "is an ELF binary (such as a cubin)" if is_elf else "contains binary data"
         raise CompileError(
-            f"{file} is not text but {kind}. Load its source or its PTX (made by `nvcc -ptx "
+            f"{file} {kind}, not text. Load its source or its PTX (made by `nvcc -ptx "
             "-lineinfo`, or extracted by `cuobjdump -ptx`)."
         )
     return text

@@ -146,14 +146,14 @@ declare(
     OpKind.EVENT_HINT,
     src="a:u32",
     unit=Unit.CONTROL,
-    doc="triggers a performance event; no effect   PTX ISA: pmevent",
+    doc="triggers a performance event (ignored by Warploom)   PTX ISA: pmevent",
 )
 declare(
     "pmevent.mask",
     OpKind.EVENT_HINT,
     src="a:u16",
     unit=Unit.CONTROL,
-    doc="triggers performance events; no effect   PTX ISA: pmevent",
+    doc="triggers performance events (ignored by Warploom)   PTX ISA: pmevent",
 )
 declare(
     "setmaxnreg.action.sync.aligned.u32",

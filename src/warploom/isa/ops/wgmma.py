@@ -132,7 +132,7 @@ declare(
     "wgmma.commit_group.sync.aligned",
     OpKind.GROUP_COMMIT,
     unit=Unit.MATRIX,
-    doc="puts all products that are in no group into a new group   PTX ISA: wgmma.commit_group",
+    doc="puts all products that are not in a group into a new group   PTX ISA: wgmma.commit_group",
 )
 declare(
     "wgmma.wait_group.sync.aligned",

@@ -38,10 +38,7 @@ def _loop_advice(program: Program) -> str:
     loops = loops_text(program)
     if not loops:
         return "It has no loop: raise the limit, or launch fewer blocks."
-    return (
-        f"Raise the limit if the kernel only needs more instructions, or check whether {loops} can "
-        "end."
-    )
+    return f"Check whether {loops} can end; if so, raise the limit."
 
 
 def loops_text(program: Program) -> str:

@@ -48,10 +48,10 @@ PACKED_RULES = {
     REDUCED: "reductions do not support packed elements",
     STORED: "stores do not support this type",
     NAN_FILL: "out-of-bounds elements must be filled with zeros, not with NaNs",
-    ROW_SIZE: "a row of the box must have 128 elements (for b4x16, a multiple of 32)",
-    TENSOR_SIZE: "the innermost dimension of the tensor must be a multiple of 128 (for b4x16, of "
-    "2)",
-    FIRST_COORDINATE: "the first coordinate must be a multiple of 128 (for b4x16, of 2)",
+    ROW_SIZE: "a row of the box must have 128 elements (or a multiple of 32 for b4x16)",
+    TENSOR_SIZE: "the innermost dimension of the tensor must be a multiple of 128 (or of 2 "
+    "for b4x16)",
+    FIRST_COORDINATE: "the first coordinate must be a multiple of 128 (or of 2 for b4x16)",
     ALIGNMENT: "the address and the strides of the tensor must be multiples of 32",
     SWIZZLE: "the swizzle must be none, 128B, or 128B in 32-byte chunks; stores of 6-bit "
     "elements can also use 64-byte chunks",
@@ -71,12 +71,13 @@ TITLES = {
     UNSUPPORTED_TENSOR: "{name} with an interleaved tensor map of several channel slices",
     PACKED_RULE: "{name} with elements of type {type}: {rule}",
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
-    NEW_VALUES: "{name} with the global address {address:#x}, a size of 0, or a nonzero coordinate",
+    NEW_VALUES: "{name}: the global address {address:#x} is not a multiple of 16, an overriding "
+    "size is 0, or a coordinate is not 0",
     OPEN_HALO: "{name} with a halo of {address} pixels that extends beyond the bounding box, which "
     "ends at W = {size}",
     NO_BLOCK: "{name} accesses block {address} of the cluster, which does not exist or is not"
     " running",
-    BULK_ALIGNMENT: "{name}: the size of {address} bytes, or an address, is not a multiple of 16",
+    BULK_ALIGNMENT: "{name}: the size ({address} bytes) or an address is not a multiple of 16",
 }
 """What is wrong, by kind: formats of the fields that `tensor_fault` computes."""
 

@@ -24,9 +24,9 @@ NAMES = {
 
 DESCRIPTOR_PROBLEMS = {
     c.SHAPE_OF_D: "specifies an unsupported shape (M = {rows}, N = {columns})",
-    c.TYPE_OF_A: "specifies a type of A that this kind does not support",
-    c.TYPE_OF_B: "specifies a type of B that this kind does not support",
-    c.TYPE_OF_SUMS: "specifies a type of D that this kind does not support",
+    c.TYPE_OF_A: "specifies a type for A that this kind does not support",
+    c.TYPE_OF_B: "specifies a type for B that this kind does not support",
+    c.TYPE_OF_SUMS: "specifies a type for D that this kind does not support",
     c.SPARSITY: "specifies a sparsity that does not match the instruction",
     c.DEPTH: (
         "specifies K = 96, which requires a dense product and, with .cta_group::2, M = 256 (here, "
@@ -37,7 +37,7 @@ DESCRIPTOR_PROBLEMS = {
         "specifies M = {rows}, for which the zero-column mask is shifted too far: the maximum "
         "shift is 16 columns if M is 32, and 32 columns otherwise"
     ),
-    c.TRANSPOSITION: "specifies a transposed matrix with elements of 4 or 6 bits",
+    c.TRANSPOSITION: "specifies a transposed matrix, which must not have elements of 4 or 6 bits",
 }
 """What is wrong with an instruction descriptor, as a verb phrase, by the code that the check
 records."""
@@ -114,9 +114,10 @@ def _problem(kind: int, address: int, size: int) -> str:
         f"{address:#010x})",
         c.ALLOCATION_SIZE: f"{address} columns of tensor memory",
         c.NO_PERMIT: f"{address} columns, but the block has relinquished its permit",
-        c.GROWING_ALLOCATION: f"{address} columns, after an allocation of {size}",
+        c.GROWING_ALLOCATION: f"{address} columns, but the block's previous allocation had only "
+        f"{size}",
         c.NO_COLUMNS: f"fewer than {address} contiguous columns are free",
-        c.NOT_AN_ALLOCATION: f"{size} columns at {address:#010x} are not an allocation",
+        c.NOT_AN_ALLOCATION: f"{size} columns at {address:#010x} do not match any allocation",
         c.OTHER_LANES: f"{address:#010x} is in lanes that the warp cannot access; the warp's "
         f"lanes begin at {size}",
         c.NO_MATRIX_DESCRIPTOR: f"{address & (1 << 64) - 1:#018x} is not a matrix descriptor",

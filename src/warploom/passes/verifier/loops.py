@@ -108,7 +108,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     if not warp_loop.extrapolated <= accesses:
         yield "its groups contain an operation that is not an access in the loop"
     elif not accesses <= {*warp_loop.extrapolated, *by_instruction(path.partial)}:
-        yield "one of its accesses is in no group"
+        yield "one of its accesses is not in any group"
     for index in (*warp_loop.blocks, *warp_loop.body_blocks):
         block, operand_shapes = ir.program.blocks[index], ir.operand_shapes(index)
         operations = range(block.start, block.stop)

@@ -39,7 +39,7 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
     if ir.scattered and ir.scattered != scattered_registers(
         ir.program, ir.variant.warp_layout, lasting
     ):
-        yield "its list of registers with unrelated values is wrong"
+        yield "its list `scattered` does not match the registers that the analysis finds"
     before = predecessors(ir.program)
     for region in ir.exits:
         yield from (
@@ -100,6 +100,6 @@ def _region_errors(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) ->
     if targets - inside != {region.point}:
         yield f"b{region.point} is not its only successor"
     if region.written != written_after_exits(program, inside, region.exits):
-        yield "its list of registers written after some lanes have left the region is wrong"
+        yield "it lists the wrong registers as written after some lanes have left"
     if region.merged != region.written & ir.live(region.point):
-        yield "its list of registers that are merged after the region is wrong"
+        yield "it lists the wrong registers as merged at its exit"

@@ -160,7 +160,7 @@ def check_parameter(function: Function, parameter: Variable, *, result: bool) ->
     elif not function.is_entry and (parameter.pointer_space or parameter.pointer_align):
         wrong = "has .ptr, which only kernel parameters support"
     if parameter.initial is not None:
-        wrong = "has an initial value, which parameters do not support"
+        wrong = "has an initial value, but a parameter cannot be initialized"
     if (result or function.is_entry) and not {0, None}.isdisjoint(parameter.shape):
         wrong = "has no length; only the last parameter of a .func may omit it"
     if wrong:

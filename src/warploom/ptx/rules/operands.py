@@ -178,7 +178,8 @@ def check_targets(scope: Scope, operand: Operand) -> None:
     """Check that an indexed branch goes to a label of a list of its own function."""
     target_list = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
     if not isinstance(target_list, Targets) or target_list.calls:
-        raise scope.error("an indexed branch requires the name of a .branchtargets", operand.span)
+        message = "an indexed branch requires the name of a .branchtargets list"
+        raise scope.error(message, operand.span)
 
 
 def check_zero(scope: Scope, operation: Operation, operand: Operand) -> None:

@@ -71,7 +71,7 @@ def check_switches(scope: Scope, instruction: Instruction) -> None:
     if not given or not _is_predicate(given[0]):
         span = given[0].span if given else instruction.span
         raise scope.error(
-            f"`{operation.text}` requires a predicate here that selects whether D is added", span
+            f"`{operation.text}` requires a predicate here: it determines whether D is added", span
         )
     for scale in given[1:]:
         scales = operation.modifiers["kind"] in SCALED_KINDS

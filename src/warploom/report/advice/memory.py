@@ -170,7 +170,7 @@ def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total:
         )
     by_warp = "; or combine lanes that use the same address (__match_any_sync)"
     return (
-        "First count in shared memory in each block, then add these counts to global memory"
+        "Have each block count in shared memory first, and then add its counts to global memory"
         f"{by_warp if in_all_threads(case.program, index) else ''}."
     )
 

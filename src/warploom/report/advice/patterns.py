@@ -168,7 +168,7 @@ def row_by_thread(access: Wasteful) -> Pattern | None:
         return None
     # A loop that is unrolled in part goes on after these.
     is_all = is_unrolled and unrolled * example.size not in map(abs, access.strides.loops)
-    how = f"loads {unrolled} elements in a row" if is_all else "accesses consecutive elements"
+    how = f"loads {unrolled} consecutive elements" if is_all else "accesses consecutive elements"
     return Pattern(
         "strided access",
         f"lane addresses are {abs(x):,} bytes apart, and each thread {how}",

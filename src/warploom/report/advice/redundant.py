@@ -158,7 +158,7 @@ def _reasons(case: Case, loads: Sequence[int], stored: Sequence[str]) -> str:
     if is_volatile and stored:
         return (
             f"The compiler cannot make this change: {by_volatile}; even without volatile, "
-            f"{alias} (no pointer is const ... __restrict__)."
+            f"{alias}, because the pointers are not declared const and __restrict__."
         )
     if is_volatile:
         return f"The compiler cannot make this change: {by_volatile}."

@@ -100,11 +100,11 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
         every = pitch // example.size
         return (
             f"Leave {bytes_more} bytes free after every {pitch} bytes: use {name}[i + i / {every}] "
-            f"instead of {name}[i] (and a larger array). This access then has no conflict."
+            f"instead of {name}[i] (and a larger array). Then this access has no bank conflicts."
         )
     return (
         f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
-        f"{_declared(pitch, bytes_more, example, name)}: this access then has no conflict."
+        f"{_declared(pitch, bytes_more, example, name)}: then this access has no bank conflicts."
     )
 
 

@@ -96,7 +96,7 @@ def parse_line(
             "destinations, an opcode, sources, a width and addresses"
         ) from None
     if not 0 <= mask < 1 << LANES:
-        raise WarploomError(f"{text!r} has a mask of more than {LANES} lanes")
+        raise WarploomError(f"{text!r} has a mask with more than {LANES} bits")
     return TracedInstruction(pc, mask, destinations, opcode, sources, width, addresses)
 
 

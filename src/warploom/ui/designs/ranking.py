@@ -122,4 +122,4 @@ def _nowhere_worse(ranking: Ranking, name: str) -> Judged:
     known = next(one for one in ranking.scores if one.name == name)
     both = zip(mine.costs, known.costs, ranking.kernels, strict=True)
     worse = [f"{kernel}: {a:,}; {name}: {b:,}" for a, b, kernel in both if a > b]
-    return Judged(f"not worse than {name} on any kernel", not worse, ", ".join(worse))
+    return Judged(f"no worse than {name} on any kernel", not worse, ", ".join(worse))
