@@ -14,7 +14,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["Home End", "the first step of this warp or the end of the launch"],
   ["1 – 7", "the memory, data, machine, numbers, time, warp or code view"],
   ["N P", "the lesson's next or previous caption"],
-  ["W", "play or pause the lesson as a film, or continue without an answer"],
+  ["W", "play or pause the lesson as a video, or continue without an answer"],
   ["V", "read the captions aloud"],
   ["E", "edit the kernel; Esc leaves the editor"],
   ["Ctrl ⏎", "run the edited kernel"],

@@ -64,7 +64,7 @@ StreamOrder = Annotated[
     typer.Option(
         help=f"Order of the work in streams: {', '.join(STREAM_ORDERS)}. With 'issued', work runs "
         "in call order. With 'late', work runs only when the host waits for it. With 'random', "
-        "work runs when the host waits for any work, in an order that the seed selects."
+        "all pending work runs when the host waits for any part of it, in a seeded order."
     ),
 ]
 ReportKind = Annotated[

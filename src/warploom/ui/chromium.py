@@ -46,8 +46,8 @@ def find_chromium() -> str:
     """Returns the path of the browser. Raises WarploomError where there is none, and on Windows,
     where it reads no pipes."""
     if sys.platform == "win32":
-        raise WarploomError("films can be exported only on Linux and macOS; on Windows, use WSL")
-    return find_installed("a film", "Chromium or Google Chrome", *NAMES)
+        raise WarploomError("videos can be exported only on Linux and macOS; on Windows, use WSL")
+    return find_installed("a video", "Chromium or Google Chrome", *NAMES)
 
 
 @dataclass

@@ -54,7 +54,7 @@ VIDEO_SIZE, GIF_SIZE = FilmSize(), FilmSize(960, 600)
 
 def find_ffmpeg() -> str:
     """Returns the path of ffmpeg. Raises WarploomError where it is not installed."""
-    return find_installed("a film", "ffmpeg", "ffmpeg")
+    return find_installed("a video", "ffmpeg", "ffmpeg")
 
 
 def check_video_name(target: Path) -> None:

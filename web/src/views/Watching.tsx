@@ -10,7 +10,7 @@ export function WatchControls() {
   const shown = film.value!;
   return (
     <div class="watch" role="group" aria-label="Watch">
-      <button class={watching.value ? "" : "go"} onClick={toggleWatching} title="Play the captions and steps as a film (W)">
+      <button class={watching.value ? "" : "go"} onClick={toggleWatching} title="Play the captions and steps as a video (W)">
         {watching.value ? "❚❚ Pause" : "▶ Watch"}
       </button>
       <input

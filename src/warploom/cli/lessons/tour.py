@@ -29,7 +29,7 @@ class WrittenFilm:
     export_video: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILM.webm", help="Write a video (.webm or .mp4); needs Chromium and ffmpeg."
+            metavar="VIDEO.webm", help="Write a video (.webm or .mp4); needs Chromium and ffmpeg."
         ),
     ] = None
     voice: Annotated[
@@ -38,7 +38,7 @@ class WrittenFilm:
     ] = False
     export_gif: Annotated[
         Path | None,
-        typer.Option(metavar="FILM.gif", help="Write an animated GIF; needs Chromium and ffmpeg."),
+        typer.Option(metavar="VIDEO.gif", help="Write an animated GIF; needs Chromium and ffmpeg."),
     ] = None
 
     @property
@@ -81,15 +81,14 @@ def tour(
         bool,
         typer.Option(
             "--short",
-            help="Play a film of at most 60 seconds: the short tour or, with NAME, the lesson's "
-            "short film.",
+            help="Play a video of at most 60 seconds: the short tour or, with NAME, the lesson.",
         ),
     ] = False,
     page: PageOptions,
     written: WrittenFilm,
 ) -> None:
-    """Watch a lesson as a film. Each caption stays long enough to be read, then the steps up to
-    the next caption play. At the question, the film waits for an answer. Without NAME, watch all
+    """Watch a lesson as a video. Each caption stays long enough to be read, then the steps up to
+    the next caption play. At the question, the video waits for an answer. Without NAME, watch all
     lessons in order or, with --short, an explainer of warps, masks, divergence and memory.
 
     Examples: `warploom tour --short`, `warploom tour`, `warploom tour branch`, `warploom tour
@@ -101,8 +100,7 @@ def tour(
         shown = served = explainer_show(explained, watch=CUT)
     elif name is None and written.any:
         raise WarploomError(
-            "a file can contain only one lesson's film, or the short tour: name a lesson, or add "
-            "--short"
+            "a file contains one lesson or the short tour: name a lesson, or add --short"
         )
     else:
         lesson = lesson_named(name or ORDER[0])
