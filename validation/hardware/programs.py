@@ -1,16 +1,13 @@
 """Holds Warploom against a record of whole programs on an H100: counters and modelled cycles.
 
-    python validation/hardware/programs.py RECORD FOLDER [--only REGEX] [--rows] [--most N]
+    python validation/hardware/programs.py FOLDER [--only REGEX] [--rows]
 
-RECORD has a line of JSON for each program: its `name`, its `args`, and `launches`, each with the
-mangled `kernel`, `grid`, `block` and the `metrics` of Nsight Compute. FOLDER/NAME is the folder in
-which a program runs; its executable there is `main`, built for the recorded device:
-
-    make CC="warploom nvcc" ARCH=sm_90
-
-Of each kernel in one shape, the launch that executes the most instructions is compared with the
-recorded one that does. Programs that take too long, and launches of too many instructions, are
-listed and left out. The tables are those of `compare.py`.
+FOLDER/NAME is the folder in which the program NAME of the record runs, with its executable, `main`.
+`h100_programs.json` has the arguments of each program, what it was built with beside nvcc's options
+for all of them, and the costliest launch of each kernel in one shape among the first three of the
+kernel. That launch is compared with the one that Warploom captures. Programs that take too long,
+and launches of too many instructions, are listed and left out. The tables are those of
+`compare.py`.
 """
 
 from __future__ import annotations
@@ -28,19 +25,18 @@ from pathlib import Path
 from typing import Any
 
 from compare import Compared, compare_run, counter_table, row_table, time_table
+from records import HERE
 
 import warploom as wl
 from warploom.clients.environment import environment_for
 from warploom.clients.settings import Settings
 from warploom.core.errors import WarploomError
-from warploom.core.mangled import read_symbol
 from warploom.host.core_files.capturing import read_captures
 from warploom.host.core_files.replaying import SavedLaunch
 
 DEVICE = "h100"
 RECORDED = 3
 """The first launches of each kernel that are recorded."""
-INSTRUCTIONS = "smsp__inst_executed.sum"
 Shape = tuple[str, str, str]
 """A kernel's name with its template arguments, its grid and its block, as Nsight Compute has
 them."""
@@ -66,22 +62,16 @@ class Limits:
     instructions: float
 
 
-def programs(record: Path, pattern: str) -> Iterator[Program]:
-    """Yields the programs of a record whose names match a regular expression."""
-    for line in record.read_text("utf-8").splitlines():
-        content: dict[str, Any] = json.loads(line)
-        if not re.search(pattern, content["name"]):
-            continue
-        costliest: dict[Shape, Mapping[str, float]] = {}
-        for launch in content["launches"]:
-            name = read_symbol(launch["kernel"]).template
-            shape, metrics = (name, launch["grid"], launch["block"]), launch["metrics"]
-            if (
-                metrics[INSTRUCTIONS]
-                > costliest.get(shape, metrics | {INSTRUCTIONS: 0})[INSTRUCTIONS]
-            ):
-                costliest[shape] = metrics
-        yield Program(content["name"], tuple(content["args"]), costliest)
+def programs(pattern: str) -> Iterator[Program]:
+    """Yields the programs of the record whose names match a regular expression."""
+    record: dict[str, Any] = json.loads((HERE / "h100_programs.json").read_text("utf-8"))
+    for name, content in record["programs"].items():
+        if re.search(pattern, name):
+            launches = {
+                (kernel, grid, block): dict(zip(record["metrics"], values, strict=True))
+                for kernel, grid, block, values in content["launches"]
+            }
+            yield Program(name, tuple(content["args"]), launches)
 
 
 def compare_program(program: Program, place: Path, limits: Limits) -> Iterator[Compared | str]:
@@ -134,7 +124,6 @@ def _replay(file: Path) -> wl.Run:
 def main(arguments: Sequence[str]) -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description="Compare programs with a record of an H100.")
-    parser.add_argument("record", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", metavar="REGEX", help="programs, by name")
     parser.add_argument("--rows", action="store_true", help="print every launch")
@@ -149,7 +138,7 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     limits = Limits(given.seconds, given.most, given.instructions)
     rows: list[Compared] = []
-    for program in programs(given.record, given.only):
+    for program in programs(given.only):
         place = given.folder / program.name
         if not (place / "main").exists():
             print(f"{program.name}: {place / 'main'} does not exist", flush=True)
