@@ -42,7 +42,7 @@ def test_errors_are_those_of_the_compiler(folder: Path, capsys: pytest.CaptureFi
 
 def test_what_only_nvcc_can_do_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernel.cu", "-o", "program"]) == 1
-    assert "need NVIDIA's nvcc" in capsys.readouterr().err
+    assert "put NVIDIA's nvcc on the PATH" in capsys.readouterr().err
     assert main(["--version"]) == 0
     assert "Warploom" in capsys.readouterr().out
 

@@ -51,7 +51,7 @@ def test_sanitizers_see_the_order_that_is_asked_for(loaded: wl.Module) -> None:
 
 
 def test_a_turn_that_names_no_warp_is_an_error(loaded: wl.Module) -> None:
-    with pytest.raises(wl.LaunchError, match=r"block and its own index in the block.*\(0, 1, 2\)"):
+    with pytest.raises(wl.LaunchError, match=r"the index of a warp in that block.*\(0, 1, 2\)"):
         loaded["lost_blocks"][8, 1](np.zeros(1, np.int32), turns=[(0, 1, 2)])
 
 

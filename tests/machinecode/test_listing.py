@@ -94,5 +94,5 @@ def test_a_copy_reads_the_predicate_by_which_it_copies_zeros() -> None:
 
 
 def test_a_kernel_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(ListingError, match="no machine code of missing"):
+    with pytest.raises(ListingError, match="no machine code for missing"):
         read_listing("missing", CODE, RANGES)

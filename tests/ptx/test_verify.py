@@ -147,7 +147,7 @@ def test_legal(line: str) -> None:
         ("ld.global.f32 {%f1, %f2}, [g];", "{%f1, %f2}", "without braces"),
         ("mov.b64 %rd1, {%r1, %r2, %r3};", "{%r1, %r2, %r3}", "cannot pack"),
         ("mov.b64 %rd1, {%r1, %rd2};", "%rd2", "is a .b64 register"),
-        ("bra g;", "g", "needs a label"),
+        ("bra g;", "g", "must be a label"),
         ("call callee, ();", "call", "has 1 arguments, but the call has 0"),
         ("call callee, (y);", "y", "does not match the declared .b32 a"),
         ("call callee, (s);", "s", "does not match"),

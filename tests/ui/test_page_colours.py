@@ -60,7 +60,7 @@ def test_white_and_black_differ_by_the_scale() -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_states_are_told_apart(theme: str) -> None:
+def test_colours_of_states_differ(theme: str) -> None:
     colours = palette(theme)
     for a, b in itertools.combinations(STATES, 2):
         assert difference(colours[a], colours[b]) >= VISIBLE, (a, b)

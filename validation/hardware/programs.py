@@ -6,7 +6,7 @@ FOLDER/NAME is the folder in which the program NAME of the record runs, with its
 `h100_programs.json` has the arguments of each program, what it was built with beside nvcc's options
 for all of them, and the costliest launch of each kernel in one shape among the first three of the
 kernel. That launch is compared with the one that Warploom captures. Programs that take too long,
-and launches of too many instructions, are listed and left out. The tables are those of
+and launches of too many instructions, are named and left out. The tables are those of
 `compare.py`.
 """
 

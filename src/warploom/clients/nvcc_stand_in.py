@@ -85,7 +85,7 @@ def compile_kernels(request: Request) -> None:
         raise CompileError(
             "nvcc is not installed; this is Warploom's replacement, which compiles only the "
             "kernels in one file (nvcc --cubin, --fatbin or --ptx FILE.cu). To compile a whole "
-            "program, put NVIDIA's nvcc on the PATH or install its wheels: pip install "
+            "program, put NVIDIA's nvcc on the PATH or install its wheels: "
             f"{INSTALL}"
         )
     [source] = request.sources

@@ -1,5 +1,5 @@
-"""Models the time of a launch: takes the record that the compiled engine wrote, and replays it on a
-cycle-level model of a device.
+"""Models the time of a launch: replays the record that the compiled engine wrote on a cycle-level
+model of a device.
 
     gpu = wl.Device("v100", record=True)
     run = gpu.load("saxpy.cu")["saxpy"][grid, block](n, 2.0, x, y)

@@ -384,14 +384,14 @@ class DeviceMemory:
     def _at_or_below(self, address: int) -> Allocation | None:
         """Returns the allocation with the highest start that is not above `address`, live or
         retained; it need not contain the address. None if there is none."""
-        found = self._sorted
+        index = self._sorted
         # Without the lock, as for `table`.
-        if found is None:
+        if index is None:
             with self._lock:
                 live = tuple(self._live[start] for start in self._addresses)
-                self._sorted = found = tuple(self._addresses), live
-        index = bisect_right(found[0], address)
-        return found[1][index - 1] if index else None
+                self._sorted = index = tuple(self._addresses), live
+        position = bisect_right(index[0], address)
+        return index[1][position - 1] if position else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
         """Returns the error of an allocation for which no free range is long enough: it states how
