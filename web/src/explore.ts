@@ -1,6 +1,7 @@
 // Explorables: which values the controls have, and the launch with these values. It was recorded
 // beforehand, or the server runs it: one launch at a time, always the one that was chosen last, then
-// those to which a drag comes next, and neighbours while nothing is chosen.
+// those to which a drag comes next, and neighbours while nothing is chosen. While a drag goes on, two
+// launches run at a time.
 
 import { batch, computed, signal } from "@preact/signals";
 import { resolve, warpOf } from "./anchors.ts";
@@ -132,22 +133,30 @@ function present(found: Launched, view: Pane): void {
 /** The values that were chosen before those that are chosen. */
 let last: Values = [];
 let idle: ReturnType<typeof setTimeout> | undefined;
-let running: { readonly values: Values; readonly began: number; readonly given: AbortController } | null = null;
+/** The runs in progress, two at most: when they began, and what ends them. */
+const running = new Map<string, { readonly began: number; readonly given: AbortController }>();
 /** The server's process for runs has answered, so that a run takes no longer than its launch. */
 let begun = false;
 
 function endUseless(): void {
-  if (running && begun && running.values !== chosen.value && performance.now() - running.began > LATE) running.given.abort();
+  for (const [key, { began, given }] of running) {
+    if (begun && key !== keyOf(chosen.value) && performance.now() - began > LATE) given.abort();
+  }
 }
 
 /** Runs the launch that is chosen, if it has not run; with `neighbours`, then those beside it. */
 async function runWanted(neighbours: boolean): Promise<void> {
-  if (running) return;
+  if (running.size > 0) return runBeside();
   for (let next = wanted(neighbours); next && live.value; next = wanted(neighbours)) {
     const began = chosen.value;
     await runOne(next);
     neighbours &&= chosen.value === began;
   }
+}
+
+/** Runs launches that are wanted beside another one that is in progress. */
+async function runBeside(): Promise<void> {
+  for (let next = wanted(false); next && running.size === 1 && begun && live.value; next = wanted(false)) await runOne(next);
 }
 
 function wanted(neighbours: boolean): Values | null {
@@ -167,7 +176,8 @@ function onward(): Values[] {
 }
 
 function isMissing(values: Values): boolean {
-  return numberOf(values) < 0 && !ran.value.has(keyOf(values)) && !refusals.value.has(keyOf(values));
+  const key = keyOf(values);
+  return numberOf(values) < 0 && !ran.value.has(key) && !refusals.value.has(key) && !running.has(key);
 }
 
 /** The values at up to AHEAD steps of a slider from these, the nearest first. */
@@ -198,8 +208,7 @@ const busy = () => new Promise((done) => setTimeout(done, 100));
 
 async function runOne(values: Values): Promise<void> {
   const given = new AbortController();
-  const mine = { values, began: performance.now(), given };
-  running = mine;
+  running.set(keyOf(values), { began: performance.now(), given });
   const late = setTimeout(endUseless, LATE + 1);
   try {
     const found = await explore(show.value!.explorable!.id, values, given.signal);
@@ -212,7 +221,7 @@ async function runOne(values: Values): Promise<void> {
     await leave();
   } finally {
     clearTimeout(late);
-    running = null;
+    running.delete(keyOf(values));
   }
 }
 

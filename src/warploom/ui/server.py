@@ -41,7 +41,7 @@ from warploom.ui.schema import (
     Show,
     Verdict,
 )
-from warploom.ui.worker_runner import Worker
+from warploom.ui.worker_runner import WorkerPair
 
 LARGEST_REQUEST = 4 << 20
 
@@ -62,12 +62,12 @@ class Viewer:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _running: int = 0
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
-    _worker: Worker | None = None
+    _workers: WorkerPair | None = None
 
     def app(self, port: int) -> Starlette:
         """Returns the application, for that port."""
         self._ending = asyncio.Event()
-        self._worker = Worker(self.limits)
+        self._workers = WorkerPair(self.limits)
         routes = [
             Route("/", self._page),
             Route("/trace/{number}", self._trace),
@@ -85,9 +85,9 @@ class Viewer:
         self._ending.set()
 
     async def close(self) -> None:
-        """Ends the process that stays between runs."""
-        if self._worker is not None:
-            await self._worker.end()
+        """Ends the processes that stay between runs."""
+        if self._workers is not None:
+            await self._workers.end()
 
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(live_page(self.show))
@@ -147,9 +147,9 @@ class Viewer:
         except msgspec.DecodeError as error:
             return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
         shown = self.show.explorable
-        if shown is None or shown.id != asked.explorable or self._worker is None:
+        if shown is None or shown.id != asked.explorable or self._workers is None:
             return Response(status_code=404)
-        answer = await self._limited(self._worker.run(asked), request)
+        answer = await self._limited(self._workers.run(asked), request)
         if isinstance(answer, Response):
             return answer
         return Response(answer, media_type="application/octet-stream")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from warploom.core.host_cores import usable_cores
 from warploom.core.temporary import temporary_folder
 from warploom.ui.child import LENGTH_BYTES, TOO_MUCH, Job, Requested
 from warploom.ui.runner import (
@@ -41,6 +42,11 @@ class Worker:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _child: Process | None = None
     _folder: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def is_busy(self) -> bool:
+        """Returns whether a job is in progress."""
+        return self._turn.locked()
 
     async def run(self, request: Requested) -> bytes | Refusal:
         """Returns what a request asks for, or why there is none."""
@@ -92,6 +98,36 @@ class Worker:
         finally:
             watching.cancel()
             answering.cancel()
+
+
+@dataclass
+class WorkerPair:
+    """Two processes for jobs, so that a job does not wait for one that is in progress. The second
+    process repeats the first job, to load the compilers; from then on it gets jobs while the first
+    one is busy."""
+
+    limits: Limits
+    _warmup: asyncio.Task[bytes | Refusal] | None = None
+
+    def __post_init__(self) -> None:
+        self._first, self._second = Worker(self.limits), Worker(self.limits)
+
+    async def run(self, request: Requested) -> bytes | Refusal:
+        """Returns what a request asks for, or why there is none."""
+        warm = self._warmup is not None and self._warmup.done()
+        if warm and self._first.is_busy and not self._second.is_busy:
+            return await self._second.run(request)
+        answer = await self._first.run(request)
+        if self._warmup is None and usable_cores() > 1:
+            self._warmup = asyncio.create_task(self._second.run(request))
+        return answer
+
+    async def end(self) -> None:
+        """Ends the processes, if they have begun, and removes their temporary files."""
+        if self._warmup is not None:
+            self._warmup.cancel()
+        await self._first.end()
+        await self._second.end()
 
 
 async def _exchange(child: Process, job: bytes, limits: Limits) -> bytes | Refusal:
