@@ -287,6 +287,42 @@ def test_several_workers_run_the_blocks_that_a_first_one_leaves(
     assert last[-1] == (1_000, 1_000)
 
 
+CHAIN = """
+extern "C" __global__ void chain(volatile int* flags, const int* at, int rounds) {
+    if (threadIdx.x != 0) return;
+    int sum = 0;
+    for (int i = 0; i < rounds; i++) sum += at[(sum + i) & 31];
+    if (blockIdx.x + 1 < gridDim.x) while (flags[at[blockIdx.x + 1]] == 0) { }
+    flags[at[blockIdx.x]] = 1 + (sum < 0);
+}
+"""
+
+
+@pytest.mark.usefixtures("speculate")
+@NEEDS_NVRTC
+def test_blocks_that_wait_for_withheld_ones_do_not_deadlock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each block waits for the next one. All are resident, so the launch ends on a device (CUDA C++
+    Programming Guide, "SIMT Architecture": independent thread scheduling)."""
+    monkeypatch.setattr(BlockTimes, "is_long", property(lambda _: False, lambda *_: None))
+    for module in (block_times, distribution):
+        monkeypatch.setattr(module, "SHORTEST_SECONDS", 0.0)
+    withheld: list[range] = []
+    withhold = WorkerLaunch.withhold_following
+
+    def recorded(work: WorkerLaunch) -> None:
+        withhold(work)
+        withheld.append(work.withheld)
+
+    monkeypatch.setattr(WorkerLaunch, "withhold_following", recorded)
+    gpu = wl.Device("v100", workers=2)
+    flags, at = gpu.zeros(32, np.int32), gpu.to_device(np.arange(32, dtype=np.int32))
+    gpu.compile(CHAIN)["chain"][32, 32](flags, at, 2000)
+    assert flags.copy_to_host().tolist() == [1] * 32
+    assert withheld
+
+
 @NEEDS_NVRTC
 @pytest.mark.usefixtures("speculate", "both_have_a_part")
 def test_a_launch_that_conflicts_is_run_again_by_one_worker() -> None:

@@ -81,7 +81,7 @@ class DistributedLaunch:
         is_undecided = shared is None or shared.is_undecided
         if may_share and is_undecided and not work.launch_template.calls_host:
             shared, status = self._run_until_shared(work, shared, progress)
-            if shared is not None and shared.left and status == Status.ENDED:
+            if shared is not None and work.withheld and status == Status.ENDED:
                 return self._run_left(work, shared, progress)
             if shared is not None:
                 return _counts(shared.complete(work, status, progress), shared)
@@ -228,15 +228,15 @@ class DistributedLaunch:
     def _run_left(
         self, work: WorkerLaunch, shared: SharedLaunch, progress: Progress | None
     ) -> Callable[[], Tally]:
-        """Runs the blocks that `work`, which has ended, has left to several workers, or by one if
-        they conflict; returns a function that builds the tally of the launch. Raises the error of a
-        part that did not end."""
+        """Runs the blocks that `work`, which has ended, has withheld, by several workers, or by one
+        if they conflict; returns a function that builds the tally of the launch. Raises the error
+        of a part that did not end."""
         seconds_of_block, blocks = work.seconds / len(work.blocks), self.launch.blocks
         self.template.block_times.record(seconds_of_block * blocks, blocks)
         head = self._counted(work)
-        rest = self._speculate(shared.left, seconds_of_block, progress)
+        rest = self._speculate(work.withheld, seconds_of_block, progress)
         if rest is None:
-            work = self._prepare(shared.left)
+            work = self._prepare(work.withheld)
             status = run_alone(work, progress)
             if status != Status.ENDED:
                 raise error_of(work, Status(status))

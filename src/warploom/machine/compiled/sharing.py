@@ -21,8 +21,7 @@ class SharedLaunch:
     for a while (`at_pause`, then `complete`).
 
     `workers` is the number of threads that run it, `serial_reason` why that is one, empty if it
-    could be several. `left`: the blocks that the first worker has left to several which record what
-    they access."""
+    could be several."""
 
     def __init__(
         self,
@@ -45,7 +44,6 @@ class SharedLaunch:
         self._runner = PartRunner(prepare, launch, workers)
         self._reason, self._reason_seconds = reason, reason_seconds
         self._speculates, self._updates_memory = speculates, updates_memory
-        self.left = range(0)
         self._shared_blocks = 0
         self._parts: LaunchParts | None = None
         self.serial_reason = TOO_SHORT
@@ -95,8 +93,8 @@ class SharedLaunch:
         """Decides, when a launch pauses that one worker has begun whole, who runs the blocks that
         have not begun. If sharing pays and no reason forbids it, they become parts, which the other
         workers start on at once. If a reason forbids it, such as blocks that may conflict, and
-        speculation pays, they are left (`left`) to several workers that record what they access,
-        for once the first worker has ended. Else the first worker runs them as well.
+        speculation pays, they are withheld, for several workers that record what they access to
+        run them once the first worker has ended. Else the first worker runs them as well.
 
         Sets `serial_reason` (`_may_share`) if there are such blocks. Of a kernel with atomics on
         global memory, records how long a block runs while one worker is alone: `_work_off` compares
@@ -109,7 +107,7 @@ class SharedLaunch:
         if left and self._may_share(left, seconds_of_block):
             self._parts = self._start(work.leave_following(), seconds_of_block, running=1)
         elif left and not self.is_undecided and self._speculates(left * seconds_of_block):
-            self.left = work.leave_following()
+            work.withhold_following()
 
     def complete(
         self, work: WorkerLaunch, status: int, progress: Progress | None

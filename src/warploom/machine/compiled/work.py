@@ -61,6 +61,7 @@ class WorkerLaunch:
     tiered: TieredTemplate | None = None
     seconds: float = 0.0
     is_stopped: bool = False
+    withheld: range = range(0)
 
     @classmethod
     def prepare(
@@ -170,7 +171,7 @@ class WorkerLaunch:
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
-        if status == Status.DEADLOCK and self._is_to_look_again():
+        if status == Status.DEADLOCK and (self._takes_back() or self._is_to_look_again()):
             status = Status.PAUSED
         elif status == Status.PAUSED:
             pace.adjust(seconds)
@@ -178,6 +179,17 @@ class WorkerLaunch:
                 return Status.LIMIT
             self._switch_to_better_code()
         return status
+
+    def _takes_back(self) -> bool:
+        """Returns whether blocks are withheld, for which the threads may wait; these blocks follow
+        in this part again."""
+        if not self.withheld:
+            return False
+        self._end_at(self.withheld.stop)
+        self.withheld = range(0)
+        self.expect_changes()
+        self.buffers.plan.stuck_blocks = 0
+        return True
 
     def _is_to_look_again(self) -> bool:
         """Returns whether the launch, whose threads all wait for memory, is to look at memory
@@ -292,10 +304,20 @@ class WorkerLaunch:
         """Leaves the blocks that have not begun to other parts, and returns them; for a part that
         pauses."""
         left = range(self.following, self.blocks.stop)
-        self.blocks = range(self.blocks.start, left.start)
+        self._end_at(left.start)
         self.share()
-        self.buffers.plan.blocks = left.start
         return left
+
+    def withhold_following(self) -> None:
+        """Withholds the blocks that have not begun (`withheld`), for several workers to run them
+        once this part has ended; for a part that pauses. If its threads wait for withheld blocks,
+        the part runs these itself."""
+        self.withheld = range(self.following, self.blocks.stop)
+        self._end_at(self.withheld.start)
+
+    def _end_at(self, stop: int) -> None:
+        self.blocks = range(self.blocks.start, stop)
+        self.buffers.plan.blocks = stop
 
     @cached_property
     def slots(self) -> Words:
