@@ -70,7 +70,7 @@ def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--space block=", "cannot be read"),
+        ("--space block=", "cannot be parsed"),
         ("--space block=64 --objective speed", "no objective 'speed'"),
         ("--space block=2048", "none of the 1 configurations ran"),
         ("--space nowhere.json", "cannot be read"),

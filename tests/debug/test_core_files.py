@@ -126,7 +126,9 @@ def test_textures_of_version_1_have_the_first_components(tmp_path: Path) -> None
 
 def test_what_is_not_known_is_refused(fault: Path, tmp_path: Path) -> None:
     to = tmp_path / "other.wlcore"
-    with pytest.raises(WarploomError, match="version 3; this version of Warploom reads versions 1"):
+    with pytest.raises(
+        WarploomError, match="a version 3 core file; this version of Warploom reads versions 1"
+    ):
         open_core(changed(fault, to, version=3))
     with pytest.raises(WarploomError, match="unknown field `more`"):
         open_core(changed(fault, to, more=1))

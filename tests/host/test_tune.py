@@ -168,7 +168,7 @@ def test_grids_follow_kernel_tuners_divisors() -> None:
     assert {t.costs.global_sectors for t in found.ranked if t.costs} == {2 * 13}
     with pytest.raises(wl.WarploomError, match="uses tiles"):
         wl.tune(source, None, space, x, problem_size=100, grid_div_x=["tiles"])
-    with pytest.raises(wl.WarploomError, match="block_size_names has warp"):
+    with pytest.raises(wl.WarploomError, match="block_size_names contains warp"):
         wl.tune(source, None, space, x, problem_size=100, block_size_names=["warp"])
 
 

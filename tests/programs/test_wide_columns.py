@@ -148,7 +148,7 @@ def test_operands_and_maps_that_do_not_fit() -> None:
         copy(gpu, Column(offset=32))
     with pytest.raises(wl.WarploomError, match="do not support swizzle none"):
         gpu.im2col_map(gpu.zeros((2, 2, 4, 16), np.float16), (0,), (0,), 16, 8, mode="im2col::w")
-    with pytest.raises(wl.WarploomError, match="not be interleaved"):
+    with pytest.raises(wl.WarploomError, match="do not support interleaving"):
         gpu.im2col_map(
             gpu.zeros((2, 2, 4, 16), np.float16), (0,), (0,), 16, 8,
             mode="im2col::w", interleave="32B", swizzle="32B",

@@ -455,7 +455,7 @@ def test_what_nvrtc_writes() -> None:
         (kernel("ret; } }"), 7, 8, "expected a directive"),
         (kernel(".reg .b32 %r<99999999>;"), 7, 14, "the number of registers"),
         (kernel(".reg .b32 r; mov.u32 r, 18446744073709551616;"), 7, 25, "expected a number"),
-        (HEAD + "\x7fELF\x02", 4, 1, "not text"),
+        (HEAD + "\x7fELF\x02", 4, 1, "must be ASCII text"),
     ],
 )
 def test_errors_point_at_the_token(text: str, line: int, column: int, reason: str) -> None:

@@ -404,6 +404,21 @@ def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed:
     assert "ret" in ended
 
 
+def test_the_timeline_says_which_step_is_under_the_pointer(
+    page: Any, exported: str, trace: Trace
+) -> None:
+    page.goto(exported)
+    page.wait_for_selector(".lanes", state="attached")
+    box = page.locator(".timeline").bounding_box()
+    page.mouse.move(box["x"] + 93, box["y"] + 25)
+    said = page.locator(".tip").inner_text()
+    assert said.startswith("Step 1 (")
+    assert trace.code[0].text in said
+    assert "32 active lanes" in said
+    page.mouse.move(box["x"] + 93, box["y"] - 60)
+    assert page.locator(".tip").is_hidden()
+
+
 def test_time_is_modelled_on_request(page: Any, url: str, timed: Trace) -> None:
     """The launch is asked for with its time, of the SM that was chosen; then it is there."""
     asked: list[LaunchRequest] = []

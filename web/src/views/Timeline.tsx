@@ -7,6 +7,7 @@ import { EVENTS, upper, type EventKind, type Model } from "../model.ts";
 import { stepOf } from "./tracks.ts";
 import { batchGo, goTo, time, warp as chosenWarp, zoom } from "../state.ts";
 import { tip } from "../help.ts";
+import { hideTip, tellAt } from "../tips.ts";
 import { initials } from "../words.ts";
 
 const LEFT = 92;
@@ -107,12 +108,24 @@ export function Timeline({ model }: { model: Model }) {
     const position = Math.floor(from + share * (to - from));
     return { box, position, step: model.spins.stepAt(position) };
   };
+  const rowAt = (event: PointerEvent, box: DOMRect) => {
+    const row = Math.floor((event.clientY - box.top - MARKS) / rowHeight(model));
+    return row >= 0 && row < model.trace.warps.length ? row : undefined;
+  };
+  const point = (event: PointerEvent) => {
+    const { box, step } = at(event);
+    if (event.buttons & 1) return goTo(step);
+    const row = rowAt(event, box);
+    const steps = row === undefined ? [] : model.stepsOf(row);
+    const its = steps[upper(steps, step) - 1];
+    if (its === undefined || event.clientX < box.left + LEFT) return hideTip();
+    const unit = UNITS.find(([colour]) => colour === model.unitOf(model.instruction[its]!))![1];
+    tellAt(event.clientX, event.clientY, `Step ${its + 1} (${unit}): ${model.code(its).text}`, `${count(model.stateOf(its).active)} active lanes`);
+  };
   const pick = (event: PointerEvent) => {
     const { box, step } = at(event);
-    const height = rowHeight(model);
-    const under = Math.floor((event.clientY - box.top - MARKS) / height);
+    const row = rowAt(event, box);
     const pinned = still.current!.getBoundingClientRect();
-    const row = under >= 0 && under < model.trace.warps.length ? under : undefined;
     const inMarks = event.clientY - pinned.top < MARKS;
     batchGo(inMarks ? nearestEvent(model, step, lengthOf(zoom.value ?? wholeOf(model))) : step, inMarks ? undefined : row);
   };
@@ -133,7 +146,8 @@ export function Timeline({ model }: { model: Model }) {
         event.currentTarget.setPointerCapture(event.pointerId);
         pick(event);
       }}
-      onPointerMove={(event) => event.buttons & 1 && goTo(at(event).step)}
+      onPointerMove={point}
+      onPointerLeave={hideTip}
       onWheel={(event) => {
         event.preventDefault();
         const [from, to] = zoom.value ?? wholeOf(model);

@@ -171,7 +171,7 @@ class WorkerLaunch:
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
-        if status == Status.DEADLOCK and (self._takes_back() or self._is_to_look_again()):
+        if status == Status.DEADLOCK and (self._reclaims_withheld() or self._is_to_look_again()):
             status = Status.PAUSED
         elif status == Status.PAUSED:
             pace.adjust(seconds)
@@ -180,7 +180,7 @@ class WorkerLaunch:
             self._switch_to_better_code()
         return status
 
-    def _takes_back(self) -> bool:
+    def _reclaims_withheld(self) -> bool:
         """Returns whether blocks are withheld, for which the threads may wait; these blocks follow
         in this part again."""
         if not self.withheld:
