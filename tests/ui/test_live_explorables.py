@@ -29,7 +29,7 @@ from warploom.ui.page import BUNDLE
 from warploom.ui.runner import Limits
 from warploom.ui.schema import Explored, ExploreRequest, LaunchRequest, Refusal
 from warploom.ui.server import Viewer, ViewServer, serve
-from warploom.ui.worker_runner import Worker
+from warploom.ui.worker_runner import Worker, WorkerPair
 
 pytestmark = pytest.mark.xdist_group("browser")
 in_a_browser = pytest.mark.skipif(
@@ -145,6 +145,32 @@ def test_a_run_whose_client_has_left_ends() -> None:
             await worker.end()
 
     assert isinstance(asyncio.run(worked()), bytes)
+
+
+def test_a_launch_does_not_wait_for_one_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warploom.ui.worker_runner.usable_cores", lambda: 2)
+    endless = LaunchRequest(name="k.cu", source=ENDLESS, args=("i32[2]=zeros",), device="v100")
+
+    async def worked() -> list[bytes | Refusal]:
+        pair = WorkerPair(Limits(seconds=300))
+        running = None
+        try:
+            first = await pair.run(ExploreRequest("stride", ("3",)))
+            assert pair.warmup is not None
+            repeated = await pair.warmup
+            running = asyncio.create_task(pair.run(endless))
+            await asyncio.sleep(0)
+            beside = await asyncio.wait_for(pair.run(ExploreRequest("stride", ("7",))), 60)
+            assert not running.done()
+            return [first, repeated, beside]
+        finally:
+            if running is not None:
+                running.cancel()
+            await pair.end()
+
+    for answer, sectors in zip(asyncio.run(worked()), (12, 12, 28), strict=True):
+        assert isinstance(answer, bytes)
+        assert msgspec.msgpack.decode(answer, type=Explored).curve == sectors
 
 
 # ---- in a browser --------------------------------------------------------------------------------

@@ -107,25 +107,26 @@ class WorkerPair:
     one is busy."""
 
     limits: Limits
-    _warmup: asyncio.Task[bytes | Refusal] | None = None
+    warmup: asyncio.Task[bytes | Refusal] | None = None
+    """The second process's first job, once it has begun."""
 
     def __post_init__(self) -> None:
         self._first, self._second = Worker(self.limits), Worker(self.limits)
 
     async def run(self, request: Requested) -> bytes | Refusal:
         """Returns what a request asks for, or why there is none."""
-        warm = self._warmup is not None and self._warmup.done()
+        warm = self.warmup is not None and self.warmup.done()
         if warm and self._first.is_busy and not self._second.is_busy:
             return await self._second.run(request)
         answer = await self._first.run(request)
-        if self._warmup is None and usable_cores() > 1:
-            self._warmup = asyncio.create_task(self._second.run(request))
+        if self.warmup is None and usable_cores() > 1:
+            self.warmup = asyncio.create_task(self._second.run(request))
         return answer
 
     async def end(self) -> None:
         """Ends the processes, if they have begun, and removes their temporary files."""
-        if self._warmup is not None:
-            self._warmup.cancel()
+        if self.warmup is not None:
+            self.warmup.cancel()
         await self._first.end()
         await self._second.end()
 
