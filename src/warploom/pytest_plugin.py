@@ -125,7 +125,7 @@ def _chosen_tools(given: str | None, args: list[str]) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "warploom(device=None, schedules=1, check=None): set the device of the fixture `gpu`, run "
+        "warploom(device=None, schedules=1, check=None): set the device of the `gpu` fixture, run "
         "the test under this number of legal execution orders, and check its launches with these "
         "tools (comma-separated; empty for none)",
     )

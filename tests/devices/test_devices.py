@@ -106,7 +106,7 @@ def test_unknown_names_list_near_ones() -> None:
         find_device("rtx-2080")
     with pytest.raises(WarploomError, match=r"Known:.*h100"):
         find_device("riva-tnt-ultra-mega")
-    with pytest.raises(WarploomError, match=r"the catalog has 1\.0"):
+    with pytest.raises(WarploomError, match=r"choose one of 1\.0"):
         find_device(cc="4.0")
     with pytest.raises(WarploomError, match="not both"):
         find_device("h100", cc="9.0")

@@ -221,7 +221,7 @@ def test_targets_are_as_old_as_their_version(version: str, target: str) -> None:
     [
         (
             ".version 8.0\n.target sm_90\n.address_size 32\n",
-            "from sm_90 on, addresses must have 64 bits",
+            "from sm_90 on, addresses must be 64 bits wide",
         ),
         (".version 8.0\n.target sm_75, debug\n.address_size 64\n", "debug information"),
         (".version 1.4\n.target sm_13, map_f64_to_f32\n", "below sm_13"),

@@ -89,7 +89,7 @@ async function opened(bytes: Uint8Array<ArrayBuffer>): Promise<Model> {
     throw new Error("this page shows warps of 32 lanes, but the trace has wavefronts of 64 lanes");
   }
   if (trace.version !== VERSION) {
-    throw new Error(`the trace has version ${trace.version} of the schema, but this page reads version ${VERSION}`);
+    throw new Error(`the trace uses version ${trace.version} of the schema, but this page reads version ${VERSION}`);
   }
   return new Model(trace);
 }

@@ -64,7 +64,7 @@ StreamOrder = Annotated[
     typer.Option(
         help=f"Order of the work in streams: {', '.join(STREAM_ORDERS)}. With 'issued', work runs "
         "in call order. With 'late', work runs only when the host waits for it. With 'random', "
-        "all pending work runs when the host waits for any part of it, in a seeded order."
+        "all pending work runs in a seeded order when the host waits for any part of it."
     ),
 ]
 ReportKind = Annotated[

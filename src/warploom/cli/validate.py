@@ -21,17 +21,17 @@ from warploom.validation.table import Row, as_markdown, summaries
 def validate(
     device: Annotated[
         list[str] | None,
-        typer.Option(help="Use only published figures for this device; repeatable."),
+        typer.Option(help="Compare only the figures published for this device; repeatable."),
     ] = None,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(help="Use only published figures for this kernel; repeatable."),
+        typer.Option(help="Compare only the figures published for this kernel; repeatable."),
     ] = None,
     machine: Annotated[
         bool,
         typer.Option(
             "--counts",
-            help="Compare counts of executed machine instructions and of registers, not times.",
+            help="Instead of times, compare counts of registers and executed machine instructions.",
         ),
     ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes to use.")] = 1,

@@ -42,7 +42,7 @@ def _first_of(cc: str) -> DeviceSpec:
             return spec
     known = dict.fromkeys(spec.cc for spec in catalog().values())
     raise OptionValueError(
-        f"there is no device of compute capability {cc!r} in the catalog; the catalog has "
+        f"no device in the catalog has compute capability {cc!r}; choose one of "
         f"{', '.join(known)}."
     )
 

@@ -200,7 +200,7 @@ class Need(Enum):
         "observer requires in-order stores"
     )
     LISTS = "no scheduling policy chooses the order of lanes"
-    ON_STACK = "the addresses are on the call stack, where calls save registers"
+    ON_STACK = "the access is to the call stack, where calls save registers"
 
 
 def _near_strides(access_type: AccessType) -> range:

@@ -348,7 +348,8 @@ def refuse_in_launch(action: str) -> None:
     if _thread.calls_back:
         raise LaunchError(
             f"cannot {action} from the output callback: the printing kernel waits for the "
-            f"callback to return. Save the text, and {action} after the launch has ended."
+            f"callback to return. Save the text in the callback, and {action} after the launch has "
+            "ended."
         )
     if _thread.launches:
         raise LaunchError(

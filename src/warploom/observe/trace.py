@@ -141,7 +141,7 @@ class Trace(TraceData, frozen=True, dict=True):
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
             if version != VERSION:
                 raise WarploomError(
-                    f"the trace has version {version} of the schema, but this version of "
+                    f"the trace uses version {version} of the schema, but this version of "
                     f"Warploom reads version {VERSION}; record it again (`warploom view FILE "
                     "--save trace.wl`)"
                 )

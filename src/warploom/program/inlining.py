@@ -120,5 +120,5 @@ def _too_large(
         f"including those of the functions that it calls; the limit is {MAX_INSTRUCTIONS:,}. Most "
         f"of these instructions are in {shown_name(largest.name)}, which is called in "
         f"{called[largest.name] or 1} places. Split the kernel, unroll less, or call that function "
-        "less often."
+        "in fewer places."
     )

@@ -154,7 +154,7 @@ def _texture(cursor: Cursor, names: Names, link: str) -> Variable:
     name_at = cursor.at
     declared = _declarator(cursor, names, texture)
     if declared.shape:
-        raise cursor.error("a texture in .tex must not be an array", name_at)
+        raise cursor.error("a texture in the .tex state space must not be an array", name_at)
     return declared
 
 

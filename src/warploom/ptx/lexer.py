@@ -14,7 +14,7 @@ from warploom.core.source import Span, Text
 
 TOKEN = re.compile(
     r"""
-  [^\S\n]*(?:                                         # what stands between tokens
+  [^\S\n]*(?:                                         # blanks before a token
     (\n)                                                # 1: the end of a line
   | (//[^\n]*|/\*.*?\*/)                                # 2: a comment
   | ( (?:[A-Za-z_]|[$%](?=[\w$]))[\w$]*                #
@@ -26,9 +26,9 @@ TOKEN = re.compile(
     | "(?:[^"\\\n]|\\.)*"                               #    a string
     | <<|>>|<=|>=|==|!=|&&|\|\||/(?!\*)|[-+*%~!&|^?:;,(){}\[\]<>=@]
     )
-  | (\S)                                                # 4: what no PTX text holds
-  | \Z                                                  # the end: each search has a match, so
-  )                                                     # blanks are passed once
+  | (\S)                                                # 4: a character that PTX does not allow
+  | \Z                                                  # the end: every search finds a match,
+  )                                                     # so blanks are scanned only once
     """,
     re.VERBOSE | re.DOTALL,
 )

@@ -165,7 +165,7 @@ class _ModuleParser:
         if self.outside.address_bits not in (32, 64):
             raise cursor.error("the address size must be 32 or 64 bits", at)
         if self.outside.address_bits == 32 and self.outside.target >= NO_32_BITS:
-            message = "from sm_90 on, addresses must have 64 bits: `.address_size 64`"
+            message = "from sm_90 on, addresses must be 64 bits wide: write `.address_size 64`"
             raise cursor.error(message, at)
 
     def _pragma(self) -> None:

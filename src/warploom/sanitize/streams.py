@@ -46,7 +46,7 @@ DEPENDENT = (
     "dependent launch",
     "dependent launches",
     "The second launch uses programmatic dependent launch: it may start while the first launch "
-    "still runs, because the first launch called cudaTriggerProgrammaticLaunchCompletion() "
+    "is still running, because the first launch called cudaTriggerProgrammaticLaunchCompletion() "
     "(griddepcontrol.launch_dependents). Call cudaGridDependencySynchronize() "
     "(griddepcontrol.wait) before this access. Kernels launched between the two launches must also "
     "call cudaGridDependencySynchronize() before they trigger the next launch.",

@@ -129,7 +129,9 @@ def show(
     if view not in ("", *VIEWS):
         raise WarploomError(f"there is no view {view!r}. {nearest(view, VIEWS)}")
     if not 1 <= len(traces) <= 2:
-        raise WarploomError(f"only one trace, or two side by side, can be shown, not {len(traces)}")
+        raise WarploomError(
+            f"pass one trace, or two traces to show side by side, not {len(traces)}"
+        )
     named = labels or tuple(f"{t.launch.name} on {t.device.title}" for t in traces)
     place = f"step={step}&warp={warp}" + (f"&view={view}" if view else "")
     return Shown(traces, named, height, place if step or warp or view else "")

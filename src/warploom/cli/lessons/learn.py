@@ -58,7 +58,7 @@ def learn(
         Path | None,
         typer.Option(
             metavar="KERNEL.cu",
-            help="Grade a kernel, or all kernels in a folder, as solutions to the lesson's task.",
+            help="Grade a kernel, or each kernel in a folder, as a solution to the lesson's task.",
         ),
     ] = None,
     start: Annotated[

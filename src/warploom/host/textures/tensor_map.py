@@ -281,7 +281,7 @@ def encode_im2col(
 def type_of(dtype: np.dtype[Any]) -> str:
     """Returns the element type for one of NumPy's. Raises WarploomError where there is none."""
     if dtype.name not in _OF_NUMPY:
-        raise WarploomError(f"a tensor map does not support elements of {dtype}")
+        raise WarploomError(f"a tensor map does not support elements of type {dtype}")
     return _OF_NUMPY[dtype.name]
 
 

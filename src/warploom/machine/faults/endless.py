@@ -27,8 +27,8 @@ def interrupted(program: Program, interrupt: KeyboardInterrupt) -> KeyboardInter
         return interrupt
     loops = loops_text(program)
     hint = (
-        f": check whether {loops} can end, or limit the instructions of the launch "
-        "(max_instructions)"
+        f": check whether {loops} can end, or limit the number of instructions that the launch "
+        "executes (max_instructions)"
     )
     return KeyboardInterrupt(f"in kernel {program.title}{hint if loops else ''}")
 

@@ -371,7 +371,7 @@ def _advice(fault: Fault, program: Program, nearest: Allocation | None) -> str:
             "its swizzle, and whether the matrix is transposed."
         )
     if fault.kind is FaultKind.MISALIGNED:
-        return f"The address of an access of {fault.size} bytes must be a multiple of {fault.size}."
+        return f"The address must be a multiple of {fault.size}, the access size in bytes."
     if fault.kind is FaultKind.READ_ONLY:
         return (
             "Kernels cannot write to constant memory; use __device__ memory. Kernels also cannot "

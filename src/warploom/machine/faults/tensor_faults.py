@@ -75,8 +75,8 @@ TITLES = {
     "size is 0, or a coordinate is not 0",
     OPEN_HALO: "{name} with a halo of {address} pixels that extends beyond the bounding box, which "
     "ends at W = {size}",
-    NO_BLOCK: "{name} accesses block {address} of the cluster, which does not exist or is not"
-    " running",
+    NO_BLOCK: "{name} accesses block {address} of the cluster, but this block does not exist "
+    "or is not running",
     BULK_ALIGNMENT: "{name}: the size ({address} bytes) or an address is not a multiple of 16",
 }
 """What is wrong, by kind: formats of the fields that `tensor_fault` computes."""

@@ -52,7 +52,7 @@ def texel_fault(
             "Guard the access, or let the boundary mode clamp it or return zeros. In CUDA, x is "
             "in bytes: multiply it by the element size."
             if unit == "bytes"
-            else "Guard the access: a write is out of bounds if x or y is not less than the size."
+            else "Guard the access: x must be less than the width, and y less than the height."
         )
     else:
         title = f"Misaligned __surface__ access: x = {address} bytes"

@@ -121,7 +121,7 @@ class DeviceMemory:
         kernels cannot write a `constant` one. The address is a multiple of `alignment`, a power
         of 2. Raises LaunchError if no free range is long enough, or if `size` is negative."""
         if size < 0:
-            raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
+            raise LaunchError(f"{name}: the size of an allocation cannot be {size} bytes")
         with self._lock:
             address = self._allocator.allocate(size, max(alignment, ALIGNMENT))
             if address is None:

@@ -124,6 +124,6 @@ def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup
             runs = RUNS.get(operand_shapes.warp_layout, 1)
             shape = Addresses.of(access_type, shape, runs).base(access_type, group.plan)
         if shape != group.base:
-            yield f"the addresses of operation {member} do not have its group's shape"
+            yield f"the addresses of operation {member} do not have the access group's shape"
     if len(bases) > 1:
         yield f"the accesses {group.members} have several base registers"

@@ -152,7 +152,7 @@ def _register_errors(program: Program) -> Iterator[str]:
         yield f"the call-depth register, {program.depth.name}, is not declared"
     for name, marked in (("hidden", program.hidden), ("private", program.private)):
         if not marked <= set(range(len(program.instructions))):
-            yield f"the set of {name} operations contains an index that is not an operation"
+            yield f"the set of {name} operations contains an index that refers to no operation"
 
 
 def _registers(instruction: Instruction) -> Iterator[Register]:

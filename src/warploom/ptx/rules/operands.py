@@ -330,7 +330,8 @@ def check_scalar(
         case Special(name) if not spec.written:
             has = SPECIAL_REGISTERS[name].type
             if has.bits != type.bits and not is_narrowed(operation, name, type):
-                raise scope.error(f"`{name}` is {has}, but the operand is {type}", operand.span)
+                message = f"`{name}` is {has}, but the operand must be {type}"
+                raise scope.error(message, operand.span)
         case Negated(register) if not spec.written and type is PRED:
             check_scalar(scope, operation, spec, register, type)
         case Symbol() if not spec.written and operation.kind in ADDRESS_SOURCES:

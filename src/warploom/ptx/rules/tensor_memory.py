@@ -42,7 +42,7 @@ def check_matrix(scope: Scope, operation: Operation, operand: Operand) -> None:
 def check_split(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check a constant number of columns."""
     if not isinstance(operand, Immediate) or operand.value not in range(512):
-        message = f"`{operation.text}` requires a constant number of columns here, less than 512"
+        message = f"`{operation.text}` requires a constant here: a number of columns from 0 to 511"
         raise scope.error(message, operand.span)
 
 

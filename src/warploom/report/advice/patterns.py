@@ -374,7 +374,7 @@ def scattered(access: Wasteful) -> Pattern:
     """Returns the pattern of all other accesses: the index is computed, and not linear."""
     return Pattern(
         "scattered access",
-        "the lanes' addresses have no constant stride; the index is computed",
+        "because of how the index is computed, the lanes' addresses have no constant stride",
         "Compute the index so that neighboring lanes (threadIdx.x) access neighboring "
         "elements; a remainder or a product in the fastest-varying index scatters the accesses.",
     )

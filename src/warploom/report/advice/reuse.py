@@ -41,7 +41,7 @@ def rereads(case: Case) -> Iterator[Advice]:
         "repeated loads of the same elements",
         line,
         f"threads load each byte of {enumerated(names) or 'the buffers'} {times:,} times on "
-        f"average, from L2 or DRAM whenever L1 has evicted it",
+        f"average; a byte that L1 has evicted is loaded from L2 or DRAM",
         "Stage tiles in shared memory: each block loads a tile once, with coalesced loads, and "
         "all its threads read the tile after __syncthreads(). Also let each thread compute "
         "several results from values that it keeps in registers.",

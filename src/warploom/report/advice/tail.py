@@ -79,7 +79,7 @@ def tail_effect(case: Case) -> Iterator[Advice]:
     yield Advice(
         "tail effect",
         None,
-        f"{_spread(case, now)}; if all blocks take equally long, "
+        f"{_spread(case, now)}; if all blocks take the same time, "
         f"{100 * (1 - least / now.cycles):.0f} % of the time is lost",
         _remedy(now, best),
         saves=_saved(case, now, best or now),
